@@ -33,7 +33,7 @@ NOT_RUN = {
     r"^benchmarks\.(?!data list)": "needs all labelled rows, and measures for minutes",
     r"^gradewire models (build|export|train|verify)": "downloads, or computes for minutes",
     r"^gradewire triton": "installs and starts Triton",
-    r"--metrics \S*\b(lave|judge_\w+)|--generate|--synthetic prepared": "asks a judge, which takes gigabytes",
+    r"--metrics \S*\b(lave|judge_\w+)(?!.*--dry-run)|--generate|--synthetic prepared": "asks a judge of gigabytes",
     r"sfve-mini|model=(mine|my-sfve)": "needs an encoder that is trained or built first",
     r"--cut sbert=0\.295|--metric calibrated": "fits over thousands of rows",
 }
@@ -155,7 +155,7 @@ def run_page(
         words = [re.sub(r"^\$(\w+)$", lambda name: taken[name[1]], word) for word in command.words[1:]]
         words = [word.replace("127.0.0.1:50051", server.address).replace("HOST:PORT", server.address) for word in words]
         # One model in memory is enough; who asks for the engine in the process gets it.
-        here = words[0] in {"calibrate", "models", "prompt", "serve"} or "--server" in words
+        here = words[0] in {"calibrate", "models", "prompt", "serve"} or {"--server", "--judge-url"} & {*words}
         monkeypatch.setenv("GRADEWIRE_SERVER", "" if here else server.address)
         if words[0] == "serve":
             words.append("--print-settings")

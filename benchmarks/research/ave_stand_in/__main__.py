@@ -18,7 +18,7 @@ from benchmarks.research.ave_stand_in.making import MAX_WORDS
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.output.files import write_text
-from gradewire.cli.output.overwrite_guard import refuse_overwriting
+from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.problems import InputError
 from gradewire_server.lexicon.thesaurus import usual_directory
 from gradewire_server.lexicon.wordnet import WordNet
@@ -63,7 +63,7 @@ Same rows and seed, same file.""",
 def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **options: Any) -> None:
     """Make a stand-in for the AVE benchmark from the labelled answers in FILE."""
     source = input_file(options, needed=("references", "prediction", "label"))
-    refuse_overwriting([("--out", out)], source.named_paths)
+    check_outputs([("--out", out)], source.named_paths)
     thesaurus = _open_wordnet(wordnet or Settings.load().engine.wordnet_directory or usual_directory())
     unlabelled: list[str] = []
     answers = _answers(source.open().rows, unlabelled)

@@ -14,9 +14,8 @@ from gradewire import Client, Tls
 RIGHT = {"references": ["a"], "prediction": "a"}
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("certificate")
+def write_certificate(directory: Path) -> Path:
+    """A directory with a certificate that signs itself, and its key."""
     command = [
         *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
         *("-subj", "/CN=grader", "-addext", "subjectAltName=DNS:grader"),
@@ -24,6 +23,11 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     subprocess.run(command, check=True, capture_output=True)
     return directory
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +53,23 @@ def test_known_clients_with_the_right_token_are_served(guarded: ServerProcess, c
             client.score([RIGHT], "exact_match")
 
 
-def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certificate: Path) -> None:
-    root = certificate / "cert.pem"
+def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certificate: Path, tmp_path: Path) -> None:
+    root, key = certificate / "cert.pem", certificate / "key.pem"
+    strange = write_certificate(tmp_path)
+    mine = {"certificate_chain": strange / "cert.pem", "private_key": strange / "key.pem"}
     others = {
         None: r"speaks TLS and this client does not: give tls=gradewire\.Tls\(…\) \(the command: --tls-ca FILE\)",
         Tls(root_certificates=root, server_name="grader"): "asks for a certificate of the client: .* --tls-cert and",
         Tls(root_certificates=root, server_name="somebody"): "Hostname Verification|somebody",
+        Tls(
+            root_certificates=strange / "cert.pem", server_name="grader"
+        ): "is not signed by an authority .* --tls-ca FILE",
+        Tls(server_name="grader"): "is not signed by an authority that this client trusts",
+        Tls(root_certificates=root, server_name="grader", **mine): "closes the connection at this client's certificate",
+        Tls(root_certificates=key, server_name="grader"): "the files of tls= cannot be used",
+        Tls(
+            root_certificates=root, certificate_chain=root, private_key=strange / "key.pem"
+        ): "cannot be used: .* --tls-key",
     }
     for tls, said in others.items():
         # Told at once, long before the deadline.
@@ -69,6 +84,20 @@ def test_a_server_in_the_clear_says_so_to_a_client_with_tls(tmp_path: Path, mini
         client = Client(server.address, tls=Tls(), deadline_s=60)
         with client, pytest.raises(gradewire.ServerUnreachable, match=r"does not speak TLS .* leave out tls="):
             client.score([RIGHT], "exact_match")
+
+
+def test_the_port_of_metrics_is_told_from_that_of_calls(tmp_path: Path, minilm: Path) -> None:
+    with ServerProcess(tmp_path, model_repository=minilm) as server:
+        client = Client(f"127.0.0.1:{server.http_port}", deadline_s=60)
+        with client, pytest.raises(gradewire.ServerUnreachable, match="speaks HTTP and not gRPC"):
+            client.score([RIGHT], "exact_match")
+
+
+@pytest.mark.parametrize("token", ["secret\n", " secret", "secret\r", "sec\tret", "s\u00e9cret"])
+def test_a_token_that_no_header_holds_is_refused_when_the_client_is_made(token: str) -> None:
+    with pytest.raises(gradewire.InvalidRequest, match=r"token \(of the command: --token, GRADEWIRE_TOKEN\)") as raised:
+        Client("127.0.0.1:1", token=token)
+    assert token not in str(raised.value)
 
 
 def test_the_command_has_certificates_and_names_its_own_flags(guarded: ServerProcess, certificate: Path) -> None:

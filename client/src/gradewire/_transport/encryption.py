@@ -56,4 +56,9 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
             f"{at} asks for a certificate of the client: give Tls(certificate_chain=…, private_key=…) (the command: "
             "--tls-cert and --tls-key)"
         )
+    if tls is not None and server == "tls with client certificate":
+        return (
+            f"{at} closes the connection at this client's certificate: give one that an authority of the server's "
+            "tls_client_ca signed, as Tls(certificate_chain=…, private_key=…) (the command: --tls-cert and --tls-key)"
+        )
     return ""

@@ -16,7 +16,8 @@ class Endpoint:
         tls: How to encrypt; None: no encryption.
 
     Raises:
-        InvalidRequest: An argument is of a wrong type; gRPC itself would say so at the first call only, or never.
+        InvalidRequest: An argument is of a wrong type, or the token has characters that no header holds; gRPC itself
+            would say so at the first call only, or never.
     """
 
     address: str
@@ -32,3 +33,9 @@ class Endpoint:
         for name, value, kind, hint in wanted:
             if not isinstance(value, kind):
                 raise InvalidRequest(f"{name} is a {type(value).__name__}: give {hint}")
+        token = self.token or ""
+        if token != token.strip() or not (token.isascii() and token.isprintable()):
+            raise InvalidRequest(
+                "token (of the command: --token, GRADEWIRE_TOKEN) has a line end, a blank at an end, or a character "
+                "that no token has: give it as the server has it; of a file, without the line end"
+            )

@@ -50,6 +50,15 @@ _CUT_WHILE_WRITING = "Internal error from Core"
 # Where a server has not answered yet, the address cannot be right: no TLS there or not its certificate, another
 # protocol, no such host. Later the same may come of a restart behind a balancer or a name server.
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
+# What is wrong, by a word of gRPC's message; nothing but another setting helps.
+_CAUSES = {
+    "CERTIFICATE_VERIFY_FAILED": "{at}: its certificate is not signed by an authority that this client trusts: give it "
+    "as Tls(root_certificates=…) (the command: --tls-ca FILE)",
+    "Failed to create security handshaker": "{at}: the files of tls= cannot be used: root_certificates are certificates "
+    "in PEM, and private_key is the key of certificate_chain (the command: --tls-ca, --tls-key, --tls-cert)",
+    "http1.x server": "{at} speaks HTTP and not gRPC: /metrics and /healthz have a port of their own; give the one "
+    "that `gradewire serve` says it is ready on",
+}
 # What gRPC says where the other side ends the connection at once: one of both may encrypt alone.
 _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe|SSL_ERROR|handshake", re.IGNORECASE)
 # Said by gRPC itself of either side, whatever the server's load.
@@ -167,6 +176,11 @@ class GrpcTransport:
         details = error.details() or ""
         if _TOO_LARGE.search(details):
             return errors.InvalidRequest(f"{self._address}: gRPC refuses a message of this call: {details}")
+        for sign, cause in _CAUSES.items():
+            if sign in details and not self._has_answered:
+                wrong = errors.ServerUnreachable(cause.format(at=self._address))
+                wrong.may_pass = False
+                return wrong
         pushback_ms = next((value for key, value in error.trailing_metadata() if key == PUSHBACK_KEY), "")
         retry_after_s = int(pushback_ms) / 1000 if str(pushback_ms).isdecimal() else None
         failure = error_for(error.code().name, details, self._address, retry_after_s=retry_after_s)

@@ -54,11 +54,13 @@ async def _serve(transport: GrpcTransport, call_socket: socket.socket) -> None:
         call: Call = await read_frame(reader)
         answering = asyncio.create_task(_answer(_replies(transport, call, requests), writer))
         reading = asyncio.create_task(_read(reader, requests))
-        # The reader ends when the caller has gone.
-        await asyncio.wait((answering, reading), return_when=asyncio.FIRST_COMPLETED)
-        for task in (answering, reading):
-            task.cancel()
-        await asyncio.gather(answering, reading, return_exceptions=True)
+        try:
+            # The reader ends when the caller has gone.
+            await asyncio.wait((answering, reading), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (answering, reading):
+                task.cancel()
+            await asyncio.gather(answering, reading, return_exceptions=True)
         if not answering.cancelled():
             answering.result()
     except (EOFError, OSError):
