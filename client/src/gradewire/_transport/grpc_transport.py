@@ -54,8 +54,8 @@ _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected
 _CAUSES = {
     "CERTIFICATE_VERIFY_FAILED": "{at}: its certificate is not signed by an authority that this client trusts: give it "
     "as Tls(root_certificates=…) (the command: --tls-ca FILE)",
-    "Failed to create security handshaker": "{at}: the files of tls= cannot be used: root_certificates are certificates "
-    "in PEM, and private_key is the key of certificate_chain (the command: --tls-ca, --tls-key, --tls-cert)",
+    "Failed to create security handshaker": "{at}: the files of tls= cannot be used: root_certificates are in PEM, and "
+    "private_key is the key of certificate_chain (the command: --tls-ca, --tls-key, --tls-cert)",
     "http1.x server": "{at} speaks HTTP and not gRPC: /metrics and /healthz have a port of their own; give the one "
     "that `gradewire serve` says it is ready on",
 }
