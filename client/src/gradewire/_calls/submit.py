@@ -11,8 +11,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from typing_extensions import override
-
 from gradewire._calls.arguments import rows_of
 from gradewire._input.aliases import ALIASES, LIST_FIELDS, TEXT_FIELDS
 from gradewire._input.values import plain
@@ -38,12 +36,10 @@ class _Result(Future[ScoreReport]):
         super().__init__()
         self._pid = os.getpid()
 
-    @override
     def result(self, timeout: float | None = None) -> ScoreReport:
         self._check_process()
         return super().result(timeout)
 
-    @override
     def exception(self, timeout: float | None = None) -> BaseException | None:
         self._check_process()
         return super().exception(timeout)
