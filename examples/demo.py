@@ -21,7 +21,7 @@ from rich.table import Table
 from gradewire import Client, ScoreReport, SmileParts
 
 ROWS = Path(__file__).with_name("answers.jsonl")
-METRICS = "smile:v1,smile:fast,sbert,exact_match,easy_match"
+METRICS = "smile,smile:fast,sbert,exact_match,easy_match"
 SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references")
 
 
@@ -64,14 +64,14 @@ def score(client: Client, rows: list[dict[str, object]], title: str, console: Co
     started = time.perf_counter()
     report = client.score(rows, METRICS)
     seconds = time.perf_counter() - started
-    hits = [item.scores["smile:v1"].cache_hits for item in report]
+    hits = [item.scores["smile"].cache_hits for item in report]
     console.print(
         f"{title}: {len(rows)} rows x 5 metrics in {seconds * 1e3:,.0f} ms"
-        f" | smile:v1 texts: {sum(hit.computed for hit in hits)} encoded,"
+        f" | smile texts: {sum(hit.computed for hit in hits)} encoded,"
         f" {sum(hit.memory for hit in hits)} from memory, {sum(hit.disk for hit in hits)} from disk,"
         f" {sum(hit.redis for hit in hits)} from Redis"
     )
-    timing = report[0].scores["smile:v1"].timing
+    timing = report[0].scores["smile"].timing
     console.print(
         f"    its calls to the encoder: queue {timing.queue_s * 1e3:.1f} ms, cache {timing.cache_s * 1e3:.1f} ms,"
         f" tokenize {timing.tokenize_s * 1e3:.1f} ms, inference {timing.inference_s * 1e3:.1f} ms"
@@ -87,7 +87,7 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
     for mode in SHOWN:
         for index in [index for index, row in enumerate(rows) if row["group"] == mode][:2]:
             scores, row = report[index].scores, rows[index]
-            smile, parts = scores["smile:v1"], scores["smile:v1"].parts
+            smile, parts = scores["smile"], scores["smile"].parts
             assert isinstance(parts, SmileParts)
             numbers = [f"{value:.3f}" for value in (smile.score, parts.sentence, parts.keyword, parts.exact)]
             rest = [f"{scores['smile:fast'].score:.3f}", f"{scores['sbert'].score:.3f}", str(row["label"])]
@@ -95,7 +95,7 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
             short = prediction if len(prediction) <= 36 else prediction[:35] + "…"
             table.add_row(mode, short, *numbers, parts.best_window, *rest)
     console.print(table)
-    console.print("The line that reproduces a smile score:", report.provenance["smile:v1"].line, soft_wrap=True)
+    console.print("The line that reproduces a smile score:", report.provenance["smile"].line, soft_wrap=True)
 
 
 def main() -> None:

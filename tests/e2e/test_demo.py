@@ -1,0 +1,27 @@
+"""The demonstration of the README runs, cold, warm and after a restart."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_demonstration_runs_to_its_end(minilm: Path) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "demo.py"],
+        env=clean | {"GRADEWIRE_MODEL_REPOSITORY": str(minilm)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    cold, warm, restarted = (line for line in done.stdout.splitlines() if "smile texts:" in line)
+    assert " 306 encoded" in cold
+    assert " 0 encoded, 432 from memory" in warm
+    assert " from disk" in restarted
+    assert " 0 from disk" not in restarted
+    assert "The line that reproduces a smile score: smile:v1/1?" in done.stdout
