@@ -173,6 +173,23 @@ def test_a_run_is_taken_up_with_the_columns_that_it_kept(command: Command, tmp_p
         assert out.read_bytes() == whole
 
 
+def test_a_line_that_broke_or_was_mended_changes_no_columns(command: Command, tmp_path: Path) -> None:
+    keeps = ("--keep-columns", "model", "--fail-on", "never")
+    file, out = write_rows(tmp_path / "a.jsonl", [{**row, "model": "m"} for row in ROWS]), tmp_path / "out.jsonl"
+    whole = file.read_bytes()
+    first, second, *others = whole.splitlines(keepends=True)
+    broken = b"".join([first, second[:20] + b"\n", *others])
+    for before, after in ((broken, whole), (whole, broken)):
+        file.write_bytes(before)
+        assert command("score", file, "--out", out, "--overwrite", *keeps).exit_code == 0
+        file.write_bytes(after)
+        done = command("score", file, "--out", out, "--resume", *keeps)
+        assert done.exit_code == 0, done.stderr
+        resumed = read_rows(out.read_text())
+        assert command("score", file, "--out", out, "--overwrite", *keeps).exit_code == 0
+        assert resumed == read_rows(out.read_text())
+
+
 def test_the_summary_as_json(command: Command, tmp_path: Path) -> None:
     rows = [*ROWS, {"id": "bad", "references": "r | s"}]
     file, summary = write_rows(tmp_path / "a.jsonl", rows), tmp_path / "summary.json"

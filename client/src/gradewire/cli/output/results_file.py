@@ -94,6 +94,10 @@ def may_pass(row: Mapping[str, Any]) -> bool:
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
 
 
+def _was_unreadable(row: Mapping[str, Any]) -> bool:
+    return all(score["status"] == Status.INVALID_INPUT.name for score in row["scores"].values())
+
+
 @dataclass(slots=True)
 class ResultsFile:
     """An output file under construction; close it, or use it with `with`.
@@ -200,6 +204,9 @@ class ResultsFile:
         return found
 
     def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
+        # A line that could not be read, now or then, has no columns, whatever was to be kept.
+        if (row.item is None and not row.kept) or ("input" not in result and _was_unreadable(result)):
+            return
         there, given = (", ".join(map(printable, columns)) or "none" for columns in (result.get("input", {}), row.kept))
         if there != given:
             raise InputError(
