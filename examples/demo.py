@@ -69,12 +69,14 @@ def score(client: Client, rows: list[dict[str, object]], title: str, console: Co
         f"{title}: {len(rows)} rows x 5 metrics in {seconds * 1e3:,.0f} ms"
         f" | smile texts: {sum(hit.computed for hit in hits)} encoded,"
         f" {sum(hit.memory for hit in hits)} from memory, {sum(hit.disk for hit in hits)} from disk,"
-        f" {sum(hit.redis for hit in hits)} from Redis"
+        f" {sum(hit.redis for hit in hits)} from Redis",
+        soft_wrap=True,
     )
     timing = report[0].scores["smile"].timing
     console.print(
         f"    its calls to the encoder: queue {timing.queue_s * 1e3:.1f} ms, cache {timing.cache_s * 1e3:.1f} ms,"
-        f" tokenize {timing.tokenize_s * 1e3:.1f} ms, inference {timing.inference_s * 1e3:.1f} ms"
+        f" tokenize {timing.tokenize_s * 1e3:.1f} ms, inference {timing.inference_s * 1e3:.1f} ms",
+        soft_wrap=True,
     )
     return report
 

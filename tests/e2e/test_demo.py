@@ -8,11 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_demonstration_runs_to_its_end(minilm: Path) -> None:
+def test_the_demonstration_runs_to_its_end_and_keeps_its_lines_whole_on_a_narrow_terminal(minilm: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / "demo.py"],
-        env=clean | {"GRADEWIRE_MODEL_REPOSITORY": str(minilm)},
+        env=clean | {"GRADEWIRE_MODEL_REPOSITORY": str(minilm), "COLUMNS": "60"},
         capture_output=True,
         text=True,
         check=False,
