@@ -9,7 +9,7 @@ _TRANSPORT: dict[str, tuple[type[errors.TransportError], str]] = {
     ),
     "DEADLINE_EXCEEDED": (
         errors.DeadlineExceeded,
-        "{at} did not finish in time{said}. Give a larger deadline_s or fewer items",
+        "{at} did not finish in time{said}. Give a larger deadline_s (the command: --deadline-s) or fewer items",
     ),
     "RESOURCE_EXHAUSTED": (
         errors.Overloaded,

@@ -281,3 +281,4 @@ def test_grades_beyond_0_to_1_have_no_verdicts_and_the_command_says_why(command:
     assert (found["auc"], found["accuracy"], found["deviation"]) == (None, None, None)
     done = command("agree", tmp_path / "rows.jsonl", "--resamples", "100")
     assert "labels run from 1 to 5: nobody said what counts as right" in done.stderr
+    assert "--label-map says which grades do" in done.stderr

@@ -67,6 +67,25 @@ def test_scores_of_another_file_are_refused(command: Command, tmp_path: Path) ->
     assert "no scores of line 41" in command("agree", longer, "--scores", out).stderr
 
 
+def test_scores_in_a_table_are_refused_with_the_way_out(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.csv"
+    assert command("score", file, "--out", out, "--quiet").exit_code == 0
+    done = command("agree", file, "--scores", out)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{out}: --scores reads JSONL, not tables: gradewire score --out FILE.jsonl writes it" in done.stderr
+    done = command("agree", file, "--scores", file)
+    assert f"{file}: line 1 is no output row of gradewire score" in done.stderr
+    assert "--out" not in done.stderr
+
+
+def test_a_metric_is_not_compared_with_itself(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS)
+    for other in ("smile", "smile:v1"):
+        done = command("agree", file, "--metrics", "smile,sbert", "--compare", "smile", other)
+        assert done.exit_code == 2
+        assert f"--compare smile {other}: these are one metric" in done.stderr
+
+
 def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp_path: Path) -> None:
     labels = [None, "?", math.nan, "", 10**400, "[1,", "nan", [1, "x"]]
     rows = [*ROWS, {**ROWS[0], "prediction": ""}, *({**ROWS[0], "label": label} for label in labels)]

@@ -263,5 +263,5 @@ def test_table_on_standard_output(command: Command, tmp_path: Path) -> None:
 def test_no_rows_are_fine(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("\n")
-    done = command("score", file)
-    assert (done.exit_code, done.stdout) == (0, "")
+    done = command("score", file, "--quiet")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing was scored: the input has no rows\n")

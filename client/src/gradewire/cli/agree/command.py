@@ -16,7 +16,7 @@ from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import exit_codes, exit_on_interrupt
+from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
 
@@ -44,8 +44,11 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
-    """The pairs to be compared; raises InputError where one names no metric."""
+    """The pairs to be compared; raises InputError where one names no metric, or one metric twice."""
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
+    for (one, other), given in zip(named, compare, strict=True):
+        if one == other:
+            raise InputError(f"--compare {' '.join(given)}: these are one metric")
     rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
     return list(dict.fromkeys([*named, *rest]))
 

@@ -65,7 +65,7 @@ def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             except (ValueError, KeyError, TypeError):
                 complete = False
             if not complete:
-                raise InputError(f"{path}: line {number} is no output row of gradewire score: give another --out")
+                raise InputError(f"{path}: line {number} is no output row of gradewire score: give another file")
             lines |= lines_of(row)
             yield end, with_lines(row, lines)
 

@@ -16,6 +16,8 @@ from gradewire.cli.problems import InputError, named_errors
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})
+TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
+"""Of outputs that are tables, in small letters."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
 _HEAD: Final = ("id", "index")
@@ -32,7 +34,7 @@ def is_table(path: Path) -> bool:
         _pyarrow(path)
     elif suffix not in _DELIMITERS and suffix not in _LINES and not path.exists():
         raise InputError(f"--out {path}: cannot write {suffix}: give .jsonl, .csv, .tsv or .parquet")
-    return suffix in _PARQUET or suffix in _DELIMITERS
+    return suffix in TABLE_SUFFIXES
 
 
 def part_of(path: Path) -> Path:

@@ -174,7 +174,7 @@ class LabelledRows:
         if known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
                 f"labels run from {min(known):g} to {max(known):g}: nobody said what counts as right, so there is no "
-                "AUC and no figure of verdicts (labels in [0, 1] count from 0.5)"
+                "AUC and no figure of verdicts (labels in [0, 1] count from 0.5; --label-map says which grades do)"
             )
         if self.alone:
             sentences.append(f"{self.alone} rows have one label, which stands as it is under --labels {self.rule}")

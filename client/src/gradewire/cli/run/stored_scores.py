@@ -8,6 +8,7 @@ from typing import Any
 
 from gradewire.cli.input.rows import Row
 from gradewire.cli.output.results_file import read_results
+from gradewire.cli.output.table_file import TABLE_SUFFIXES
 from gradewire.cli.problems import InputError
 
 
@@ -36,6 +37,8 @@ def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[t
 def _joined(rows: Iterator[Row], path: Path) -> Iterator[tuple[Row, dict[str, Any]]]:
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
+    if path.suffix.lower() in TABLE_SUFFIXES:
+        raise InputError(f"{path}: --scores reads JSONL, not tables: gradewire score --out FILE.jsonl writes it")
     results = read_results(path)
     output: dict[str, Any] = {"index": -1}
     labels: list[str] | None = None

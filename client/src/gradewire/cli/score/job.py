@@ -80,6 +80,8 @@ class ScoreJob:
             left = results.finish() if results else 0
         for note in opened.late_notes:
             click.echo(note, err=True)
+        if not self.summary.rows:
+            click.echo("nothing was scored: the input has no rows", err=True)
         if out and left:
             click.echo(
                 f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}", err=True

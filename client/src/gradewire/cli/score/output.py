@@ -92,7 +92,8 @@ class Output:
         if self.resume:
             if table and self.path.exists() and not self.rows.exists():
                 raise InputError(
-                    f"{self.path} is whole: every row has its result; give --overwrite to score the input again"
+                    f"{self.path} is a whole table, of which nothing is left to resume; where the input has changed or "
+                    "grown, give another --out, or --overwrite"
                 )
             return
         if there := [path for path in (*table, *files_of(self.rows)[:2]) if path.exists()]:
