@@ -34,6 +34,7 @@ VARIANTS = (
     *("smile:fast", "smile:one_pass", "smile:paper", "smile:reference_code"),
     *("bertscore?layer=5&measure=recall", "bertscore?idf=request", "bertscore?threshold=0.5&with_question=true"),
     *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct&verdict_cut=0.6"),
+    *("vqa_accuracy?consensus=single&normalise=always", "soft_vqa_accuracy?consensus=single"),
     *("rouge_l?stem=true", "rouge_l?measure=precision", "bleu?max_ngram=2", "meteor?synonyms=none"),
     "calibrated?features_only=true",
 )
@@ -115,7 +116,7 @@ def test_a_score_is_there_exactly_when_the_status_is_ok(together: Scores, client
 def expected_status(metric: str, name: str) -> Status:
     if name in BAD:
         return BAD[name]
-    if "vqa" in metric and "direct" not in metric and len(ROWS[name]["references"]) < 2:
+    if "vqa" in metric and "consensus" not in metric and len(ROWS[name]["references"]) < 2:
         return Status.INVALID_INPUT  # nobody is left when one annotator is left out
     if name == "no question" and (metric == "sfve" or "with_question" in metric):
         return Status.INVALID_INPUT
@@ -248,8 +249,9 @@ def check_parts(result: MetricScore, references: int, where: str) -> None:  # no
             if metric.name == "vqa_accuracy":
                 # Leave-one-out: each annotator sees the others that agree; an agreeing one does not see itself.
                 left_out = (annotators - agreeing) * min(1, agreeing / 3) + agreeing * min(1, (agreeing - 1) / 3)
-                mean = min(1, agreeing / 3) if metric.consensus == "direct" else left_out / annotators
-                assert result.score == pytest.approx(mean), where
+                direct, single = min(1, agreeing / 3), float(agreeing > 0)
+                by_rule = {"direct": direct, "single": single, "leave_one_out": left_out / annotators}
+                assert result.score == pytest.approx(by_rule[metric.consensus]), where
         case BleuParts(precisions=precisions, brevity_penalty=brevity):
             used = [precision for precision in precisions if precision > 0]
             assert 1 <= len(precisions) <= metric.max_ngram, where

@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.encoders import Measure
 
-VqaConsensus = Literal["leave_one_out", "direct"]
+VqaConsensus = Literal["leave_one_out", "direct", "single"]
+VqaNormalise = Literal["official", "always"]
 MeteorSynonyms = Literal["wordnet", "none"]
 
 
@@ -36,14 +37,17 @@ class VqaAccuracy(Metric):
     """VQA accuracy: how many annotators gave the predicted answer, 0 to 1; one reference per annotator.
 
     Attributes:
-        consensus: leave_one_out (default, the official rule; needs two references) or direct: min(1, agreeing / 3).
+        consensus: leave_one_out (default, the official rule; needs two references), direct: min(1, agreeing / 3), or
+            single: 1 where any reference agrees.
         verdict_cut: Score from which the answer counts as right, above 0 to 1; None: any agreeing annotator.
+        normalise: official (default): nothing is normalised where all annotators gave one answer; or always.
     """
 
     name: ClassVar[Literal["vqa_accuracy"]] = "vqa_accuracy"
     least_references: ClassVar[int] = 2
     consensus: VqaConsensus | None = None
     verdict_cut: float | None = None
+    normalise: VqaNormalise | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +57,14 @@ class SoftVqaAccuracy(Metric):
     Attributes:
         consensus: As in `VqaAccuracy`.
         verdict_cut: Score from which the answer counts as right, above 0 to 1; None: no verdict.
+        normalise: As in `VqaAccuracy`.
     """
 
     name: ClassVar[Literal["soft_vqa_accuracy"]] = "soft_vqa_accuracy"
     least_references: ClassVar[int] = 2
     consensus: VqaConsensus | None = None
     verdict_cut: float | None = None
+    normalise: VqaNormalise | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -218,6 +218,8 @@ class _VqaConsensusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaConse
     """The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Needs two references."""
     VQA_CONSENSUS_DIRECT: _VqaConsensus.ValueType  # 2
     """min(1, agreeing / 3)."""
+    VQA_CONSENSUS_SINGLE: _VqaConsensus.ValueType  # 3
+    """1 where any reference agrees, else 0: for data with one reference."""
 
 class VqaConsensus(_VqaConsensus, metaclass=_VqaConsensusEnumTypeWrapper):
     """How annotators that gave the prediction's answer become a score."""
@@ -227,7 +229,29 @@ VQA_CONSENSUS_LEAVE_ONE_OUT: VqaConsensus.ValueType  # 1
 """The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Needs two references."""
 VQA_CONSENSUS_DIRECT: VqaConsensus.ValueType  # 2
 """min(1, agreeing / 3)."""
+VQA_CONSENSUS_SINGLE: VqaConsensus.ValueType  # 3
+"""1 where any reference agrees, else 0: for data with one reference."""
 Global___VqaConsensus: _TypeAlias = VqaConsensus  # noqa: Y015
+
+class _VqaNormalise:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VqaNormaliseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaNormalise.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VQA_NORMALISE_UNSPECIFIED: _VqaNormalise.ValueType  # 0
+    VQA_NORMALISE_OFFICIAL: _VqaNormalise.ValueType  # 1
+    """No: they are compared as they are, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
+    VQA_NORMALISE_ALWAYS: _VqaNormalise.ValueType  # 2
+
+class VqaNormalise(_VqaNormalise, metaclass=_VqaNormaliseEnumTypeWrapper):
+    """Whether answers on which all annotators agree are normalised (articles, punctuation, number words) like others."""
+
+VQA_NORMALISE_UNSPECIFIED: VqaNormalise.ValueType  # 0
+VQA_NORMALISE_OFFICIAL: VqaNormalise.ValueType  # 1
+"""No: they are compared as they are, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
+VQA_NORMALISE_ALWAYS: VqaNormalise.ValueType  # 2
+Global___VqaNormalise: _TypeAlias = VqaNormalise  # noqa: Y015
 
 class _MeteorSynonyms:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -741,18 +765,21 @@ class VqaAccuracyParameters(_message.Message):
 
     CONSENSUS_FIELD_NUMBER: _builtins.int
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
+    NORMALISE_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
     verdict_cut: _builtins.float
     """Score from which the answer counts as right, above 0 to 1; unset: any agreeing annotator."""
+    normalise: Global___VqaNormalise.ValueType
     def __init__(
         self,
         *,
         consensus: Global___VqaConsensus.ValueType = ...,
         verdict_cut: _builtins.float | None = ...,
+        normalise: Global___VqaNormalise.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "normalise", b"normalise", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_cut: _TypeAlias = _typing.Literal["verdict_cut"]  # noqa: Y015
     _WhichOneofArgType__verdict_cut: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut"]  # noqa: Y015
@@ -768,18 +795,21 @@ class SoftVqaAccuracyParameters(_message.Message):
 
     CONSENSUS_FIELD_NUMBER: _builtins.int
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
+    NORMALISE_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
     verdict_cut: _builtins.float
     """Score from which the answer counts as right, above 0 to 1; unset: no verdict."""
+    normalise: Global___VqaNormalise.ValueType
     def __init__(
         self,
         *,
         consensus: Global___VqaConsensus.ValueType = ...,
         verdict_cut: _builtins.float | None = ...,
+        normalise: Global___VqaNormalise.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "normalise", b"normalise", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_cut: _TypeAlias = _typing.Literal["verdict_cut"]  # noqa: Y015
     _WhichOneofArgType__verdict_cut: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut"]  # noqa: Y015

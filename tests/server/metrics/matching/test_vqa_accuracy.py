@@ -66,10 +66,39 @@ def test_unanimous_references_and_their_prediction_are_not_normalised() -> None:
     assert grade("A cat", *["the cat"] * 9, "cat").score == 1.0
 
 
+def test_what_is_unanimous_is_normalised_too_where_that_is_asked_for() -> None:
+    assert grade("Yes", *["yes"] * 10).score == 0.0  # the official program's rule
+    assert grade("Yes", *["yes"] * 10, normalise="always").score == 1.0
+    assert grade("The cat.", *["a cat"] * 10, normalise="always").score == 1.0
+    assert grade("The cat.", *["a cat"] * 10, normalise="always").parts.compared_prediction == "cat"
+    # where annotators differ both are one
+    assert grade("The cat", *["the cat"] * 9, "a dog", normalise="always").score == 1.0
+    with pytest.raises(ParameterError, match="normalise"):
+        VqaAccuracyParameters(normalise="never")  # type: ignore[arg-type] # what the wire could send
+
+
+@pytest.mark.parametrize(
+    ("prediction", "references", "normalise", "score"),
+    [
+        ("two", ["two"], "official", 1.0),
+        ("Two", ["two"], "official", 0.0),  # a single reference is unanimous, so nothing is normalised
+        ("Two", ["2"], "always", 1.0),
+        ("three", ["2"], "always", 0.0),
+        ("a cat", ["dog", "cat"], "official", 1.0),  # any one will do
+        ("cow", ["dog", "cat"], "official", 0.0),
+    ],
+)
+def test_single_is_one_where_any_reference_is_met(
+    prediction: str, references: list[str], normalise: str, score: float
+) -> None:
+    result = grade(prediction, *references, consensus="single", normalise=normalise)
+    assert (result.score, result.correct) == (score, score == 1)
+
+
 def test_one_annotator_cannot_be_left_out() -> None:
     result = grade("cat", "cat")
     assert result.status is Status.INVALID_INPUT
-    assert "consensus=direct" in result.message
+    assert "consensus=single" in result.message
     assert grade("cat", "cat", consensus="direct").score == pytest.approx(1 / 3)
 
 

@@ -15,6 +15,7 @@ from gradewire_server.domain.result import MetricResult, VqaParts
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.vqa_accuracy import (
     CONSENSUS_INFO,
+    NORMALISE_INFO,
     VERDICT_CUT_INFO,
     VqaAccuracy,
     VqaAccuracyParameters,
@@ -49,12 +50,13 @@ class SoftVqaAccuracy(VqaAccuracy):
         parameters=(
             CONSENSUS_INFO,
             replace(VERDICT_CUT_INFO, description="Score from which the answer counts as right; empty: no verdict."),
+            NORMALISE_INFO,
         ),
     )
 
     @override
     def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:
-        prediction, references = comparable(item)
+        prediction, references = comparable(item, parameters.normalise)
         truncated = max(map(len, (prediction, *references))) > MAX_CHARACTERS
         shortened = prediction[:MAX_CHARACTERS]
         distinct = {

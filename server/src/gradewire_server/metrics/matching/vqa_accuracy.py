@@ -30,6 +30,14 @@ class VqaConsensus(StrEnum):
 
     LEAVE_ONE_OUT = "leave_one_out"
     DIRECT = "direct"
+    SINGLE = "single"
+
+
+class VqaNormalise(StrEnum):
+    """Whether answers on which all annotators agree are normalised like others."""
+
+    OFFICIAL = "official"
+    ALWAYS = "always"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +47,15 @@ class VqaAccuracyParameters(Parameters):
     Attributes:
         consensus: How agreeing annotators become a score.
         verdict_cut: Score from which the answer counts as right, above 0 to 1; None: the metric's own rule.
+        normalise: Whether answers on which all annotators agree are normalised like others.
 
     Raises:
-        ParameterError: A consensus that does not exist, or a cut out of range.
+        ParameterError: A choice that does not exist, or a cut out of range.
     """
 
     consensus: VqaConsensus = VqaConsensus.LEAVE_ONE_OUT
     verdict_cut: float | None = None
+    normalise: VqaNormalise = VqaNormalise.OFFICIAL
 
     def __post_init__(self) -> None:
         take_choices(self)
@@ -56,7 +66,14 @@ class VqaAccuracyParameters(Parameters):
 CONSENSUS_INFO: Final = choice_info(
     "consensus",
     VqaConsensus.LEAVE_ONE_OUT,
-    "leave_one_out: mean over annotators of min(1, agreeing others / 3); direct: min(1, agreeing / 3).",
+    "leave_one_out: mean over annotators of min(1, agreeing others / 3); direct: min(1, agreeing / 3); single: 1 where "
+    "any reference agrees, for data with one reference.",
+)
+NORMALISE_INFO: Final = choice_info(
+    "normalise",
+    VqaNormalise.OFFICIAL,
+    "official: texts are compared as they are where all annotators gave one answer, as the challenge's program does; "
+    "always: they are normalised there, too.",
 )
 VERDICT_CUT_INFO: Final = ParameterInfo(
     name="verdict_cut",
@@ -66,17 +83,19 @@ VERDICT_CUT_INFO: Final = ParameterInfo(
 )
 
 
-def comparable(item: Item) -> tuple[str, tuple[str, ...]]:
-    """Prediction and references as they are compared: not normalised where the references are unanimous."""
+def comparable(item: Item, normalise: VqaNormalise) -> tuple[str, tuple[str, ...]]:
+    """Prediction and references as they are compared."""
     references = tuple(map(tidy, item.references))
     prediction = tidy(item.prediction)
-    if len(set(references)) == 1:
+    if normalise is VqaNormalise.OFFICIAL and len(set(references)) == 1:
         return prediction, references
     return vqa_normalise(prediction), tuple(map(vqa_normalise, references))
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
     """Score from each annotator's agreement with the prediction, 0 to 1 each."""
+    if consensus is VqaConsensus.SINGLE:
+        return max(agreements)
     total = math.fsum(agreements)
     if consensus is VqaConsensus.DIRECT:
         return min(1.0, total / _ENOUGH)
@@ -96,7 +115,7 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
         version=1,
         description="How many annotators gave the predicted answer, as the VQA challenge counts; all references count.",
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
-        parameters=(CONSENSUS_INFO, VERDICT_CUT_INFO),
+        parameters=(CONSENSUS_INFO, VERDICT_CUT_INFO, NORMALISE_INFO),
     )
     parameters_type = VqaAccuracyParameters
 
@@ -107,13 +126,13 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
         if failure is None and parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
             return Failure(
                 Status.INVALID_INPUT,
-                "references: leaving one annotator out needs two at least, one answer each; consensus=direct takes one",
+                "references: leaving one annotator out needs two at least, one answer each; consensus=single takes one",
             )
         return failure
 
     @override
     def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:
-        prediction, references = comparable(item)
+        prediction, references = comparable(item, parameters.normalise)
         agreements = [float(reference == prediction) for reference in references]
         agreeing = int(sum(agreements))
         score = consensus_score(agreements, parameters.consensus)
