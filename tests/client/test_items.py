@@ -10,7 +10,15 @@ from gradewire import Item
 from gradewire.items import ItemProblem, encode_item
 from gradewire_proto.v1 import types_pb2
 
-GOOD = {"references": ["a", "b"], "prediction": "c", "id": "x", "question": "q", "caption": "k", "group": "g"}
+GOOD = {
+    "references": ["a", "b"],
+    "prediction": "c",
+    "id": "x",
+    "question": "q",
+    "caption": "k",
+    "group": "g",
+    "captions": ["l"],
+}
 
 
 def problem(item: object, max_bytes: int = 10_000) -> ItemProblem:

@@ -26,7 +26,8 @@ class Item:
         question: What was asked; read by sfve, by bertscore with its question, and by judge metrics.
         id: Handed back beside the index; duplicates are allowed.
         synthetic_answers: Each reference written out as a sentence, in the order of `references`; or empty.
-        caption: What the picture shows; read by judge metrics only.
+        caption: What the picture shows; read by judge metrics that are asked to (`caption=true`).
+        captions: Further captions of it, read after `caption`.
         group: A label for summaries; never read by a metric.
     """
 
@@ -37,6 +38,7 @@ class Item:
     synthetic_answers: Sequence[str] = ()
     caption: str = ""
     group: str = ""
+    captions: Sequence[str] = ()
 
 
 ItemLike = Item | Mapping[str, Any]

@@ -32,9 +32,10 @@ def test_every_text_is_normalised_once_and_for_all() -> None:
         synthetic_answers=[loose],
         caption=loose,
         group=loose,
+        captions=["\t", loose],
     )
     tight = "caf\u00e9"
-    expected = Item(tight, tight, (tight,), tight, (tight,), tight, tight)
+    expected = Item(tight, tight, (tight,), tight, (tight,), (tight, tight), tight)
     assert read_item(message, Limits(), check_bytes=True) == expected
 
 
@@ -61,11 +62,11 @@ def test_too_many_references_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["id", "question", "prediction", "caption", "group", "references", "synthetic_answers"]
+    "field", ["id", "question", "prediction", "caption", "group", "references", "synthetic_answers", "captions"]
 )
 def test_the_field_with_too_many_marks_is_named(field: str) -> None:
     evil = "a" + "\u0301" * 31
-    several = field in {"references", "synthetic_answers"}
+    several = field in {"references", "synthetic_answers", "captions"}
     item = read_item(types_pb2.Item(**{field: ["fine", evil] if several else evil}), Limits(), check_bytes=True)  # type: ignore[arg-type]
     assert item == Failure(
         Status.INVALID_INPUT, f"{field}{'[1]' if several else ''}: more than 30 combining marks in a row"

@@ -36,6 +36,7 @@ ITEMS = st.builds(
     synthetic_answers=st.lists(TEXT, max_size=4),
     caption=TEXT,
     group=TEXT,
+    captions=st.lists(TEXT, max_size=4),
 )
 WEIGHTS = st.none() | st.floats(allow_nan=True)
 MODELS = st.sampled_from(["", "hash", "absent", "hash@00000000", "x@y"])

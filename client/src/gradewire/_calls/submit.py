@@ -243,7 +243,8 @@ def _snapshot(item: Any) -> tuple[Any, int]:
     """A copy that the caller's later changes do not reach, and the bytes of its texts."""
     if isinstance(item, Item):
         values = {name: getattr(item, name) for name in (*TEXT_FIELDS, *LIST_FIELDS)}
-        copied = replace(item, references=_copied(item.references), synthetic_answers=_copied(item.synthetic_answers))
+        lists: dict[str, Any] = {name: _copied(getattr(item, name)) for name in LIST_FIELDS}
+        copied = replace(item, **lists)
         return copied, _size(values)
     if isinstance(item, Mapping):
         # Of a field that is not looked at only the name is kept, for messages: it may hold an image.

@@ -10,6 +10,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "prediction": ("prediction", "pred", "response", "candidate"),
     "synthetic_answers": ("synthetic_answers", "syn_ans"),
     "caption": ("caption",),
+    "captions": ("captions",),
     "group": ("group", "dataset"),
     "label": ("label", "human_score"),
     "labels": ("labels", "annotations"),
@@ -21,5 +22,5 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The first name that a row has, with a value, wins."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
-LIST_FIELDS: Final = ("references", "synthetic_answers")
+LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
 """Fields of an item, by what they hold."""

@@ -68,7 +68,8 @@ class MetricDefaults:
     def of(self, metric: Metric) -> dict[str, Any]:
         """The call's defaults for the parameters of one metric, by their names."""
         model = self.judge if metric.needs_judge else self.model
-        said = {"preset": self.preset, "synthetic": self.synthetic, "model": model}
+        preset = self.preset if isinstance(metric, Smile) else None
+        said = {"preset": preset, "synthetic": self.synthetic, "model": model}
         return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
 
 
@@ -133,6 +134,8 @@ def _choose(
 def _takes(metric: Metric, name: str) -> bool:
     if name in {"judge", "model"} and metric.needs_judge != (name == "judge"):
         return False
+    if name == "preset":
+        return isinstance(metric, Smile)
     return ("model" if name == "judge" else name) in wire_parameters(metric.name)
 
 
@@ -198,13 +201,13 @@ def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
 
 def _told_apart(metric: Metric) -> Metric:
     """The metric as labels name it."""
-    if isinstance(metric, Smile):
+    told: dict[str, Any] = {}
+    if hasattr(metric, "preset"):
         # Without a preset the server takes v1, so that is what two metrics are told apart by.
-        return replace(metric, preset=metric.preset or _USUAL_PRESET)
+        told["preset"] = metric.preset or _USUAL_PRESET
     if prompt := getattr(metric, "prompt", None):
-        short: dict[str, Any] = {"prompt": short_prompt(prompt)}
-        return replace(metric, **short)
-    return metric
+        told["prompt"] = short_prompt(prompt)
+    return replace(metric, **told) if told else metric
 
 
 def _differing(name: str, metrics: Sequence[Metric]) -> frozenset[str]:

@@ -8,8 +8,10 @@ from gradewire.metric_types.base import Metric
 LabelValue = Literal["most_probable", "expected"]
 BinaryQuestions = Literal["judge", "rule"]
 LaveMode = Literal["rating", "rationale"]
+LavePreset = Literal["v1", "paper"]
 Demonstrations = Literal["auto", "binary", "short", "long"]
 GradeStyle = Literal["match", "extract"]
+ShownReferences = Literal["closest", "all", "auto"]
 VerdictStyle = Literal["plain", "step_by_step", "reasons"]
 
 
@@ -25,7 +27,12 @@ class Lave(Metric):
             and nothing else against the references' majority, the judge for all others); None: the server's default.
         demonstrations: Which examples stand before the item: auto (default: by the kind of question), binary, short or
             long.
-        caption: Whether the judge sees the item's caption; default False.
+        preset: v1 (default) or paper: as LAVE's paper has it (rationale, most_probable, the judge for binary questions,
+            all references, its own prompt); what is said beside it goes before it.
+        shots: How many of the prompt's demonstrations are shown, 0 to as many as it has of each kind; None: all.
+        caption: Whether the judge sees the item's captions; default False.
+        references: Which of several aliases the judge sees: the closest one to the prediction, all, or auto (default:
+            the closest where it has a word in common with the prediction, else all). Of votes it sees all.
         reference_filter: References given by less than this share of the most frequent one's annotators are left out,
             0 to 1; None: 0.25.
         prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file
@@ -38,8 +45,11 @@ class Lave(Metric):
     mode: LaveMode | None = None
     value: LabelValue | None = None
     binary: BinaryQuestions | None = None
+    preset: LavePreset | None = None
     demonstrations: Demonstrations | None = None
+    shots: int | None = None
     caption: bool | None = None
+    references: ShownReferences | None = None
     reference_filter: float | None = None
     prompt: str | None = None
     model: str | None = None
@@ -60,6 +70,8 @@ class JudgeGrade(Metric):
     style: GradeStyle | None = None
     value: LabelValue | None = None
     binary: BinaryQuestions | None = None
+    caption: bool | None = None
+    references: ShownReferences | None = None
     prompt: str | None = None
     model: str | None = None
 
@@ -71,6 +83,8 @@ class JudgeSimilarity(Metric):
     name: ClassVar[Literal["judge_similarity"]] = "judge_similarity"
     needs_judge: ClassVar[bool] = True
     value: LabelValue | None = None
+    caption: bool | None = None
+    references: ShownReferences | None = None
     prompt: str | None = None
     model: str | None = None
 
@@ -90,5 +104,7 @@ class JudgeVerdict(Metric):
     style: VerdictStyle | None = None
     value: LabelValue | None = None
     binary: BinaryQuestions | None = None
+    caption: bool | None = None
+    references: ShownReferences | None = None
     prompt: str | None = None
     model: str | None = None

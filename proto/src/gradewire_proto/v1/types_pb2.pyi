@@ -363,6 +363,55 @@ DEMONSTRATIONS_SHORT: Demonstrations.ValueType  # 3
 DEMONSTRATIONS_LONG: Demonstrations.ValueType  # 4
 Global___Demonstrations: _TypeAlias = Demonstrations  # noqa: Y015
 
+class _ShownReferences:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ShownReferencesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ShownReferences.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SHOWN_REFERENCES_UNSPECIFIED: _ShownReferences.ValueType  # 0
+    SHOWN_REFERENCES_CLOSEST: _ShownReferences.ValueType  # 1
+    """The one that is closest to the prediction."""
+    SHOWN_REFERENCES_ALL: _ShownReferences.ValueType  # 2
+    SHOWN_REFERENCES_AUTO: _ShownReferences.ValueType  # 3
+    """The closest where it has a word in common with the prediction, else all. The default."""
+
+class ShownReferences(_ShownReferences, metaclass=_ShownReferencesEnumTypeWrapper):
+    """Which of several aliases, each of them a right answer, a judge is shown. Of annotators' votes it is shown all."""
+
+SHOWN_REFERENCES_UNSPECIFIED: ShownReferences.ValueType  # 0
+SHOWN_REFERENCES_CLOSEST: ShownReferences.ValueType  # 1
+"""The one that is closest to the prediction."""
+SHOWN_REFERENCES_ALL: ShownReferences.ValueType  # 2
+SHOWN_REFERENCES_AUTO: ShownReferences.ValueType  # 3
+"""The closest where it has a word in common with the prediction, else all. The default."""
+Global___ShownReferences: _TypeAlias = ShownReferences  # noqa: Y015
+
+class _LavePreset:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LavePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LavePreset.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LAVE_PRESET_UNSPECIFIED: _LavePreset.ValueType  # 0
+    LAVE_PRESET_V1: _LavePreset.ValueType  # 1
+    """A rating at once. The default."""
+    LAVE_PRESET_PAPER: _LavePreset.ValueType  # 2
+    """The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
+    prompt with the ratings 1 to 3.
+    """
+
+class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper): ...
+
+LAVE_PRESET_UNSPECIFIED: LavePreset.ValueType  # 0
+LAVE_PRESET_V1: LavePreset.ValueType  # 1
+"""A rating at once. The default."""
+LAVE_PRESET_PAPER: LavePreset.ValueType  # 2
+"""The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
+prompt with the ratings 1 to 3.
+"""
+Global___LavePreset: _TypeAlias = LavePreset  # noqa: Y015
+
 class _GradeStyle:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -433,6 +482,7 @@ class Item(_message.Message):
     SYNTHETIC_ANSWERS_FIELD_NUMBER: _builtins.int
     CAPTION_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
+    CAPTIONS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it. At most 1 024 bytes:
     a longer one makes the item STATUS_INVALID_INPUT and comes back cut.
@@ -453,6 +503,10 @@ class Item(_message.Message):
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Each reference written out as a sentence, in the order of `references`; empty, or exactly as many as there are references."""
 
+    @_builtins.property
+    def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Further captions of the picture, read after `caption`."""
+
     def __init__(
         self,
         *,
@@ -463,10 +517,11 @@ class Item(_message.Message):
         synthetic_answers: _abc.Iterable[_builtins.str] | None = ...,
         caption: _builtins.str = ...,
         group: _builtins.str = ...,
+        captions: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "group", b"group", "id", b"id", "prediction", b"prediction", "question", b"question", "references", b"references", "synthetic_answers", b"synthetic_answers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "captions", b"captions", "group", b"group", "id", b"id", "prediction", b"prediction", "question", b"question", "references", b"references", "synthetic_answers", b"synthetic_answers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1005,6 +1060,9 @@ class LaveParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCE_FILTER_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
+    SHOTS_FIELD_NUMBER: _builtins.int
+    PRESET_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Judge: a name of Models.List, or NAME@DIGEST with at least 8 hex digits. Empty: the default judge. At most 256 bytes."""
     mode: Global___LaveMode.ValueType
@@ -1012,13 +1070,17 @@ class LaveParameters(_message.Message):
     binary: Global___BinaryQuestions.ValueType
     demonstrations: Global___Demonstrations.ValueType
     caption: _builtins.bool
-    """Show the judge Item.caption."""
+    """Show the judge Item.caption and Item.captions."""
     reference_filter: _builtins.float
     """References given by less than this share of the most frequent one's annotators are left out, 0 to 1; unset: 0.25."""
     prompt: _builtins.str
     """Empty: the prompt that belongs to this metric. NAME/VERSION or NAME/VERSION@DIGEST: one that the server knows. Else the whole
     text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
     """
+    references: Global___ShownReferences.ValueType
+    shots: _builtins.int
+    """How many of the prompt's demonstrations are shown, 0 to as many as it has of each kind; unset: all."""
+    preset: Global___LavePreset.ValueType
     def __init__(
         self,
         *,
@@ -1030,14 +1092,22 @@ class LaveParameters(_message.Message):
         caption: _builtins.bool = ...,
         reference_filter: _builtins.float | None = ...,
         prompt: _builtins.str = ...,
+        references: Global___ShownReferences.ValueType = ...,
+        shots: _builtins.int | None = ...,
+        preset: Global___LavePreset.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "reference_filter", b"reference_filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "reference_filter", b"reference_filter", "shots", b"shots"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "binary", b"binary", "caption", b"caption", "demonstrations", b"demonstrations", "mode", b"mode", "model", b"model", "prompt", b"prompt", "reference_filter", b"reference_filter", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "binary", b"binary", "caption", b"caption", "demonstrations", b"demonstrations", "mode", b"mode", "model", b"model", "preset", b"preset", "prompt", b"prompt", "reference_filter", b"reference_filter", "references", b"references", "shots", b"shots", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reference_filter: _TypeAlias = _typing.Literal["reference_filter"]  # noqa: Y015
     _WhichOneofArgType__reference_filter: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter"]  # noqa: Y015
+    _WhichOneofReturnType__shots: _TypeAlias = _typing.Literal["shots"]  # noqa: Y015
+    _WhichOneofArgType__shots: _TypeAlias = _typing.Literal["_shots", b"_shots"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__reference_filter) -> _WhichOneofReturnType__reference_filter | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__shots) -> _WhichOneofReturnType__shots | None: ...
 
 Global___LaveParameters: _TypeAlias = LaveParameters  # noqa: Y015
 
@@ -1052,6 +1122,8 @@ class JudgeGradeParameters(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     BINARY_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___GradeStyle.ValueType
@@ -1059,6 +1131,9 @@ class JudgeGradeParameters(_message.Message):
     binary: Global___BinaryQuestions.ValueType
     prompt: _builtins.str
     """As LaveParameters.prompt."""
+    caption: _builtins.bool
+    """As LaveParameters.caption."""
+    references: Global___ShownReferences.ValueType
     def __init__(
         self,
         *,
@@ -1067,10 +1142,12 @@ class JudgeGradeParameters(_message.Message):
         value: Global___LabelValue.ValueType = ...,
         binary: Global___BinaryQuestions.ValueType = ...,
         prompt: _builtins.str = ...,
+        caption: _builtins.bool = ...,
+        references: Global___ShownReferences.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "model", b"model", "prompt", b"prompt", "style", b"style", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1085,21 +1162,28 @@ class JudgeSimilarityParameters(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     VALUE_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     value: Global___LabelValue.ValueType
     prompt: _builtins.str
     """As LaveParameters.prompt."""
+    caption: _builtins.bool
+    """As LaveParameters.caption."""
+    references: Global___ShownReferences.ValueType
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
         value: Global___LabelValue.ValueType = ...,
         prompt: _builtins.str = ...,
+        caption: _builtins.bool = ...,
+        references: Global___ShownReferences.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "prompt", b"prompt", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1116,6 +1200,8 @@ class JudgeVerdictParameters(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     BINARY_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
@@ -1123,6 +1209,9 @@ class JudgeVerdictParameters(_message.Message):
     binary: Global___BinaryQuestions.ValueType
     prompt: _builtins.str
     """As LaveParameters.prompt."""
+    caption: _builtins.bool
+    """As LaveParameters.caption."""
+    references: Global___ShownReferences.ValueType
     def __init__(
         self,
         *,
@@ -1131,10 +1220,12 @@ class JudgeVerdictParameters(_message.Message):
         value: Global___LabelValue.ValueType = ...,
         binary: Global___BinaryQuestions.ValueType = ...,
         prompt: _builtins.str = ...,
+        caption: _builtins.bool = ...,
+        references: Global___ShownReferences.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "model", b"model", "prompt", b"prompt", "style", b"style", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -13,7 +13,7 @@ class Item:
         references: Right answers. May hold blank ones: metrics answer those with INVALID_INPUT.
         prediction: The answer to grade; may be blank (EMPTY_PREDICTION).
         synthetic_answers: One sentence per reference, or empty.
-        caption: What the picture shows; empty where there is none.
+        captions: What the picture shows, none of them blank; empty where there is none.
         group: Label for summaries.
     """
 
@@ -22,7 +22,7 @@ class Item:
     references: tuple[str, ...]
     prediction: str
     synthetic_answers: tuple[str, ...] = ()
-    caption: str = ""
+    captions: tuple[str, ...] = ()
     group: str = ""
 
     @property

@@ -1,7 +1,8 @@
 """What the rest of the server knows of a metric."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
@@ -60,6 +61,12 @@ class Parameters:
     def calibration(self) -> str:
         """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
         return ""
+
+    @classmethod
+    def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
+        """What a preset puts in place of the defaults, by field; what a request says itself goes before it."""
+        del preset
+        return {}
 
     def resolved(self, metadata: "ModelMetadata") -> Self:
         """The parameters with those defaults filled in that depend on the model; raises ParameterError."""

@@ -75,7 +75,7 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
         failure = Failure(Status.INVALID_INPUT, f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
     if failure is None and check_bytes:
         strings = (message.id, message.question, message.prediction, message.caption, message.group)
-        failure = _too_large([*strings, *references, *message.synthetic_answers], limits)
+        failure = _too_large([*strings, *references, *message.synthetic_answers, *message.captions], limits)
     if failure is not None:
         return failure
     try:
@@ -85,7 +85,7 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
             references=tuple(map(nfc, references)),
             prediction=nfc(message.prediction),
             synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
-            caption=nfc(message.caption),
+            captions=tuple(nfc(caption) for caption in (message.caption, *message.captions) if caption.strip()),
             group=nfc(message.group),
         )
     except TooManyMarksError as error:

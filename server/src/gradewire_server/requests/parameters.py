@@ -38,7 +38,7 @@ class _Field:
 def read_parameters(
     message: Message, metric: Metric[Any], path: str, *, model: str, prompts: PromptLibrary = PACKAGE_PROMPTS
 ) -> Parameters:
-    """Builds a metric's parameters from its message; what is unset takes the dataclass's default.
+    """Builds a metric's parameters from its message; what is unset takes the preset's value, else the dataclass's.
 
     Args:
         message: E.g. SmileParameters.
@@ -62,6 +62,8 @@ def read_parameters(
         if field.has_presence and not message.HasField(field.name):
             continue
         value = getattr(message, field.name)
+        if value == "":
+            continue
         if field.by_number:
             if value == 0:
                 continue
@@ -70,7 +72,8 @@ def read_parameters(
                 raise InvalidRequestError(f"{path}.{field.name}", f"unknown value {value}; this server knows {known}")
             value = field.by_number[value]
         values[field.name] = value
-    parameters: Parameters = metric.parameters_type(**values)
+    preset = kind.preset_values(values.get("preset"))
+    parameters: Parameters = metric.parameters_type(**{**preset, **values})
     return parameters
 
 

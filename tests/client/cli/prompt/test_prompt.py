@@ -101,7 +101,7 @@ def test_without_the_judge_the_texts_are_shown_and_it_is_said_how_to_count(comma
     done = command("prompt", "show", "lave", file, "--row", "0")
     assert done.exit_code == 0, done.output
     (title, _), (note, _), (fixed, fixed_text), (item, item_text), (asked, nothing) = sections(done.stdout)
-    assert re.fullmatch(r"lave/1@[0-9a-f]{12}, line 1 \(id boy\)", title)
+    assert re.fullmatch(r"lave/2@[0-9a-f]{12}, line 1 \(id boy\)", title)
     assert "tokens are not counted" in note
     assert "gradewire models build" in note
     assert (fixed, item) == ("the same for all items of this kind", "the item")

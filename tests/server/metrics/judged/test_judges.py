@@ -151,15 +151,16 @@ def test_bad_items_and_failures_have_a_status_and_no_score(metric: Any, paramete
 
 @pytest.mark.parametrize(("metric", "parameters"), ALL)
 def test_each_has_a_prompt_of_its_own(metric: Any, parameters: Any) -> None:
-    assert parameters().prompt_name == f"{metric.info.name}/1"
+    assert parameters().prompt_name == f"{metric.info.name}/2"
     with pytest.raises(ParameterError, match="prompt: lave/1 is a prompt of lave"):
         parameters(prompt="lave/1")
 
 
 def test_a_change_of_what_judges_read_raised_the_version() -> None:
-    # Version 1 masked answers that are one word of praise: its scores are not to be mixed with these.
+    # Version 1 masked answers that are one word of praise, and version 2 showed one alias even where none has a word in
+    # common with the answer: their scores are not to be mixed with these.
     judged = {name: metric.info.version for name, metric in REGISTRY.items() if metric.info.needs_judge}
-    assert judged == dict.fromkeys(("lave", "judge_grade", "judge_similarity", "judge_verdict"), 2)
+    assert judged == dict.fromkeys(("lave", "judge_grade", "judge_similarity", "judge_verdict"), 3)
 
 
 @pytest.mark.parametrize(("metric", "parameters"), ALL)

@@ -177,7 +177,7 @@ def test_the_judge_decides_binary_questions_where_it_is_asked_to() -> None:
 
 
 def test_demonstrations_filter_and_caption_are_parameters() -> None:
-    item = Item("1", "What?", ("cat",) * 9 + ("dog", "dog"), "cat", caption="a cat")
+    item = Item("1", "What?", ("cat",) * 9 + ("dog", "dog"), "cat", captions=("a cat",))
     _, table = rated(item=item, demonstrations="binary", reference_filter=0.1, caption=True)
     (seen,) = table.judge.seen
     assert "user: Question: Is it red?" in seen
@@ -249,7 +249,7 @@ def test_parameters_name_the_prompt_and_can_be_sent_back() -> None:
     own = LaveParameters()
     packaged = PACKAGE_PROMPTS.find("lave", "")
     assert (own.prompt_name, own.prompt_digest) == (packaged.title, packaged.digest)
-    assert own.prompt == f"lave/1@{packaged.digest}"
+    assert own.prompt == f"lave/2@{packaged.digest}"
     assert LaveParameters(prompt=own.prompt) == own
     inline = LaveParameters(prompt=LAVE)
     assert (inline.prompt, inline.prompt_name, inline.prompt_digest) == (LAVE, "test-lave/1", FILE.digest)

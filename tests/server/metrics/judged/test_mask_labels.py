@@ -13,7 +13,8 @@ from gradewire_server.domain.item import Item
 from gradewire_server.metrics.judged.mask_labels import PLACEHOLDER, without_praise
 from gradewire_server.metrics.judged.neutralise import Delimiters, neutralise
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
-from gradewire_server.metrics.judged.shown_item import View, show_item
+from gradewire_server.metrics.judged.shown_item import show_item
+from gradewire_server.metrics.judged.view import View
 
 LAVE = PACKAGE_PROMPTS.find("lave", "").variants["rating"].delimiters
 GRADE = PACKAGE_PROMPTS.find("judge_grade", "").variants["match"].delimiters

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gradewire_server.metrics.judged.neutralise import Delimiters
 from gradewire_server.metrics.judged.prompts import ReferenceForm
 from gradewire_server.metrics.judged.reference_filter import (
+    ReferenceChoice,
     Shown,
     choose_shown,
     count_references,
@@ -123,6 +124,41 @@ def test_of_too_many_the_closest_stay_in_their_order() -> None:
     )  # fmt: skip
     assert choose_shown(counted, "no idea", ReferenceForm(most=2)).counted.texts == ("U.S.", "United States")
     assert choose_shown(counted, "no idea", ReferenceForm(most=5)) == Shown(counted, cut=False)
+
+
+ECOSYSTEM = ("water", "lake", "unanswerable", "tropical", "lush", "cloudy", "warm")
+
+
+@pytest.mark.parametrize(
+    ("references", "prediction", "choice", "texts"),
+    [
+        # Table 4 of the paper: no word of the answer is in a reference, so order would decide which one is shown alone.
+        (ECOSYSTEM, "aquatic", ReferenceChoice.CLOSEST, ("water",)),
+        (ECOSYSTEM[::-1], "aquatic", ReferenceChoice.CLOSEST, ("warm",)),
+        (ECOSYSTEM, "aquatic", ReferenceChoice.AUTO, ECOSYSTEM),
+        (ECOSYSTEM[::-1], "aquatic", ReferenceChoice.AUTO, ECOSYSTEM[::-1]),
+        (ECOSYSTEM, "a lush one", ReferenceChoice.AUTO, ("lush",)),
+        (ECOSYSTEM, "a lush one", ReferenceChoice.ALL, ECOSYSTEM),
+        (("usa", "united states of america"), "american", ReferenceChoice.AUTO, ("usa", "united states of america")),
+        # Articles and the like are no word in common.
+        (("the boat", "a ship"), "the street", ReferenceChoice.AUTO, ("the boat", "a ship")),
+        # In words beyond ASCII runs of letters are: they may have endings.
+        (("котёнок", "щенок"), "котёнка", ReferenceChoice.AUTO, ("котёнок",)),
+    ],
+)
+def test_aliases_that_are_shown(
+    references: tuple[str, ...], prediction: str, choice: ReferenceChoice, texts: tuple[str, ...]
+) -> None:
+    shown = choose_shown(count_references(references), prediction, ReferenceForm(most=1), choice)
+    assert shown.counted.texts == texts
+    assert shown.alone == (references.index(texts[0]) if len(texts) == 1 else None)
+
+
+@given(SHORT_TEXTS, st.sampled_from(["yes", "a cat", "nothing of it"]), st.sampled_from(ReferenceChoice))
+def test_of_votes_every_choice_shows_all(references: list[str], prediction: str, choice: ReferenceChoice) -> None:
+    counted = count_references([*references, references[0]])
+    form = ReferenceForm(most=1)
+    assert choose_shown(counted, prediction, form, choice).counted.counts == counted.counts
 
 
 def test_of_votes_the_most_frequent_stay() -> None:

@@ -35,7 +35,7 @@ Columns, by the first of these names that a row has (capitals do not matter):
   label              label human_score             (0/1 or graded, or words: --label-map)
   labels             labels annotations            (a list: several annotators; --map labels=COLUMN,COLUMN: one each)
   image              image_id image                (tells questions of the same words apart, as question_id does)
-  id question caption group dataset model flags question_id    (optional)
+  id question caption captions group dataset model flags question_id    (optional)
 """
 _TAB = "tab"
 ALL_COLUMNS = "all"

@@ -13,7 +13,7 @@ from gradewire.cli.input.cells import CellReading
 from gradewire.cli.input.labels import HumanLabel, read_labels
 from gradewire.cli.input.record import Record, printable
 
-ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "group")
+ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 
 
 @dataclass(frozen=True, slots=True)

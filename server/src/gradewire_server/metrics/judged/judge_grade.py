@@ -14,8 +14,10 @@ from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
     BINARY_INFO,
+    CAPTION_INFO,
     JUDGE_INFO,
     PROMPT_INFO,
+    REFERENCES_INFO,
     VALUE_INFO,
     BinaryParameters,
 )
@@ -50,7 +52,7 @@ class JudgeGradeParameters(BinaryParameters):
 JUDGE_GRADE: Final = JudgedMetric(
     MetricInfo(
         name="judge_grade",
-        version=2,
+        version=3,
         description="A language model's grade, 0 to 5, and its verdict yes or no; the score is grade / 5.",
         citation="Maaz et al. 2024, Video-ChatGPT, ACL; SMILE, appendix A.1",
         parameters=(
@@ -63,6 +65,8 @@ JUDGE_GRADE: Final = JudgedMetric(
             VALUE_INFO,
             BINARY_INFO,
             PROMPT_INFO,
+            CAPTION_INFO,
+            REFERENCES_INFO,
         ),
         needs_judge=True,
         advice=ADVICE,

@@ -11,7 +11,15 @@ from typing_extensions import override
 
 from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
-from gradewire_server.metrics.judged.parameters import ADVICE, JUDGE_INFO, PROMPT_INFO, VALUE_INFO, JudgeParameters
+from gradewire_server.metrics.judged.parameters import (
+    ADVICE,
+    CAPTION_INFO,
+    JUDGE_INFO,
+    PROMPT_INFO,
+    REFERENCES_INFO,
+    VALUE_INFO,
+    JudgeParameters,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +37,10 @@ class JudgeSimilarityParameters(JudgeParameters):
 JUDGE_SIMILARITY: Final = JudgedMetric(
     MetricInfo(
         name="judge_similarity",
-        version=2,
+        version=3,
         description="How alike prediction and references are in a language model's eyes, in the light of the question.",
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
-        parameters=(JUDGE_INFO, VALUE_INFO, PROMPT_INFO),
+        parameters=(JUDGE_INFO, VALUE_INFO, PROMPT_INFO, CAPTION_INFO, REFERENCES_INFO),
         needs_judge=True,
         advice=ADVICE,
     ),

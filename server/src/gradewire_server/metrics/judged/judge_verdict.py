@@ -14,8 +14,10 @@ from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
     BINARY_INFO,
+    CAPTION_INFO,
     JUDGE_INFO,
     PROMPT_INFO,
+    REFERENCES_INFO,
     VALUE_INFO,
     BinaryParameters,
 )
@@ -51,7 +53,7 @@ class JudgeVerdictParameters(BinaryParameters):
 JUDGE_VERDICT: Final = JudgedMetric(
     MetricInfo(
         name="judge_verdict",
-        version=2,
+        version=3,
         description="How probable yes is in a language model's eyes when it is asked whether the prediction is right.",
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023",
         parameters=(
@@ -65,6 +67,8 @@ JUDGE_VERDICT: Final = JudgedMetric(
             VALUE_INFO,
             BINARY_INFO,
             PROMPT_INFO,
+            CAPTION_INFO,
+            REFERENCES_INFO,
         ),
         needs_judge=True,
         advice=ADVICE,

@@ -3,9 +3,10 @@
 Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Using Large Language Models", section 4.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -14,14 +15,25 @@ from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
     BINARY_INFO,
+    CAPTION_INFO,
     JUDGE_INFO,
     PROMPT_INFO,
+    REFERENCES_INFO,
     VALUE_INFO,
     BinaryParameters,
+    BinaryQuestions,
+    LabelValue,
 )
-from gradewire_server.metrics.judged.prompt import DEFAULT_SHARE
-from gradewire_server.metrics.judged.shown_item import View
+from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
+from gradewire_server.metrics.judged.view import DEFAULT_SHARE, View
 from gradewire_server.metrics.parameters import choice_info
+
+
+class LavePreset(StrEnum):
+    """Sets of defaults."""
+
+    V1 = "v1"
+    PAPER = "paper"
 
 
 class LaveMode(StrEnum):
@@ -45,10 +57,11 @@ class LaveParameters(BinaryParameters):
     """Parameters of `lave`.
 
     Attributes:
+        preset: Whose defaults were taken (`preset_values`).
         mode: Whether a reason is asked for first.
         demonstrations: Which ones are shown; auto: by the kind of question.
-        caption: Whether the judge is shown the item's caption.
         reference_filter: References rarer than this share of the most frequent one are left out, 0 to 1.
+        shots: How many demonstrations are shown, the first ones of their set; None: all.
 
     Raises:
         ParameterError: As `JudgeParameters`; a share out of range, or demonstrations that the prompt does not have.
@@ -56,10 +69,11 @@ class LaveParameters(BinaryParameters):
 
     metric: ClassVar[str] = "lave"
 
+    preset: LavePreset = LavePreset.V1
     mode: LaveMode = LaveMode.RATING
     demonstrations: Demonstrations = Demonstrations.AUTO
-    caption: bool = False
     reference_filter: float = DEFAULT_SHARE
+    shots: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.reference_filter <= 1:
@@ -68,6 +82,19 @@ class LaveParameters(BinaryParameters):
         wanted = self.demonstrations
         if wanted is not Demonstrations.AUTO and wanted not in self.file.demonstrations:
             raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} ones")
+        if self.shots is not None:
+            self._check_shots(self.shots)
+
+    def _check_shots(self, shots: int) -> None:
+        demonstrations = self.file.demonstrations
+        fewest = min(map(len, demonstrations.values()), default=0)
+        if shots > fewest:
+            raise ParameterError("shots", f"must be at most {fewest}, as many as {self.file.title} has of each kind")
+
+    @classmethod
+    @override
+    def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
+        return _PAPER if preset == LavePreset.PAPER else {}
 
     @property
     @override
@@ -78,13 +105,23 @@ class LaveParameters(BinaryParameters):
     @override
     def view(self) -> View:
         kind = "" if self.demonstrations is Demonstrations.AUTO else str(self.demonstrations)
-        return View(self.caption, self.reference_filter, kind)
+        return View(self.caption, self.reference_filter, kind, self.references, self.shots)
+
+
+_PAPER: Final[Mapping[str, Any]] = {
+    "mode": LaveMode.RATIONALE,
+    "value": LabelValue.MOST_PROBABLE,
+    "binary": BinaryQuestions.JUDGE,
+    "references": ReferenceChoice.ALL,
+    "prompt": "lave_paper/1",
+}
+"""Section 4: all references, a reason first, the judge for binary questions too, one rating."""
 
 
 LAVE: Final = JudgedMetric(
     MetricInfo(
         name="lave",
-        version=2,
+        version=3,
         description="A language model's rating, 1 to 3, of the prediction in the light of question and references.",
         citation="Mañas, Krojer and Agrawal 2024, Improving Automatic VQA Evaluation Using Large Language Models, AAAI",
         parameters=(
@@ -102,12 +139,7 @@ LAVE: Final = JudgedMetric(
                 "Solved items before the item: for binary, visual (short) or text questions (long); auto: by the kind "
                 "of question.",
             ),
-            ParameterInfo(
-                name="caption",
-                description="Whether the judge is shown the item's caption.",
-                default_value="false",
-                allowed="true, false",
-            ),
+            CAPTION_INFO,
             ParameterInfo(
                 name="reference_filter",
                 description="References given less often than this share of the most frequent one are left out.",
@@ -115,6 +147,20 @@ LAVE: Final = JudgedMetric(
                 allowed="0 to 1",
             ),
             PROMPT_INFO,
+            REFERENCES_INFO,
+            ParameterInfo(
+                name="shots",
+                description="How many of the prompt's demonstrations the judge is shown.",
+                default_value="",
+                allowed="0 to as many as the prompt has of each kind; empty: all",
+            ),
+            choice_info(
+                "preset",
+                LavePreset.V1,
+                "v1: a rating at once. paper: as the paper has it, that is a reason first, the most probable rating, "
+                "all references, a prompt of its own and the judge for binary questions too. What else is said goes "
+                "before the preset's.",
+            ),
         ),
         needs_judge=True,
         advice=ADVICE,

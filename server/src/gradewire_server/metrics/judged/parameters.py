@@ -8,7 +8,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.metric import ParameterError, ParameterInfo, Parameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary
-from gradewire_server.metrics.judged.shown_item import View
+from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
+from gradewire_server.metrics.judged.view import View
 from gradewire_server.metrics.parameters import choice_info, take_choices
 
 
@@ -50,6 +51,18 @@ BINARY_INFO: Final = choice_info(
     "Who grades answers to yes/no questions: the judge, or the answer's own yes or no against most of the references "
     "(the judge where an answer is not yes or no and nothing else).",
 )
+CAPTION_INFO: Final = ParameterInfo(
+    name="caption",
+    description="Whether the judge is shown the item's captions.",
+    default_value="false",
+    allowed="true, false",
+)
+REFERENCES_INFO: Final = choice_info(
+    "references",
+    ReferenceChoice.AUTO,
+    "Which of several aliases the judge is shown: the closest one to the answer; all; or the closest where it has a "
+    "word in common with the answer, else all (auto). Annotators' votes are always all shown.",
+)
 
 ADVICE: Final = (
     "On labelled answers to text questions a small judge agrees less with people than smile, which costs far less: "
@@ -67,10 +80,13 @@ class JudgeParameters(Parameters):
         model: Plain name of the judge.
         value: How the probabilities of labels become one value: the grade, rating, verdict or similarity.
         prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
+        caption: Whether the judge is shown the item's captions.
+        references: Which of several aliases the judge is shown.
         prompts: Where `prompt` is looked up; no parameter of the metric, for `prompt` says all by its digest or text.
 
     Raises:
-        ParameterError: A choice that does not exist, or a prompt that does not, cannot be read or lacks the variant.
+        ParameterError: A choice that does not exist, or a prompt that does not, cannot be read, lacks the variant or
+            has no place for the caption that is to be shown.
     """
 
     metric: ClassVar[str]
@@ -78,6 +94,8 @@ class JudgeParameters(Parameters):
     model: str = ""
     value: LabelValue = LabelValue.EXPECTED
     prompt: str = ""
+    caption: bool = False
+    references: ReferenceChoice = ReferenceChoice.AUTO
     prompts: PromptLibrary = field(default=PACKAGE_PROMPTS, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +106,8 @@ class JudgeParameters(Parameters):
             raise ParameterError("prompt", str(error)) from None
         if self.variant not in file.variants:
             raise ParameterError("prompt", f"{file.title} has no {self.variant}; it has {', '.join(file.variants)}")
+        if self.caption and "caption" not in file.variants[self.variant].item.fields:
+            raise ParameterError("caption", f"{file.title} has no {{caption}} in the item of {self.variant}")
         # From here on it names exactly one file.
         object.__setattr__(self, "prompt", self.prompts.parameter(file))
 
@@ -99,7 +119,7 @@ class JudgeParameters(Parameters):
     @property
     def view(self) -> View:
         """What of an item is shown."""
-        return View()
+        return View(caption=self.caption, references=self.references)
 
     @property
     def file(self) -> PromptFile:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.metrics.judged.mask_labels import without_praise
@@ -15,39 +14,33 @@ from gradewire_server.metrics.judged.reference_filter import (
     without_rare,
     write_references,
 )
+from gradewire_server.metrics.judged.view import View
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 
-DEFAULT_SHARE: Final = 0.25
-"""References rarer than this share of the most frequent one are not shown (LAVE, section 4.2)."""
 
-
-def demonstration_set(file: PromptFile, variant: Variant, kind: str) -> str:
+def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int | None) -> str:
     """The set that is shown for a kind of question: that kind's, or else the first there is; "" for none."""
-    if not variant.demonstrations:
+    if not variant.demonstrations or shots == 0:
         return ""
     return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
 
 
 @lru_cache(maxsize=256)
-def fixed_turns(
-    file: PromptFile, variant_name: str, kind: str, *, caption: bool = False, share: float = DEFAULT_SHARE
-) -> tuple[Turn, ...]:
+def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> tuple[Turn, ...]:
     """The turns before an item's: instructions, and demonstrations as pairs of turns.
 
     Args:
         file: Prompt file.
         variant_name: One of its variants.
         kind: As in `demonstration_set`.
-        caption: Whether captions are shown.
-        share: As in `without_rare`.
+        view: What is shown of a demonstration, as of an item.
     """
     variant = file.variants[variant_name]
-    system = variant.system_with_caption if caption else variant.system
+    system = variant.system_with_caption if view.caption else variant.system
     turns = [Turn(Role.SYSTEM, system)] if system else []
-    shown = demonstration_set(file, variant, kind)
-    for demonstration in file.demonstrations[shown] if shown else ():
-        fields = _demonstrated(file, variant, demonstration, caption=caption, share=share)
-        turns.append(Turn(Role.USER, variant.item.render(fields).text))
+    shown = demonstration_set(file, variant, kind, view.shots)
+    for demonstration in file.demonstrations[shown][: view.shots] if shown else ():
+        turns.append(Turn(Role.USER, variant.item.render(_demonstrated(file, variant, demonstration, view)).text))
         turns.append(Turn(Role.ASSISTANT, _answered(variant.steps, demonstration.answers)))
     return tuple(turns)
 
@@ -70,18 +63,16 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
     """
     variant = file.variants[variant_name]
     shown = {name: neutralise(cut_to_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
-    return judge_prompt(fixed_turns(file, variant_name, ""), variant.item.render(shown), variant, {})
+    return judge_prompt(fixed_turns(file, variant_name, "", View()), variant.item.render(shown), variant, {})
 
 
 def _answered(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
-def _demonstrated(
-    file: PromptFile, variant: Variant, demonstration: Demonstration, *, caption: bool, share: float
-) -> dict[str, str]:
-    counted = without_rare(count_references(demonstration.references), share)
-    shown = choose_shown(counted, demonstration.prediction, file.references)
+def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
+    counted = without_rare(count_references(demonstration.references), view.share)
+    shown = choose_shown(counted, demonstration.prediction, file.references, view.references)
     references = write_references(shown.counted, file.references, variant.delimiters)
     return {
         "question": neutralise(demonstration.question, variant.delimiters),
@@ -90,6 +81,6 @@ def _demonstrated(
         "prediction": without_praise(
             neutralise(demonstration.prediction, variant.delimiters), variant.delimiters, shown.counted.texts
         ),
-        "caption": neutralise(demonstration.caption, variant.delimiters) if caption else "",
+        "caption": neutralise(demonstration.caption, variant.delimiters) if view.caption else "",
         "problem": "",
     }

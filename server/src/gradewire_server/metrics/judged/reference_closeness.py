@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from gradewire_server.metrics.text.word_split import split_words
@@ -10,14 +11,29 @@ _MOST_CHARACTERS: Final = 256
 """Characters of an alias that are compared: a request may bring a thousand long ones."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
+_COVERED: Final = 0.5
+"""Share of an alias' runs of letters from which it has a word in common with an answer, but for endings."""
 _STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
 })  # fmt: skip
 
 
-def closest(keys: Sequence[str], prediction: str) -> Sequence[int]:
-    """All places of `keys`, the closest first.
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """Aliases by how close they are to an answer.
+
+    Attributes:
+        places: All places of the aliases, the closest first.
+        shared: Whether the closest one has a word in common with the answer; where none has, their order says nothing.
+    """
+
+    places: Sequence[int]
+    shared: bool
+
+
+def closest(keys: Sequence[str], prediction: str) -> Closeness:
+    """Sorts aliases by how close they are to an answer.
 
     Closer is that of whose words, without articles and the like, a larger share is in the prediction; of equal ones
     that of all of whose words a larger share is, then that with the larger share of runs of three letters, counted in
@@ -32,7 +48,9 @@ def closest(keys: Sequence[str], prediction: str) -> Sequence[int]:
     said = set(split_words(lowered))
     grams = {lowered[at : at + size] for size in range(1, _GRAM + 1) for at in range(len(lowered) - size + 1)}
     ranks = [(*_shares(key[:_MOST_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
-    return sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
+    places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
+    told, _, covered, _ = ranks[places[0]]
+    return Closeness(places, shared=told > 0 or covered >= _COVERED)
 
 
 def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, float]:

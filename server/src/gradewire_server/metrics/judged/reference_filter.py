@@ -7,10 +7,11 @@ Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Usi
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
-from gradewire_server.metrics.judged.prompts import ReferenceForm
+from gradewire_server.metrics.judged.prompts import ReferenceForm, ReferenceOrder
 from gradewire_server.metrics.judged.reference_closeness import closest
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
@@ -92,6 +93,14 @@ def without_rare(counted: Counted, share: float) -> Counted:
     return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
 
 
+class ReferenceChoice(StrEnum):
+    """Which of several aliases a judge is shown; of votes it is shown all, whatever is chosen."""
+
+    CLOSEST = "closest"
+    ALL = "all"
+    AUTO = "auto"
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """References that a judge is shown.
@@ -110,17 +119,27 @@ class Shown:
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
-def choose_shown(counted: Counted, prediction: str, form: ReferenceForm) -> Shown:
+def choose_shown(
+    counted: Counted, prediction: str, form: ReferenceForm, choice: ReferenceChoice = ReferenceChoice.CLOSEST
+) -> Shown:
     """References that a judge is shown: as many as the form says, together with as many words as a prediction may have.
 
     Of votes the most frequent are shown. Of aliases those are that are closest to the prediction, in their order: any
     one of them will do for an answer to be right, so those that have nothing in common with it tell a judge least.
+
+    Args:
+        counted: The references.
+        prediction: As it is shown.
+        form: Says how many votes, and how many aliases where the closest are shown; of all that may be shown there are
+            as many as of votes.
+        choice: Of aliases: the closest; all; or (auto) the closest where it has a word in common with the prediction,
+            else all, for then nothing says which is the closest.
     """
-    ranked = range(len(counted.texts)) if counted.votes else closest(counted.keys, prediction)
+    ranked, most = _ranked(counted, prediction, form, choice)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
     texts: dict[int, str] = {}
     cut = False
-    for place in ranked[: form.most_counted if counted.votes else form.most]:
+    for place in ranked[:most]:
         text, shortened = cut_to_words(counted.texts[place], MAX_WORDS)
         words = text.count(" ") + 1
         if texts and (words > room_words or len(text) > room_characters):
@@ -130,8 +149,19 @@ def choose_shown(counted: Counted, prediction: str, form: ReferenceForm) -> Show
         room_characters -= len(text)
         cut |= shortened
         texts[place] = text
-    places = sorted(texts)
+    places = sorted(texts, key=counted.places.__getitem__ if form.order is ReferenceOrder.GIVEN else None)
     return Shown(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
+
+
+def _ranked(
+    counted: Counted, prediction: str, form: ReferenceForm, choice: ReferenceChoice
+) -> tuple[Sequence[int], int]:
+    """Places of the references, the ones to be shown first, and how many of them."""
+    if counted.votes:
+        return range(len(counted.texts)), form.most_counted
+    found = closest(counted.keys, prediction)
+    shows_all = choice is ReferenceChoice.ALL or (choice is ReferenceChoice.AUTO and not found.shared)
+    return found.places, max(form.most, form.most_counted) if shows_all else form.most
 
 
 def write_references(counted: Counted, form: ReferenceForm, delimiters: Delimiters) -> str:

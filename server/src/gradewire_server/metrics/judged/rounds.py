@@ -14,7 +14,8 @@ from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt
 from gradewire_server.metrics.judged.prompts import PromptFile, Step, Variant
-from gradewire_server.metrics.judged.shown_item import View, show_item
+from gradewire_server.metrics.judged.shown_item import show_item
+from gradewire_server.metrics.judged.view import View
 
 MIN_LABEL_MASS: Final = 0.01
 """Probability of all labels together under which they say nothing: the judge wanted to say something else."""
@@ -116,8 +117,9 @@ def ask_judge(
     """
     variant = file.variants[variant_name]
     shown = show_item(item, file, variant, view)
-    fixed = fixed_turns(file, variant_name, shown.kind, caption=view.caption, share=view.share)
-    judged = Judged(demonstration_set(file, variant, shown.kind), shown.cut, shown.masked, shown.matched_reference)
+    fixed = fixed_turns(file, variant_name, shown.kind, view)
+    demonstrated = demonstration_set(file, variant, shown.kind, view.shots)
+    judged = Judged(demonstrated, shown.cut, shown.masked, shown.matched_reference)
     for step in variant.steps:
         prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers)
         if step.labels:

@@ -1,6 +1,7 @@
 """What a judge is shown of an item, and of what kind its question is."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, Status
@@ -8,7 +9,6 @@ from gradewire_server.metrics.checks import check_item, check_question, has_lett
 from gradewire_server.metrics.judged.binary_questions import is_binary
 from gradewire_server.metrics.judged.mask_labels import without_praise
 from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, cut_to_words, neutralise
-from gradewire_server.metrics.judged.prompt import DEFAULT_SHARE
 from gradewire_server.metrics.judged.prompts import PromptFile, Rendered, Variant
 from gradewire_server.metrics.judged.reference_filter import (
     Counted,
@@ -17,8 +17,11 @@ from gradewire_server.metrics.judged.reference_filter import (
     without_rare,
     write_references,
 )
+from gradewire_server.metrics.judged.view import View
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
+
+CAPTION_SEPARATOR: Final = " / "
 
 
 def check_judged(item: Item) -> Failure | None:
@@ -32,12 +35,12 @@ def check_judged(item: Item) -> Failure | None:
 def kind_of_question(item: Item, counted: Counted) -> str:
     """Which demonstrations fit: "binary", "short" for questions about pictures, "long" for questions about texts.
 
-    A question is about a picture where the item has a caption or its references are annotators' votes. The
+    A question is about a picture where the item has captions or its references are annotators' votes. The
     prediction has no say in it: all answers to a question are judged in the same light.
     """
     if is_binary(counted):
         return "binary"
-    return "short" if item.caption or counted.votes else "long"
+    return "short" if item.captions or counted.votes else "long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +62,6 @@ class ShownItem:
     matched_reference: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """What of an item a judge is shown, and beside which demonstrations.
-
-    Attributes:
-        caption: Whether the caption is shown.
-        share: References rarer than this share of the most frequent one are not shown.
-        kind: Kind of question to take the demonstrations of; "" finds out.
-    """
-
-    caption: bool = False
-    share: float = DEFAULT_SHARE
-    kind: str = ""
-
-
 def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> ShownItem:
     """Writes an item that passes `check_judged` into a variant's template.
 
@@ -86,8 +74,8 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     counted = count_references(item.references)
     prediction, prediction_cut = cut_to_words(item.prediction, variant.prediction_words)
     question, question_cut = cut_to_words(item.question, MAX_CHARACTERS)
-    described, caption_cut = cut_to_words(item.caption if view.caption else "", MAX_WORDS)
-    references = choose_shown(without_rare(counted, view.share), prediction, file.references)
+    described, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(item.captions) if view.caption else "", MAX_WORDS)
+    references = choose_shown(without_rare(counted, view.share), prediction, file.references, view.references)
     shown = answered = neutralise(prediction, variant.delimiters)
     # "True." and "correct" are answers to a yes/no question, and say nothing of themselves.
     if not is_binary(counted) or leading_verdict(prediction) is None:

@@ -121,7 +121,7 @@ def _own_words(shown: Shown) -> str:
 def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     """Of each demonstrated sentence the words that say something, with those of its answer and without them."""
     variant = prompt.variants[variant_name]
-    shown = demonstration_set(prompt, variant, "")
+    shown = demonstration_set(prompt, variant, "", None)
     found = []
     for demonstration in prompt.demonstrations[shown] if shown else ():
         whole = _content(split_words(demonstration.answers[variant.last.name]))

@@ -4,10 +4,13 @@ import pytest
 from tests.support.judges.prompts import LAVE, VERDICT
 
 from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
+from gradewire_server.domain.judge import Role
+from gradewire_server.metrics.judged.prompt import fixed_turns
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
 from gradewire_server.metrics.judged.prompts import library as prompt_library
 from gradewire_server.metrics.judged.prompts.file import PromptFile
-from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS, SHAPES
+from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS, SHAPES, SYNTHETIC
+from gradewire_server.metrics.judged.view import View
 
 METRICS = ("lave", "judge_grade", "judge_similarity", "judge_verdict", "synthetic")
 
@@ -21,11 +24,36 @@ def library() -> PromptLibrary:
 def test_each_metric_has_a_prompt_of_its_own_with_all_variants(metric: str) -> None:
     file = PACKAGE_PROMPTS.find(metric, "")
     assert file.metric == metric
-    assert file.title == f"{metric}/1"
+    assert file.title == (f"{metric}/1" if metric == SYNTHETIC else f"{metric}/2")
     assert set(file.variants) == set(SHAPES[metric])
     assert PACKAGE_PROMPTS.find(metric, file.title) is file
     assert PACKAGE_PROMPTS.find(metric, PACKAGE_PROMPTS.parameter(file)) is file
     assert file in PACKAGE_PROMPTS.files()
+
+
+@pytest.mark.parametrize("metric", sorted({*SHAPES} - {SYNTHETIC}))
+def test_without_captions_a_new_version_is_read_as_the_old_one(metric: str) -> None:
+    old, new = (PACKAGE_PROMPTS.find(metric, f"{metric}/{version}") for version in (1, 2))
+    for name in old.variants:
+        for kind in DEMONSTRATION_SETS:
+            assert fixed_turns(new, name, kind, View()) == fixed_turns(old, name, kind, View())
+            assert fixed_turns(new, name, kind, View(caption=True)) != fixed_turns(old, name, kind, View(caption=True))
+
+
+@pytest.mark.parametrize("title", [*(f"{metric}/2" for metric in sorted({*SHAPES} - {SYNTHETIC})), "lave_paper/1"])
+def test_with_captions_instructions_speak_of_them_and_visual_demonstrations_have_some(title: str) -> None:
+    metric = "lave" if title.startswith("lave") else title.partition("/")[0]
+    file = PACKAGE_PROMPTS.find(metric, title)
+    for name, variant in file.variants.items():
+        if not variant.demonstrations:
+            continue
+        assert "image shows" in variant.system_with_caption
+        assert "image shows" not in variant.system
+        for kind in ("short", "binary"):
+            turns = fixed_turns(file, name, kind, View(caption=True))
+            asked = [turn.text for turn in turns if turn.role is Role.USER]
+            assert len(asked) == 8
+            assert all(text.startswith("Image: ") for text in asked)
 
 
 def test_lave_has_demonstrations_of_each_kind() -> None:

@@ -1,6 +1,13 @@
 """Prompt files: what judges are shown. docs/reference/prompt-files.md describes their form."""
 
-from gradewire_server.metrics.judged.prompts.file import Demonstration, PromptFile, ReferenceForm, Step, Variant
+from gradewire_server.metrics.judged.prompts.file import (
+    Demonstration,
+    PromptFile,
+    ReferenceForm,
+    ReferenceOrder,
+    Step,
+    Variant,
+)
 from gradewire_server.metrics.judged.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.metrics.judged.prompts.reading import read_prompt
 from gradewire_server.metrics.judged.prompts.table import PromptError
@@ -13,6 +20,7 @@ __all__ = [
     "PromptFile",
     "PromptLibrary",
     "ReferenceForm",
+    "ReferenceOrder",
     "Rendered",
     "Step",
     "Variant",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from gradewire_server.metrics.judged.neutralise import Delimiters
 from gradewire_server.metrics.judged.prompts.template import Template
@@ -67,6 +68,13 @@ class Demonstration:
     answers: Mapping[str, str]
 
 
+class ReferenceOrder(StrEnum):
+    """In which order votes are shown."""
+
+    FREQUENCY = "frequency"
+    GIVEN = "given"
+
+
 @dataclass(frozen=True, slots=True)
 class ReferenceForm:
     """How references are written in one line.
@@ -77,6 +85,7 @@ class ReferenceForm:
         separator: Between them.
         most: Distinct aliases that are shown.
         most_counted: Distinct votes that are shown.
+        order: Of votes: the most frequent first, or as they were given.
     """
 
     plain: str = "{reference}"
@@ -84,6 +93,7 @@ class ReferenceForm:
     separator: str = "; "
     most: int = 24
     most_counted: int = 24
+    order: ReferenceOrder = ReferenceOrder.FREQUENCY
 
 
 @dataclass(frozen=True, slots=True, eq=False)

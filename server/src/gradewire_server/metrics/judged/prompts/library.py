@@ -73,10 +73,10 @@ class PromptLibrary:
 
 
 _DEFAULTS: Final = {
-    "lave": "lave/1",
-    "judge_grade": "judge_grade/1",
-    "judge_similarity": "judge_similarity/1",
-    "judge_verdict": "judge_verdict/1",
+    "lave": "lave/2",
+    "judge_grade": "judge_grade/2",
+    "judge_similarity": "judge_similarity/2",
+    "judge_verdict": "judge_verdict/2",
     "synthetic": "synthetic/1",
 }
 """Prompt of each metric that "" stands for."""

@@ -11,7 +11,7 @@ from gradewire_proto.conventions.prompt_files import MAX_DOTS_IN_LINE, MAX_PROMP
 from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.metrics.judged.neutralise import Delimiters
 from gradewire_server.metrics.judged.prompts.demonstrations import read_demonstrations
-from gradewire_server.metrics.judged.prompts.file import PromptFile, ReferenceForm, Step, Variant
+from gradewire_server.metrics.judged.prompts.file import PromptFile, ReferenceForm, ReferenceOrder, Step, Variant
 from gradewire_server.metrics.judged.prompts.shapes import SHAPES, SYNTHETIC, VariantShape
 from gradewire_server.metrics.judged.prompts.steps import read_steps
 from gradewire_server.metrics.judged.prompts.table import PromptError, Table
@@ -150,6 +150,15 @@ def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
     )
 
 
+def _order(table: Table, default: ReferenceOrder) -> ReferenceOrder:
+    name = table.text("order", default)
+    try:
+        return ReferenceOrder(name)
+    except ValueError:
+        known = ", ".join(ReferenceOrder)
+        raise PromptError(table.at("order"), f"must be one of {known}, not {quoted(name)}") from None
+
+
 def _references(table: Table | None) -> ReferenceForm:
     default = ReferenceForm()
     if table is None:
@@ -162,6 +171,7 @@ def _references(table: Table | None) -> ReferenceForm:
         separator=table.text("separator", default.separator),
         most=table.integer("most", 1, _MAX_REFERENCES, default.most),
         most_counted=table.integer("most_counted", 1, _MAX_REFERENCES, default.most_counted),
+        order=_order(table, default.order),
     )
     read_template(form.plain, table.at("plain"), needed=fields, optional=frozenset())
     read_template(form.counted, table.at("counted"), needed=fields, optional=counts)

@@ -39,6 +39,11 @@ class Template:
     lines: tuple[tuple[tuple[str, str | None], ...], ...]
 
     @property
+    def fields(self) -> frozenset[str]:
+        """Names of the fields."""
+        return frozenset(field for line in self.lines for _, field in line if field is not None)
+
+    @property
     def field_labels(self) -> tuple[str, ...]:
         """What stands before a colon at the begin of a line: what an answer must not imitate."""
         found = (_LABEL.match(line[0][0]) for line in self.lines)
