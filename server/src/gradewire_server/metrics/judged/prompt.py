@@ -9,6 +9,7 @@ from gradewire_server.metrics.judged.neutralise import cut_to_words, neutralise
 from gradewire_server.metrics.judged.prompts import Demonstration, PromptFile, Rendered, Step, Variant
 from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS
 from gradewire_server.metrics.judged.reference_filter import (
+    ReferenceChoice,
     choose_shown,
     count_references,
     without_rare,
@@ -72,7 +73,9 @@ def _answered(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) 
 
 def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), view.share)
-    shown = choose_shown(counted, demonstration.prediction, file.references, view.references)
+    # With auto the turns before an item are those of closest: both then judge an item alike where they show it alike.
+    choice = ReferenceChoice.ALL if view.references is ReferenceChoice.ALL else ReferenceChoice.CLOSEST
+    shown = choose_shown(counted, demonstration.prediction, file.references, choice)
     references = write_references(shown.counted, file.references, variant.delimiters)
     return {
         "question": neutralise(demonstration.question, variant.delimiters),
