@@ -16,12 +16,12 @@ from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.openai.answers import said
 from gradewire_server.judges.openai.backend import OpenAIJudges
-from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import ServerKind, dialect_of
 from gradewire_server.judges.openai.features import OWN_QUESTION, Features
 from gradewire_server.judges.remote.errors import RemoteFault, unreachable
+from gradewire_server.judges.remote.http_client import Reply
+from gradewire_server.judges.remote.replies import said
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.triton.server import TritonServer
 from gradewire_server.settings.cache import CacheConfig, DiskConfig

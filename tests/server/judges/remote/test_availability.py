@@ -7,9 +7,9 @@ import pytest
 from tests.server.judges.remote.remote import eventually
 
 from gradewire_server.judges.backoff import Backoff
-from gradewire_server.judges.openai.client import HttpClient
 from gradewire_server.judges.remote.availability import ServerAvailability
 from gradewire_server.judges.remote.errors import unreachable
+from gradewire_server.judges.remote.http_client import HttpClient
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 

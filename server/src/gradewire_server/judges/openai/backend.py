@@ -1,9 +1,9 @@
 """The backend `openai`: judges behind OpenAI-compatible servers (vLLM's, llama.cpp's, a paid one)."""
 
 from gradewire_server.judges.observers import RemoteJudgeObserver
-from gradewire_server.judges.openai.client import HttpClient, checked
 from gradewire_server.judges.openai.server import OpenAIServer
 from gradewire_server.judges.remote.backend import RemoteBackend
+from gradewire_server.judges.remote.http_client import HttpClient, checked
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 

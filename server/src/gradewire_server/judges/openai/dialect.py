@@ -65,7 +65,7 @@ class Dialect:
     reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
-        """The same without what a server's refusal names (`answers.said`); the same where that is nothing."""
+        """The same without what a server's refusal names (`replies.said`); the same where that is nothing."""
         lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Final
 
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.openai.answers import answer_of, error_of, said
-from gradewire_server.judges.openai.client import Reply
+from gradewire_server.judges.openai.answers import answer_of
 from gradewire_server.judges.openai.dialect import Dialect
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, rate_limited
+from gradewire_server.judges.remote.http_client import Reply
+from gradewire_server.judges.remote.replies import BAD_REQUEST, error_of, said
 from gradewire_server.judges.remote.server import Paid, Question
 
 _log = logging.getLogger(__name__)
 
-BAD_REQUEST: Final = frozenset({400, 422})
 OWN_QUESTION: Final = Question(
     JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
 )

@@ -6,11 +6,12 @@ from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.judges.openai.answers import NOT_FOUND, answer_of, error_of, kind_of, said
-from gradewire_server.judges.openai.client import HttpClient, Reply
+from gradewire_server.judges.openai.answers import answer_of, kind_of
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
-from gradewire_server.judges.openai.features import BAD_REQUEST, Features
+from gradewire_server.judges.openai.features import Features
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, unreadable
+from gradewire_server.judges.remote.http_client import HttpClient, Reply
+from gradewire_server.judges.remote.replies import BAD_REQUEST, NOT_FOUND, error_of, said
 from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
 from gradewire_server.judges.remote.text import harmless
 from gradewire_server.settings.judge import Prefill

@@ -1,4 +1,4 @@
-"""HTTP to an OpenAI-compatible server; the one place that knows the HTTP library."""
+"""HTTP to a judge's server; the one place that knows the HTTP library."""
 
 import logging
 from collections.abc import Mapping
