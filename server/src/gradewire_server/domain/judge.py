@@ -72,6 +72,7 @@ class Choice:
         prompt_tokens: Of the whole prompt, fixed turns included; None where a server does not say.
         truncated: The prediction was cut.
         generated_tokens: Written before the label was known; None where a server does not say.
+        demonstrated: Whether the judge was shown the demonstrations among the fixed turns.
     """
 
     probabilities: tuple[float, ...]
@@ -79,6 +80,7 @@ class Choice:
     prompt_tokens: int | None
     truncated: bool = False
     generated_tokens: int | None = 0
+    demonstrated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Judge(Judges, Protocol):
 
 
 class JudgeBackend(Protocol):
-    """Where judges run. One folder for each: `local`, `openai`, `triton`."""
+    """Where judges run. One folder for each: `local`, `openai`, `decisions`, `triton`."""
 
     def listed(self) -> Sequence[ModelStatus]:
         """Judges that are known, whether or not they can be used; none is marked as the default. Reads small files."""

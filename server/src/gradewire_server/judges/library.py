@@ -28,7 +28,7 @@ _LOOK_AGAIN_S: Final = 30.0
 """Between two attempts to open the default judge while nobody asks: health must not stay down because it is down."""
 NO_JUDGE: Final = Failure(
     Status.MODEL_UNAVAILABLE,
-    "this server has no judge: set judge_backend to embedded, triton or openai (docs/reference/settings.md)",
+    "this server has no judge: set judge_backend to embedded, triton, openai or decisions (docs/reference/settings.md)",
 )
 _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened; the server's log says why")
 

@@ -67,6 +67,10 @@ def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBacke
         from gradewire_server.judges.openai.backend import OpenAIJudges  # noqa: PLC0415 - see above
 
         return OpenAIJudges(config.remote, telemetry), config.remote.model
+    if config.backend == "decisions" and config.remote is not None:
+        from gradewire_server.judges.decisions.backend import DecisionJudges  # noqa: PLC0415 - see above
+
+        return DecisionJudges(config.remote, telemetry), config.remote.model
     if config.backend == "triton" and config.remote is not None:
         from gradewire_server.judges.triton.backend import TritonJudges  # noqa: PLC0415 - see above
 

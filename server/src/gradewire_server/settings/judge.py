@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import Count, CountOrAuto, Directory, OptionalPrice, PositiveSeconds, Secret
 
-Backend = Literal["none", "embedded", "triton", "openai"]
+Backend = Literal["none", "embedded", "triton", "openai", "decisions"]
 Form = Literal["auto", "int8", "gguf"]
 Prefill = Literal["auto", "yes", "no"]
 
@@ -121,8 +121,8 @@ class JudgeConfig:
         Backend,
         Setting(
             "judge_backend",
-            "Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, or behind an "
-            "OpenAI-compatible server.",
+            "Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, behind an "
+            "OpenAI-compatible server, or behind a server of decision models.",
             default=_embedded,
         ),
     ] = "none"
@@ -141,15 +141,20 @@ class JudgeConfig:
     embedded: EmbeddedJudgeConfig | None = None
     """For backend embedded."""
     remote: RemoteJudgeConfig | None = None
-    """For backends triton and openai."""
+    """For backends triton, openai and decisions."""
 
     def __post_init__(self) -> None:
         if self.backend == "embedded" and self.embedded is None:
             raise ValueError("judge_backend embedded needs to know where judges are built")
-        if self.backend in {"triton", "openai"} and (self.remote is None or not self.remote.url):
+        if self.backend in {"triton", "openai", "decisions"} and (self.remote is None or not self.remote.url):
             raise ValueError(f"judge_backend {self.backend} needs judge_url, the address of its server")
         if self.backend == "triton" and self.remote is not None and self.remote.reasoning_tokens:
             raise ValueError("judge_reasoning_tokens is for judge_backend openai: Triton's judge answers at once")
+        if self.backend == "decisions" and self.remote is not None:
+            if self.remote.reasoning_tokens:
+                raise ValueError("judge_reasoning_tokens is for judge_backend openai: a decision model writes nothing")
+            if self.remote.assistant_prefill == "yes":
+                raise ValueError("judge_assistant_prefill is for judge_backend openai: a decision model writes nothing")
         if self.remote is not None and not self.remote.model:
             raise ValueError(f"judge_backend {self.backend} needs judge_remote_model, the model's name on its server")
         if self.remote is not None and self.default not in {"", self.remote.model}:

@@ -151,5 +151,6 @@ def _check(given: Mapping[str, Any]) -> None:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
     if "triton" in backends and find_spec("tritonclient") is None:
         raise SettingsError("backend triton needs its client library: pip install 'gradewire[triton]'")
-    if given["judge_backend"] == "openai" and find_spec("httpx2") is None:
-        raise SettingsError("judge_backend openai needs its client library: pip install 'gradewire[judge]'")
+    judges = given["judge_backend"]
+    if judges in {"openai", "decisions"} and find_spec("httpx2") is None:
+        raise SettingsError(f"judge_backend {judges} needs its client library: pip install 'gradewire[judge]'")

@@ -31,6 +31,7 @@ class RemoteBackend(JudgeBackend):
         config: Where it is.
         observer: Hears of the requests.
         make_server: Called once per opened judge.
+        remarks: What is to be known of this kind of judge, beside what holds for all.
     """
 
     def __init__(
@@ -39,11 +40,14 @@ class RemoteBackend(JudgeBackend):
         config: RemoteJudgeConfig,
         observer: RemoteJudgeObserver,
         make_server: Callable[[], Server],
+        *,
+        remarks: tuple[str, ...] = (),
     ) -> None:
         self._config = config
         self._observer = observer
         self._make_server = make_server
-        self._status = remote_status(backend, config)
+        status = remote_status(backend, config)
+        self._status = replace(status, remarks=(*status.remarks, *remarks))
 
     @override
     def listed(self) -> Sequence[ModelStatus]:

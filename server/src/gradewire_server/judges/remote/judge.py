@@ -24,6 +24,12 @@ from gradewire_server.judges.remote.text import fitted, halved
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _TIMEOUT: Final = Failure(Status.TIMEOUT, "the judge did not answer before the deadline")
+_WRITES_NOTHING: Final = Failure(
+    Status.INVALID_PARAMETER,
+    "this judge is a decision model: it chooses between labels and cannot write. Leave out reasons and synthetic "
+    "answers that a judge writes (lave?mode=rating, judge_verdict?style=plain, judge_grade?style=match, "
+    "smile?synthetic=none), or ask a judge that writes (judge_backend embedded, openai or triton)",
+)
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed; try again", 1.0)
 
 
@@ -72,12 +78,14 @@ class RemoteJudge(Judge):
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         if not Labels(need.options).distinct:
             return JudgeReply(AMBIGUOUS, AnswerSource.COMPUTED, Timing())
-        question = Question(need.prompt, options=need.options)
+        question = Question(self._server.shown(need.prompt), options=need.options)
         return await self._ask(question, deadline_s, lambda answer, sent: read_choice(need, answer, sent))
 
     @override
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        question = Question(need.prompt, max_tokens=need.max_tokens, stop=need.stop)
+        if not self._server.writes:
+            return JudgeReply(_WRITES_NOTHING, AnswerSource.COMPUTED, Timing())
+        question = Question(self._server.shown(need.prompt), max_tokens=need.max_tokens, stop=need.stop)
         return await self._ask(question, deadline_s, lambda answer, sent: read_text(need, answer, sent))
 
     @override

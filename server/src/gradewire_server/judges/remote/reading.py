@@ -29,13 +29,16 @@ def read_choice(need: Choose, answer: Answer, sent: JudgePrompt) -> Choice | Fai
     """
     if answer.exhausted:
         return EXHAUSTED
+    truncated = sent.prediction != need.prompt.prediction
+    told = answer.prompt_tokens, truncated, answer.generated_tokens, answer.demonstrated
+    if answer.probabilities is not None:
+        return Choice(answer.probabilities, None, *told)
     labels = Labels(need.options, "" if answer.continued else need.prompt.opening)
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
     if isinstance(reading, Failure):
         return _with_reply(reading, answer) if reading is UNREADABLE else reading
-    truncated = sent.prediction != need.prompt.prediction
-    return Choice(reading.probabilities, reading.mass, answer.prompt_tokens, truncated, answer.generated_tokens)
+    return Choice(reading.probabilities, reading.mass, *told)
 
 
 def read_text(need: Generate, answer: Answer, sent: JudgePrompt) -> Generated | Failure:

@@ -95,6 +95,8 @@ class ServerRequests:
 
 
 def _priced(tokens: int | None, price: float | None) -> float | None:
+    if tokens == 0:
+        return 0.0
     return None if tokens is None or price is None else tokens * price / _MILLION
 
 

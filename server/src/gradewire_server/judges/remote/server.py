@@ -36,6 +36,9 @@ class Answer:
         prompt_tokens, cached_tokens, generated_tokens: As RequestUsage has them; with those of other requests that
             were made on the way, our own small questions for instance.
         exhausted: Whether its tokens were used up before an answer began: it thinks first, or it rambles.
+        probabilities: Of the question's options, where the server gives them itself, in place of text and steps: each 0
+            to 1, sum 1.
+        demonstrated: Whether the judge was shown the demonstrations.
     """
 
     text: str
@@ -46,6 +49,8 @@ class Answer:
     cached_tokens: int | None = None
     generated_tokens: int | None = None
     exhausted: bool = False
+    probabilities: tuple[float, ...] | None = None
+    demonstrated: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,15 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 class Server(Protocol):
     """A judge's server, of one kind."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes texts; one that does not is only asked to choose."""
+        return True
+
+    def shown(self, prompt: JudgePrompt) -> JudgePrompt:
+        """What of a prompt is sent; the rest does not count against its longest length."""
+        return prompt
 
     @property
     def lacks(self) -> str:

@@ -12,6 +12,7 @@ _OLD_CHOICE = struct.Struct("<cIdH")  # the same before written tokens were coun
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
 _TRUNCATED = 1
 _COMPLETE = 2
+_NOT_DEMONSTRATED = 4
 _TAIL_BYTES = 2  # flags and tier, as every blob has them
 _UNKNOWN = (1 << 32) - 1
 _SUM_TOLERANCE = 1e-6
@@ -63,7 +64,7 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
         count = len(answer.probabilities)
         payload = _CHOICE.pack(b"d", _told(answer.prompt_tokens), _told(answer.generated_tokens), mass, count)
         payload += struct.pack(f"<{count}d", *answer.probabilities)
-        flags = _TRUNCATED * answer.truncated
+        flags = _TRUNCATED * answer.truncated | _NOT_DEMONSTRATED * (not answer.demonstrated)
     else:
         counts = _TEXT.pack(b"g", _told(answer.prompt_tokens), _told(answer.generated_tokens))
         payload = counts + answer.text.encode()
@@ -84,7 +85,7 @@ def _decode(blob: bytes) -> JudgeAnswer | None:
     payload, flags = blob[:-_TAIL_BYTES], blob[-_TAIL_BYTES]
     truncated = bool(flags & _TRUNCATED)
     if payload[:1] in {b"c", b"d"}:
-        return _decode_choice(payload, truncated=truncated)
+        return _decode_choice(payload, truncated=truncated, demonstrated=not flags & _NOT_DEMONSTRATED)
     if payload[:1] == b"g":
         _, prompt_tokens, generated_tokens = _TEXT.unpack_from(payload)
         text = payload[_TEXT.size :].decode()
@@ -93,7 +94,7 @@ def _decode(blob: bytes) -> JudgeAnswer | None:
     return None
 
 
-def _decode_choice(payload: bytes, *, truncated: bool) -> Choice:
+def _decode_choice(payload: bytes, *, truncated: bool, demonstrated: bool) -> Choice:
     if payload[:1] == b"d":
         _, read, written, mass, count = _CHOICE.unpack_from(payload)
         shares = payload[_CHOICE.size :]
@@ -102,7 +103,8 @@ def _decode_choice(payload: bytes, *, truncated: bool) -> Choice:
         _, read, mass, count = _OLD_CHOICE.unpack_from(payload)
         read, written, shares = read or _UNKNOWN, 0, payload[_OLD_CHOICE.size :]
     probabilities = struct.unpack(f"<{count}d", shares)
-    return Choice(probabilities, None if math.isnan(mass) else mass, _known(read), truncated, _known(written))
+    told = None if math.isnan(mass) else mass
+    return Choice(probabilities, told, _known(read), truncated, _known(written), demonstrated)
 
 
 def _told(tokens: int | None) -> int:

@@ -156,6 +156,8 @@ def _choose(judged: Judged, step: Step, choice: Choice) -> Failure | None:
                 f"{choice.mass:.2g} of its probability together",
             )
         judged.label_mass = choice.mass if judged.label_mass is None else min(judged.label_mass, choice.mass)
+    if not choice.demonstrated:
+        judged.demonstrations = ""
     chosen = judged.choices[step.name] = Chosen(step, choice.probabilities)
     judged.answers[step.name] = chosen.label
     return None
