@@ -32,9 +32,9 @@ async def test_the_catalogs_judge_is_the_default_one_and_says_how_to_get_it(tmp_
     await engine.close()
 
 
-@pytest.mark.parametrize("backend", ["openai", "triton"])
+@pytest.mark.parametrize("backend", ["openai", "decisions", "triton"])
 async def test_a_judge_behind_a_server_is_there_before_it_is_reached(backend: str, tmp_path: Path) -> None:
-    remote = NOWHERE if backend == "openai" else RemoteJudgeConfig(url="127.0.0.1:1", model="some/model-7b")
+    remote = NOWHERE if backend != "triton" else RemoteJudgeConfig(url="127.0.0.1:1", model="some/model-7b")
     engine = await engine_with(tmp_path, JudgeConfig(backend, remote=remote))  # type: ignore[arg-type]
     (judge,) = engine.ports.judge_models.statuses()
     assert (judge.name, judge.kind, judge.is_default) == ("some/model-7b", "judge", True)

@@ -274,6 +274,9 @@ def test_a_judge_runs_where_it_is_told_to() -> None:
     assert key not in away.to_toml() + repr(away) + repr(away.engine)
 
 
+DECISIONS = {"judge_backend": "decisions", "judge_url": "http://h/v1", "judge_remote_model": "m"}
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -283,6 +286,10 @@ def test_a_judge_runs_where_it_is_told_to() -> None:
             {"judge_backend": "openai", "judge_url": "http://h", "judge_remote_model": "m", "judge_model": "n"},
             "judge_model and judge_remote_model",
         ),
+        ({"judge_backend": "decisions", "judge_remote_model": "m"}, "judge_backend decisions needs judge_url"),
+        ({"judge_backend": "decisions", "judge_url": "http://h/v1"}, "judge_remote_model"),
+        ({**DECISIONS, "judge_reasoning_tokens": "9"}, "judge_reasoning_tokens is for judge_backend openai"),
+        ({**DECISIONS, "judge_assistant_prefill": "yes"}, "judge_assistant_prefill is for judge_backend openai"),
         ({"judge_max_queue_items": "0"}, "judge_max_queue_items"),
         ({"judge_nice": "20"}, "judge_nice"),
         ({"judge_input_price": "-1"}, "judge_input_price"),

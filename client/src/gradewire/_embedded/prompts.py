@@ -114,7 +114,8 @@ def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = Map
     """
     if not elsewhere:
         return JudgeMeter(judge_tokenizer(name))
-    return JudgeMeter(JudgeTokenizer(""), _settings(settings).engine.judge.remote or RemoteJudgeConfig())
+    judge = _settings(settings).engine.judge
+    return JudgeMeter(JudgeTokenizer(""), judge.remote or RemoteJudgeConfig(), decides=judge.backend == "decisions")
 
 
 def _library() -> PromptLibrary:

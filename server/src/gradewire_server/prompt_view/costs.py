@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gradewire_server.judges.decisions.asked import asked_of, without_demonstrations
 from gradewire_server.judges.openai.dialect import ServerKind, dialect_of, most_written, request_body
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.remote.text import fitted
@@ -36,10 +37,12 @@ class JudgeMeter:
     Attributes:
         tokenizer: Of a judge of this machine.
         remote: How a judge behind a server of its own is spoken to; None for the other kind.
+        decides: Whether that is a decision model, which writes nothing.
     """
 
     tokenizer: JudgeTokenizer
     remote: RemoteJudgeConfig | None = None
+    decides: bool = False
 
     @property
     def exact(self) -> bool:
@@ -52,14 +55,16 @@ class JudgeMeter:
         return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: PromptRound) -> RoundCost | None:
-        """The tokens of a question; None where it does not fit the judge, which is then not asked."""
+        """The tokens of a question; None where it does not fit the judge, or its kind: it is then not asked."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)
             except PromptViewError:
                 return None
             return RoundCost(len(tokens.fixed) + len(tokens.item), asked.max_tokens) if tokens else None
-        return _of_a_server(asked, self.remote) if self.remote else _of_a_judge_here(asked)
+        if self.remote is None:
+            return _of_a_judge_here(asked)
+        return _of_a_decision_model(asked, self.remote) if self.decides else _of_a_server(asked, self.remote)
 
 
 def _of_a_server(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
@@ -72,6 +77,14 @@ def _of_a_server(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | N
     dialect = replace(full, logprobs=False)
     messages: Any = request_body(question, config.model, dialect)["messages"]
     return RoundCost(sum(_estimated(each["content"]) for each in messages), most_written(question, dialect))
+
+
+def _of_a_decision_model(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
+    prompt = fitted(without_demonstrations(asked.prompt), config.max_prompt_characters)
+    if prompt is None or not asked.options:
+        return None  # it is not asked to write
+    sent = asked_of(Question(prompt, asked.options))
+    return RoundCost(sum(map(_estimated, (sent.state, sent.instructions, *sent.options.values()))), 0)
 
 
 def _of_a_judge_here(asked: PromptRound) -> RoundCost:

@@ -8,9 +8,11 @@ from tests.client.cli.conftest import Command, write_rows
 
 from gradewire.cli.options.judge_server import judge_server_of
 
+SERVER = ("--judge-url", "http://h", "--judge-remote-model", "m")
+
 
 def options(**given: str | int) -> dict[str, str | int | None]:
-    names = ("judge_url", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens")
+    names = ("judge_url", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens", "judge_backend")
     return dict.fromkeys(names) | given
 
 
@@ -44,9 +46,28 @@ def test_what_a_judge_may_think_is_a_setting_and_a_part_of_the_line() -> None:
     assert none.arguments[-2:] == ["--judge-reasoning-tokens", "0"]
 
 
+def test_a_decision_model_is_named_as_such() -> None:
+    asked = options(judge_url="http://h/v1", judge_remote_model="m", judge_backend="decisions")
+    server = judge_server_of(asked)
+    assert server is not None
+    assert server.settings() == {
+        "judge_backend": "decisions",
+        "judge_url": "http://h/v1",
+        "judge_remote_model": "m",
+    }
+    assert server.arguments == [
+        *("--judge-url", "http://h/v1"),
+        *("--judge-backend", "decisions"),
+        *("--judge-remote-model", "m"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--judge-backend", "decisions"], "give it too"),
+        ([*SERVER, "--judge-backend", "triton"], "'openai', 'decisions'"),
+        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "a decision model writes nothing"),
         (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
         (["--judge-key-env", "X"], "give it too"),
         (["--judge-reasoning-tokens", "9"], "give it too"),

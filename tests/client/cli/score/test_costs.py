@@ -117,6 +117,21 @@ def test_thoughts_of_the_judge_of_the_options_are_reckoned(
     assert numbers(done.stdout, COUNTS)[1] == 2024
 
 
+def test_a_decision_model_reads_no_demonstrations_and_writes_nothing(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS[:1])
+    judge = ("--judge-url", "http://127.0.0.1:9/v1", "--judge-remote-model", "m")
+
+    def tokens(metric: str, *options: str) -> list[int]:
+        done = command("score", file, "--metrics", metric, "--dry-run", *judge, *options, stub=PaidStub())
+        assert done.exit_code == 0, done.output
+        return numbers(done.stdout, COUNTS)
+
+    chat, decision = tokens("lave"), tokens("lave", "--judge-backend", "decisions")
+    assert 0 < decision[0] < 250 < chat[0]
+    assert decision[1] == 0
+    assert tokens("lave?mode=rationale", "--judge-backend", "decisions") == [0, 0]
+
+
 def test_what_a_judge_of_another_server_may_think_is_not_known_here(command: Command, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "a.jsonl", ROWS[:1])
     done = command("score", file, "--metrics", "lave", "--dry-run", "--server", "h:1", stub=PaidStub())

@@ -4,19 +4,26 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from gradewire.cli.options.group import option_group
 
+BACKENDS: Final = ("openai", "decisions")
 _CONVENTIONAL_NAME = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 
 judge_server_options = option_group(
     click.option(
         "--judge-url",
         metavar="URL",
-        help="Ask judges behind this OpenAI-compatible server (http://HOST:PORT/v1), in place of one on this machine.",
+        help="Ask the judge behind this server (http://HOST:PORT/v1), in place of one on this machine.",
+    ),
+    click.option(
+        "--judge-backend",
+        type=click.Choice(BACKENDS),
+        help=f"What is behind --judge-url: {BACKENDS[0]} (default), an OpenAI-compatible server; {BACKENDS[1]}, a "
+        "decision model (/v1/systemone, /v1/decisions).",
     ),
     click.option(
         "--judge-key-env", metavar="VARIABLE", help="Variable that holds the API key for --judge-url; never the key."
@@ -41,18 +48,20 @@ class JudgeServer:
         model: Name of the model there; "" where it has one alone.
         key_variable: Environment variable with the API key; "" for none.
         reasoning_tokens: What the model may think before each answer; None: as the settings say.
+        backend: Kind of server, one of BACKENDS.
     """
 
     url: str
     model: str
     key_variable: str
     reasoning_tokens: int | None = None
+    backend: str = BACKENDS[0]
 
     def settings(self) -> dict[str, Any]:
         """Settings of the engine in this process."""
         key = os.environ[self.key_variable] if self.key_variable else ""
         settings: dict[str, Any] = {
-            "judge_backend": "openai",
+            "judge_backend": self.backend,
             "judge_url": self.url,
             "judge_remote_model": self.model,
         }
@@ -67,6 +76,7 @@ class JudgeServer:
         """The options as they are written; not the key."""
         given = {
             "--judge-url": self.url,
+            "--judge-backend": "" if self.backend == BACKENDS[0] else self.backend,
             "--judge-remote-model": self.model,
             "--judge-key-env": self.key_variable,
             "--judge-reasoning-tokens": "" if self.reasoning_tokens is None else str(self.reasoning_tokens),
@@ -78,16 +88,21 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
     """Reads `judge_server_options`; None where they name no server.
 
     Raises:
-        click.UsageError: One is given without --judge-url, or the variable is not set.
+        click.UsageError: One is given without --judge-url, two do not go together, or the variable is not set.
     """
     url, key, model = options["judge_url"], options["judge_key_env"] or "", options["judge_remote_model"] or ""
-    thoughts = options["judge_reasoning_tokens"]
+    thoughts, backend = options["judge_reasoning_tokens"], options["judge_backend"]
     if url is None:
-        if key or model or thoughts is not None:
+        if key or model or thoughts is not None or backend is not None:
             raise click.UsageError(
-                "--judge-key-env, --judge-remote-model and --judge-reasoning-tokens are for --judge-url: give it too"
+                "--judge-key-env, --judge-remote-model, --judge-reasoning-tokens and --judge-backend are for "
+                "--judge-url: give it too"
             )
         return None
+    if backend == "decisions" and thoughts:
+        raise click.UsageError(
+            "--judge-reasoning-tokens is for --judge-backend openai: a decision model writes nothing, so leave it out"
+        )
     if not model:
         raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
     if key and not os.environ.get(key):
@@ -98,4 +113,6 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
             "--judge-key-env takes the name of a variable that holds the key, never the key itself: "
             "export JUDGE_KEY=…, then --judge-key-env JUDGE_KEY"
         )
-    return JudgeServer(url=url, model=model, key_variable=key, reasoning_tokens=thoughts)
+    return JudgeServer(
+        url=url, model=model, key_variable=key, reasoning_tokens=thoughts, backend=backend or BACKENDS[0]
+    )
