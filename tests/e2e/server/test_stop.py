@@ -33,7 +33,8 @@ async def ask_until_refused(stub: "scoring_pb2_grpc.ScoringAsyncStub", worker: i
 
 
 async def test_a_term_under_load_answers_every_accepted_call(tmp_path: Path, minilm: Path) -> None:
-    with ServerProcess(tmp_path, model_repository=minilm) as server:
+    # On a busy machine twelve workers are overload; that a server refuses some of it is another test's affair.
+    with ServerProcess(tmp_path, model_repository=minilm, max_wait_s=60) as server:
         codes: Counter[str] = Counter()
         async with aio.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
             stub = scoring_pb2_grpc.ScoringStub(channel)
