@@ -6,6 +6,7 @@ from typing import Any
 
 from gradewire._input.aliases import LIST_FIELDS, TEXT_FIELDS
 from gradewire._input.fields import as_texts, found_under, found_values
+from gradewire._input.images import image_messages
 from gradewire._input.tables import Table, is_table
 from gradewire._input.values import UnreadableValueError
 from gradewire_proto.v1 import types_pb2
@@ -29,6 +30,9 @@ class Item:
         caption: What the picture shows; read by judge metrics that are asked to (`caption=true`).
         captions: Further captions of it, read after `caption`.
         group: A label for summaries; never read by a metric.
+        images: What the question is about; sent where a metric shows them (`judge_verdict?image=true`). Each is the
+            bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a picture of Pillow's, a mapping with `bytes`, a
+            data: URI, or an https address of a host that the server's setting judge_image_hosts has.
     """
 
     references: Sequence[str]
@@ -39,6 +43,7 @@ class Item:
     caption: str = ""
     group: str = ""
     captions: Sequence[str] = ()
+    images: Sequence[object] = ()
 
 
 ItemLike = Item | Mapping[str, Any]
@@ -61,13 +66,14 @@ class ItemProblem:
     too_large: bool = False
 
 
-def encode_item(index: int, item: object, *, max_bytes: int) -> types_pb2.Item | ItemProblem:
+def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
     """Makes the message of an item, or says what is wrong with it.
 
     Args:
         index: Position in the call, for the message.
         item: The item; anything else gives a problem, never an exception.
         max_bytes: Largest encoded size that fits into a message.
+        images: Whether its pictures are sent.
     """
     if isinstance(item, Item):
         item = {field.name: getattr(item, field.name) for field in fields(Item)}
@@ -77,6 +83,10 @@ def encode_item(index: int, item: object, *, max_bytes: int) -> types_pb2.Item |
         )
         return ItemProblem("", f"items[{index}] is a {type(item).__name__}: {way_out}")
     values = found_values(item, _FIELDS)
+    try:
+        pictures = image_messages(item.get("images") or ()) if images else ()
+    except UnreadableValueError as error:
+        return ItemProblem(_printable(values.get("id", "")), f"items[{index}].images{_printable(error)}")
     message = _message_of(values)
     if message is None:
         try:
@@ -86,6 +96,7 @@ def encode_item(index: int, item: object, *, max_bytes: int) -> types_pb2.Item |
         message = _message_of(values)
     if message is None:
         return ItemProblem(_printable(values.get("id", "")), _find_problem(index, item, values))
+    message.images.extend(pictures)
     if (size := message.ByteSize()) <= max_bytes:
         return message
     problem = f"items[{index}] takes {size} bytes, at most {max_bytes} fit into a message: shorten it"

@@ -22,6 +22,7 @@ class Status(StrEnum):
     TIMEOUT = "TIMEOUT"
     UNPARSABLE = "UNPARSABLE"
     INTERNAL = "INTERNAL"
+    JUDGE_CANNOT_SEE = "JUDGE_CANNOT_SEE"
     # The server is newer and says something that this client does not know.
     UNKNOWN = "UNKNOWN"
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from tests.server.judges.bench import FIXED, Bench, choose, generate, held
+from tests.server.judges.images.pictures import picture
 from tests.support.judges.scripted import choice, judge_status, preferring, saying
 
+from gradewire_server.domain.image import Image
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, Role, Turn
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status
@@ -52,6 +54,7 @@ async def test_texts_are_remembered_with_all_that_belongs_to_them(bench: Bench) 
         generate(),
         generate(max_tokens=9),
         generate(stop=("\n",)),
+        Choose("", replace(choose().prompt, images=(Image(data=picture()),)), ("yes", "no")),
     ],
 )
 async def test_whatever_decides_an_answer_is_part_of_its_name(bench: Bench, other: Choose | Generate) -> None:

@@ -109,7 +109,7 @@ class Batch:
             return None
         elements, problems = [], []
         for index, item in enumerate(self._items):
-            message = encode_item(index, item, max_bytes=UNASKED_BYTES)
+            message = encode_item(index, item, max_bytes=UNASKED_BYTES, images=self._choice.shows_images)
             if not isinstance(message, ItemProblem):
                 elements.append((index, message))
             elif message.too_large:
@@ -144,7 +144,7 @@ class Batch:
 
     def _encoded(self, max_item_bytes: int) -> Iterator[tuple[int, types_pb2.Item]]:
         for index, item in enumerate(self._items):
-            message = encode_item(index, item, max_bytes=max_item_bytes)
+            message = encode_item(index, item, max_bytes=max_item_bytes, images=self._choice.shows_images)
             if isinstance(message, ItemProblem):
                 self._reject(index, message)
             else:

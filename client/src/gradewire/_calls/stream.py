@@ -123,13 +123,14 @@ class Stream:
 
     async def _read(self) -> None:
         index = 0
+        images = self._choice.shows_images
         try:
             async for item in self._source:
                 await self._room.acquire()
-                message = encode_item(index, item, max_bytes=UNASKED_BYTES)
+                message = encode_item(index, item, max_bytes=UNASKED_BYTES, images=images)
                 if isinstance(message, ItemProblem) and message.too_large:
                     limits = chunk_limits(await self._limits(), overhead_bytes=0)
-                    message = encode_item(index, item, max_bytes=limits.max_item_bytes)
+                    message = encode_item(index, item, max_bytes=limits.max_item_bytes, images=images)
                 if isinstance(message, ItemProblem):
                     failure = (Status.INVALID_INPUT, message.message)
                     self._done.append(failed_item(self._choice, index, message.id, failure))

@@ -51,6 +51,11 @@ class MetricChoice:
         """Whether one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
         return any(metric.needs_judge for metric in self.metrics)
 
+    @property
+    def shows_images(self) -> bool:
+        """Whether one of the metrics shows a judge the items' pictures; else none is sent."""
+        return any(getattr(metric, "image", None) for metric in self.metrics)
+
 
 @dataclass(frozen=True, slots=True)
 class MetricDefaults:

@@ -97,11 +97,13 @@ class JudgeVerdict(Metric):
 
     Attributes:
         style: plain (default), step_by_step (the judge thinks first) or reasons (it gives its reasons first).
+        image: Whether the judge sees the item's images; default False. Its judge must be one that sees.
     """
 
     name: ClassVar[Literal["judge_verdict"]] = "judge_verdict"
     needs_judge: ClassVar[bool] = True
     style: VerdictStyle | None = None
+    image: bool | None = None
     value: LabelValue | None = None
     binary: BinaryQuestions | None = None
     caption: bool | None = None

@@ -100,6 +100,7 @@ class Model(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     REMARKS_FIELD_NUMBER: _builtins.int
     WITHOUT_METRICS_FIELD_NUMBER: _builtins.int
+    SEES_IMAGES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     digest: _builtins.str
     """64 hex digits; empty while MISSING."""
@@ -117,6 +118,8 @@ class Model(_message.Message):
     """fp32-cpu, …: part of the digest, scores of different classes never share cache entries."""
     kind: _builtins.str
     """"encoder" or "judge"."""
+    sees_images: _builtins.bool
+    """Of a judge: whether it can be shown pictures."""
     @_builtins.property
     def remarks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What one should know before using it: for tests only, agrees less with people than a cheaper metric, …"""
@@ -143,10 +146,11 @@ class Model(_message.Message):
         kind: _builtins.str = ...,
         remarks: _abc.Iterable[_builtins.str] | None = ...,
         without_metrics: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        sees_images: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dims", b"dims", "how_to_get", b"how_to_get", "is_default", b"is_default", "kind", b"kind", "licence", b"licence", "max_tokens", b"max_tokens", "message", b"message", "name", b"name", "numeric_class", b"numeric_class", "remarks", b"remarks", "state", b"state", "without_metrics", b"without_metrics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dims", b"dims", "how_to_get", b"how_to_get", "is_default", b"is_default", "kind", b"kind", "licence", b"licence", "max_tokens", b"max_tokens", "message", b"message", "name", b"name", "numeric_class", b"numeric_class", "remarks", b"remarks", "sees_images", b"sees_images", "state", b"state", "without_metrics", b"without_metrics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

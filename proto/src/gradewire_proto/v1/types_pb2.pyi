@@ -45,6 +45,8 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     """A judge's output could not be read."""
     STATUS_INTERNAL: _Status.ValueType  # 10
     """A defect of the server; its log has the details under the request id."""
+    STATUS_JUDGE_CANNOT_SEE: _Status.ValueType  # 11
+    """The metric shows pictures, and its judge cannot see: name one that can (Model.sees_images)."""
 
 class Status(_Status, metaclass=_StatusEnumTypeWrapper):
     """How an (item, metric) pair ended. Only STATUS_OK carries a score; a failure never becomes a number."""
@@ -69,6 +71,8 @@ STATUS_UNPARSABLE: Status.ValueType  # 9
 """A judge's output could not be read."""
 STATUS_INTERNAL: Status.ValueType  # 10
 """A defect of the server; its log has the details under the request id."""
+STATUS_JUDGE_CANNOT_SEE: Status.ValueType  # 11
+"""The metric shows pictures, and its judge cannot see: name one that can (Model.sees_images)."""
 Global___Status: _TypeAlias = Status  # noqa: Y015
 
 class _Warning:
@@ -459,7 +463,7 @@ VERDICT_STYLE_REASONS: VerdictStyle.ValueType  # 3
 Global___VerdictStyle: _TypeAlias = VerdictStyle  # noqa: Y015
 
 @_typing.final
-class Item(_message.Message):
+class Image(_message.Message):
     """Messages that several services share. Rules that hold everywhere:
     - All strings are UTF-8 and are NFC-normalised by the server before any use.
     - Every enum has UNSPECIFIED = 0, which means "the default" where a client sends it. A number the server does not know is
@@ -470,8 +474,43 @@ class Item(_message.Message):
     - A message for people has at most 1 000 characters, and what it quotes of a request at most 80.
     - Durations are seconds (suffix _s), sizes are bytes (suffix _bytes).
 
-    One answer to grade.
+    A picture, as PNG, JPEG, WebP or GIF that does not move. Limits of size and number are settings of the server
+    (max_image_bytes, max_image_pixels, max_images_per_item).
     """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    URI_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """The file's bytes."""
+    uri: _builtins.str
+    """data:image/…;base64,… or an https address. The server fetches nothing: it hands an address on to the judge, and only where
+    its setting judge_image_hosts has the host.
+    """
+    media_type: _builtins.str
+    """image/png, image/jpeg, image/webp or image/gif; empty: what the bytes are. Bytes of another type are refused."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        uri: _builtins.str = ...,
+        media_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "source", b"source", "uri", b"uri"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "media_type", b"media_type", "source", b"source", "uri", b"uri"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["data", "uri"]  # noqa: Y015
+    _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
+
+Global___Image: _TypeAlias = Image  # noqa: Y015
+
+@_typing.final
+class Item(_message.Message):
+    """One answer to grade."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -483,6 +522,7 @@ class Item(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     CAPTIONS_FIELD_NUMBER: _builtins.int
+    IMAGES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it. At most 1 024 bytes:
     a longer one makes the item STATUS_INVALID_INPUT and comes back cut.
@@ -507,6 +547,10 @@ class Item(_message.Message):
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Further captions of the picture, read after `caption`."""
 
+    @_builtins.property
+    def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
+        """What the question is about; read by judge_verdict with image=true only. What is wrong with one fails that metric alone."""
+
     def __init__(
         self,
         *,
@@ -518,10 +562,11 @@ class Item(_message.Message):
         caption: _builtins.str = ...,
         group: _builtins.str = ...,
         captions: _abc.Iterable[_builtins.str] | None = ...,
+        images: _abc.Iterable[Global___Image] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "captions", b"captions", "group", b"group", "id", b"id", "prediction", b"prediction", "question", b"question", "references", b"references", "synthetic_answers", b"synthetic_answers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "captions", b"captions", "group", b"group", "id", b"id", "images", b"images", "prediction", b"prediction", "question", b"question", "references", b"references", "synthetic_answers", b"synthetic_answers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1202,6 +1247,7 @@ class JudgeVerdictParameters(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
@@ -1212,6 +1258,8 @@ class JudgeVerdictParameters(_message.Message):
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    image: _builtins.bool
+    """Show the judge Item.images, of which there must be one at least."""
     def __init__(
         self,
         *,
@@ -1222,10 +1270,11 @@ class JudgeVerdictParameters(_message.Message):
         prompt: _builtins.str = ...,
         caption: _builtins.bool = ...,
         references: Global___ShownReferences.ValueType = ...,
+        image: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "image", b"image", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from gradewire_server.domain.image import Image
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -15,6 +17,7 @@ class Item:
         synthetic_answers: One sentence per reference, or empty.
         captions: What the picture shows, none of them blank; empty where there is none.
         group: Label for summaries.
+        images: What the question is about; not checked.
     """
 
     id: str
@@ -24,6 +27,7 @@ class Item:
     synthetic_answers: tuple[str, ...] = ()
     captions: tuple[str, ...] = ()
     group: str = ""
+    images: tuple[Image, ...] = ()
 
     @property
     def characters(self) -> int:

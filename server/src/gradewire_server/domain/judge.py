@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from gradewire_server.domain.image import Image
+
 
 class Role(StrEnum):
     """Who speaks in a turn of a chat."""
@@ -35,6 +37,7 @@ class JudgePrompt:
         prediction: The answer to grade, or another text that may be shortened; may be empty.
         tail: The rest of the item's turn.
         opening: What the judge's turn begins with; it goes on from there. No white space at its end.
+        images: Pictures that stand before the text of the item's turn.
     """
 
     fixed: tuple[Turn, ...]
@@ -42,6 +45,7 @@ class JudgePrompt:
     prediction: str = ""
     tail: str = ""
     opening: str = ""
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

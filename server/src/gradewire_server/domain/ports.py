@@ -79,6 +79,7 @@ class ModelStatus:
     metadata: ModelMetadata = NO_MODEL
     kind: str = "encoder"  # or "judge"
     remarks: tuple[str, ...] = ()
+    sees_images: bool = False  # of a judge
 
 
 class Embeddings(Protocol):

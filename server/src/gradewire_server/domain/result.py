@@ -21,6 +21,7 @@ class Status(IntEnum):
     TIMEOUT = 8
     UNPARSABLE = 9
     INTERNAL = 10
+    JUDGE_CANNOT_SEE = 11
 
 
 class Warning(IntEnum):  # noqa: A001 - the wire's word for it; Python's Warning is never meant in these rooms

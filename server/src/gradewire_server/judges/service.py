@@ -11,6 +11,8 @@ from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, Judges, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.judges.backend import Judge, JudgeBackend
+from gradewire_server.judges.images.checks import ImageChecks
+from gradewire_server.judges.images.seeing import SeeingJudge
 from gradewire_server.judges.library import USABLE, JudgeLibrary
 from gradewire_server.judges.telemetry import JudgeTelemetry
 from gradewire_server.judges.verdicts.cache import VerdictCache
@@ -60,6 +62,7 @@ class JudgeService(Judges, ModelIndex):
         self._verdicts = verdicts
         self._telemetry = telemetry
         self._limit = QueueLimit(config.max_queue_items)
+        self._images = ImageChecks(config.images)
         self._library = JudgeLibrary(backend, default=default, wrap=self._wrapped)
         self._entering = 0
         self._closed = False
@@ -115,12 +118,14 @@ class JudgeService(Judges, ModelIndex):
         self._closed = True
         self._limit.close()
         await self._library.close()
+        self._images.close()
         await self._verdicts.flush()
 
     def _wrapped(self, judge: Judge) -> Judge:
-        """Memory, then single flight, then the second level, then the checked judge."""
+        """Eyes, then memory, then single flight, then the second level, then the checked judge."""
         stored = StoreCachedJudge(CheckedJudge(judge), self._verdicts)
-        return MemoryCachedJudge(SingleFlightJudge(stored, self._limit), self._verdicts)
+        known = MemoryCachedJudge(SingleFlightJudge(stored, self._limit), self._verdicts)
+        return SeeingJudge(known, self._images)
 
     async def _opened(self, reference: str, deadline_s: float | None) -> Judge | Failure:
         """Waits for a judge that is being opened; no more callers may wait than for its answers."""

@@ -7,6 +7,7 @@ from gradewire_proto.conventions.normal_form import TooManyMarksError, has_long_
 from gradewire_proto.conventions.reference_sets import MAX_NAME_BYTES
 from gradewire_proto.conventions.string_bounds import MAX_ID_BYTES, byte_count
 from gradewire_proto.v1 import references_pb2, types_pb2
+from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import (
@@ -87,6 +88,7 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
             synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
             captions=tuple(nfc(caption) for caption in (message.caption, *message.captions) if caption.strip()),
             group=nfc(message.group),
+            images=tuple(Image(each.data, each.uri, each.media_type) for each in message.images),
         )
     except TooManyMarksError as error:
         return _over_marks(message, error)
@@ -189,6 +191,6 @@ def _over_marks(message: types_pb2.Item | references_pb2.ReferenceEntry, error: 
                 return Failure(Status.INVALID_INPUT, f"{field.name}: {error}")
             continue
         for index, text in enumerate(value):
-            if has_long_run(text):
+            if isinstance(text, str) and has_long_run(text):
                 return Failure(Status.INVALID_INPUT, f"{field.name}[{index}]: {error}")
     raise error

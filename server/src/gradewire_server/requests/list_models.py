@@ -53,6 +53,7 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
         licence=status.licence,
         numeric_class=status.precision,
         kind=status.kind,
+        sees_images=status.sees_images,
         remarks=(*status.remarks, *_of_other_versions(status, metrics)),
         without_metrics=_beyond(status, metrics) if status.kind == "encoder" and status.state in USABLE_STATES else {},
     )

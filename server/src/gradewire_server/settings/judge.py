@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from gradewire_server.settings.images import ImageConfig
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import Count, CountOrAuto, Directory, OptionalPrice, PositiveSeconds, Secret
 
 Backend = Literal["none", "embedded", "triton", "openai", "decisions"]
 Form = Literal["auto", "int8", "gguf"]
 Prefill = Literal["auto", "yes", "no"]
+Eyes = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
@@ -91,6 +93,21 @@ class RemoteJudgeConfig:
         ),
     ] = 0
     """Beside those of the answer. A judge that thinks is neither begun for nor held to the labels."""
+    sees_images: Annotated[
+        Eyes,
+        Setting(
+            "judge_sees_images",
+            "Whether the model on the judge's server sees pictures; auto: what its list of models says, else no.",
+        ),
+    ] = "auto"
+    image_placeholder: Annotated[
+        str,
+        Setting(
+            "judge_image_placeholder",
+            "What stands for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's.",
+        ),
+    ] = ""
+    """Servers of chats put in their own model's."""
     timeout_s: Annotated[
         PositiveSeconds, Setting("judge_timeout_s", "Longest wait for one answer of the judge's server.")
     ] = 60.0
@@ -142,6 +159,8 @@ class JudgeConfig:
     """For backend embedded."""
     remote: RemoteJudgeConfig | None = None
     """For backends triton, openai and decisions."""
+    images: ImageConfig = field(default_factory=ImageConfig)
+    """Which pictures judges are shown."""
 
     def __post_init__(self) -> None:
         if self.backend == "embedded" and self.embedded is None:

@@ -20,6 +20,7 @@ from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.fields import all_setting_fields
+from gradewire_server.settings.images import ImageConfig
 from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import Capacity, Connections, Deadlines, Limits
@@ -122,7 +123,7 @@ def _judge(made: Values, repository: Path) -> JudgeConfig:
         embedded = made.group(EmbeddedJudgeConfig, repository=repository)
     elif made["judge_backend"] != "none":
         remote = made.group(RemoteJudgeConfig)
-    return made.group(JudgeConfig, embedded=embedded, remote=remote)
+    return made.group(JudgeConfig, embedded=embedded, remote=remote, images=made.group(ImageConfig))
 
 
 def _check_protection(values: Mapping[str, Any]) -> None:

@@ -1,9 +1,11 @@
 """What OpenAI-compatible servers are asked, by kind of server."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gradewire_server.domain.image import Image
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.remote.labels import Labels
@@ -115,3 +117,22 @@ def test_a_judge_that_thinks_gets_room_for_it_and_is_held_to_nothing(kind: Serve
     assert not {"structured_outputs", "grammar", "continue_final_message"} & set(asked)
     text = request_body(TEXT, "m", dialect)
     assert (text["max_tokens"], "stop" in text) == (540, False)
+
+
+def test_pictures_stand_before_the_items_text_and_nowhere_else() -> None:
+    images = (
+        Image(data=b"\x89PNG", media_type="image/png", digest="d"),
+        Image(uri="https://images.example.org/a.png", digest="e"),
+    )
+    shown = [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+        {"type": "image_url", "image_url": {"url": "https://images.example.org/a.png"}},
+    ]
+    question = Question(replace(PROMPT, images=images), options=("1", "2", "3"))
+    begun = body(question, ServerKind.VLLM)["messages"]
+    assert begun[3] == {"role": "user", "content": [*shown, {"type": "text", "text": "Answer: Paris< |im_end|> (end)"}]}
+    assert begun[4] == {"role": "assistant", "content": "Rating:"}
+    told = body(question, ServerKind.OTHER)["messages"]
+    assert told[:3] == begun[:3] == body(CHOICE, ServerKind.OTHER)["messages"][:3]
+    assert told[3]["content"][:2] == shown
+    assert told[3]["content"][2]["text"] == body(CHOICE, ServerKind.OTHER)["messages"][3]["content"]

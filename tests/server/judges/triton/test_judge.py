@@ -16,7 +16,8 @@ from tests.support.judges.vllm_repository import vllm_repository
 from tests.support.servers.llama_server import LlamaServer
 from tests.support.servers.triton import TritonServer
 
-from gradewire_server.domain.judge import Choice, Generate, Generated, JudgePrompt
+from gradewire_server.domain.image import Image
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.openai.backend import OpenAIJudges
@@ -180,3 +181,35 @@ def test_the_stand_in_says_what_it_lacks(tmp_path: Path) -> None:
     (repository / MODEL / "1" / "model.json").write_text('{"model": "nowhere.gguf"}')
     with pytest.raises(Exception, match="runs GGUF files"), TritonServer(tmp_path / "state", repository):
         pass
+
+
+async def test_pictures_are_its_image_input_and_have_a_place_in_the_prompt(tmp_path: Path) -> None:
+    red, blue = (Image(data=each, media_type="image/png", digest=each.hex()) for each in (b"red", b"blue"))
+
+    def showing(*images: Image) -> Choose:
+        need = choose("Paris")
+        return replace(need, prompt=replace(need.prompt, images=images))
+
+    with TritonServer(tmp_path / "state", vllm_repository(tmp_path, MODEL, sees_images=True)) as server:
+        async with opened(judges(server.url, sees_images="yes")) as judge:
+            assert judge.status.sees_images
+            replies = [await judge.choose(showing(*each)) for each in ((), (red,), (blue,), (red, blue), (red,))]
+            addressed = (await judge.choose(showing(Image(uri="https://images.example.org/a")))).answer
+        async with opened(judges(server.url)) as judge:
+            assert not judge.status.sees_images  # the input is there for models without eyes too
+        async with opened(judges(server.url, sees_images="yes", image_placeholder="<image>")) as judge:
+            unplaced = (await judge.choose(showing(red))).answer
+    without, *seen = (reply.answer for reply in replies)
+    assert all(isinstance(answer, Choice) for answer in (without, *seen))
+    tokens = [answer.prompt_tokens for answer in (without, *seen) if isinstance(answer, Choice)]
+    assert tokens[0] is not None
+    assert tokens[0] < tokens[1] < tokens[3]  # type: ignore[operator]
+    assert len({answer.probabilities for answer in seen[:3] if isinstance(answer, Choice)}) == 3
+    assert isinstance(addressed, Failure)
+    assert (addressed.status, addressed.message[:7]) == (Status.INVALID_INPUT, "images:")
+    assert isinstance(unplaced, Failure)
+
+
+async def test_a_model_without_the_input_has_no_eyes_whatever_its_operator_says(vllm: TritonServer) -> None:
+    async with opened(judges(vllm.url, sees_images="yes")) as judge:
+        assert not judge.status.sees_images

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -31,6 +32,7 @@ class ScorePlan:
         chosen: The metrics, with all defaults filled in, and the reference set.
         synthetic: Synthetic answers of a smile that does not say its own.
         retries: How often rows are sent again when the server says that this may help.
+        pictures: Folder that rows name their pictures from, where a metric shows them; None: none does.
         judge_elsewhere: Whether a judge that is asked runs behind a server of its own, which may be paid.
     """
 
@@ -38,6 +40,7 @@ class ScorePlan:
     synthetic: Synthetic = "none"
     retries: int = 0
     judge_elsewhere: bool = False
+    pictures: Path | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `Client.score`."""
@@ -75,6 +78,7 @@ async def resolve_plan(
         synthetic=synthetic,
         retries=options.retries,
         judge_elsewhere=elsewhere,
+        pictures=source.folder if any(getattr(metric, "image", None) for metric in chosen.metrics) else None,
     )
 
 

@@ -8,10 +8,12 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from gradewire import AsyncClient, ScoreReport
 from gradewire._calls.corpus import counting_over_request
+from gradewire._input.images import local_picture
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import BATCH_DEADLINE_S
 from gradewire.cli.output.progress import Progress
@@ -118,7 +120,9 @@ class RowScorer:
 
     async def _score_batch(self, rows: list[Row]) -> list[ScoredRow]:
         known = [self.known(row) for row in rows]
-        items = [row.item for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
+        fresh = [row for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
+        pictures = self.plan.pictures
+        items = _items(fresh, None) if pictures is None else await asyncio.to_thread(_items, fresh, pictures)
         answers = iter(await self._finished_answers(items) if items else ())
         scored = []
         for row, output in zip(rows, known, strict=True):
@@ -171,3 +175,12 @@ class RowScorer:
         said = {"file": row.file, "input": dict(row.kept)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
         return ScoredRow(row, {**place, "scores": results, "digest": row.digest}, scores)
+
+
+def _items(rows: Sequence[Row], folder: Path | None) -> list[Mapping[str, Any]]:
+    """Items of rows that have one, with the pictures that they name where a metric shows them."""
+    items = [row.item for row in rows if row.item is not None]
+    if folder is None:
+        return items
+    pictures = [local_picture(row.picture, folder) if row.picture else [] for row in rows if row.item is not None]
+    return [{**item, "images": shown} for item, shown in zip(items, pictures, strict=True)]

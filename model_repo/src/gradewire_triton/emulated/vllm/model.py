@@ -7,6 +7,8 @@ inside the one given as --backend-directory, beside a link to the package xllama
 ``num_threads``, which vLLM does not know; the rest is vLLM's. Nothing of gradewire can be imported here.
 """
 
+import base64
+import hashlib
 import json
 import os
 import secrets
@@ -28,6 +30,7 @@ except ImportError as error:
     ) from error
 
 ENGINE_FILE = "model.json"
+IMAGE_PLACEHOLDER = "<|image_pad|>"
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 FLAGS = (
     "return_finish_reason",
@@ -80,7 +83,7 @@ class TritonPythonModel:
     def _response(self, request: Any, sender: Any) -> Any:
         if sender.is_cancelled():
             return _failure("Request was cancelled", pb_utils.TritonError.CANCELLED)
-        prompt = _input(request, "text_input").decode()
+        prompt = _with_images(_input(request, "text_input").decode(), _images(request))
         stream = bool(_input(request, "stream", default=False))
         exclude = bool(_input(request, "exclude_input_in_output", default=stream))
         if stream and not exclude:
@@ -189,6 +192,23 @@ def _ranked(token: Mapping[str, Any]) -> dict[str, Any]:
 def _input(request: Any, name: str, *, default: Any = None) -> Any:
     tensor = pb_utils.get_input_tensor_by_name(request, name)
     return default if tensor is None else tensor.as_numpy()[0]
+
+
+def _images(request: Any) -> list[bytes]:
+    tensor = pb_utils.get_input_tensor_by_name(request, "image")
+    return [] if tensor is None else [base64.b64decode(each, validate=True) for each in tensor.as_numpy()]
+
+
+def _with_images(prompt: str, images: Sequence[bytes]) -> str:
+    """A prompt in which words stand for each picture, in place of what a model with eyes would see.
+
+    The words tell pictures apart, so that another picture is another prompt. As in vLLM, there is a place for each.
+    """
+    parts = prompt.split(IMAGE_PLACEHOLDER)
+    if len(parts) != len(images) + 1:
+        raise ValueError(f"{len(parts) - 1} placeholders for {len(images)} images")
+    words = [f"(picture {hashlib.sha256(image).hexdigest()[:8]})" for image in images]
+    return "".join(text + word for text, word in zip(parts, [*words, ""], strict=True))
 
 
 def _texts(name: str, text: str) -> Any:

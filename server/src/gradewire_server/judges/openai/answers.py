@@ -75,6 +75,34 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
     return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER
 
 
+def sees_images(reply: Reply, model: str) -> bool | None:
+    """Whether a model takes pictures, by the server's list of models; None where that does not say.
+
+    llama.cpp's has `capabilities` with "multimodal", some services `capabilities` with `vision`, or
+    `architecture.input_modalities`.
+    """
+    try:
+        body = json_object(reply.content)
+    except RemoteError:
+        return None
+    entries = [each for key in ("models", "data") for each in _listed(body.get(key)) if isinstance(each, dict)]
+    own = [each for each in entries if model in {each.get("id"), each.get("name"), each.get("model")}]
+    for entry in own or (entries if len(_listed(body.get("data"))) == 1 else []):
+        able = entry.get("capabilities")
+        if isinstance(able, list):
+            return "multimodal" in able or "vision" in able
+        if isinstance(able, dict) and isinstance(able.get("vision"), bool):
+            return bool(able["vision"])
+        architecture = entry.get("architecture")
+        if isinstance(architecture, dict) and isinstance(architecture.get("input_modalities"), list):
+            return "image" in architecture["input_modalities"]
+    return None
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:
     content = (logprobs or {}).get("content")
     return tuple(_step(each) for each in content) if content else None

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from gradewire_server.domain.image import Image
 from gradewire_server.judges.remote.labels import Labels
+from gradewire_server.judges.remote.pictures import url_of
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.remote.text import harmless, turns
 from gradewire_server.settings.judge import Prefill
@@ -111,11 +113,12 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
     """
     opening = harmless(question.prompt.opening)
     continued = dialect.continues and bool(opening)
-    messages = [{"role": turn.role.value, "content": turn.text} for turn in turns(question.prompt)]
+    *before, item = turns(question.prompt)
+    text = item.text if continued else item.text + _instruction(question, opening)
+    messages: list[dict[str, object]] = [{"role": turn.role.value, "content": turn.text} for turn in before]
+    messages.append({"role": item.role.value, "content": _content(text, question.prompt.images)})
     if continued:
         messages.append({"role": "assistant", "content": opening})
-    else:
-        messages[-1]["content"] += _instruction(question, opening)
     body: dict[str, object] = {"model": model, "messages": messages, "stream": False}
     if dialect.temperature:
         body["temperature"] = 0
@@ -130,6 +133,14 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
     if continued and dialect.kind is not ServerKind.OTHER:
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     return body
+
+
+def _content(text: str, images: Sequence[Image]) -> object:
+    """An item's turn: its pictures, then its text; a text alone where there is none."""
+    if not images:
+        return text
+    pictures = [{"type": "image_url", "image_url": {"url": url_of(image)}} for image in images]
+    return [*pictures, {"type": "text", "text": text}]
 
 
 def most_written(question: Question, dialect: Dialect) -> int:

@@ -6,10 +6,10 @@ from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.judges.openai.answers import answer_of, kind_of
+from gradewire_server.judges.openai.answers import answer_of, kind_of, sees_images
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.openai.features import Features
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, unreadable
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, blind, says_blind, unreadable
 from gradewire_server.judges.remote.http_client import HttpClient, Reply
 from gradewire_server.judges.remote.replies import BAD_REQUEST, NOT_FOUND, error_of, said
 from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
@@ -39,6 +39,7 @@ class OpenAIServer(Server):
         self._prefill = prefill
         self._reasoning_tokens = reasoning_tokens
         self._paid = Paid()
+        self._sees_images: bool | None = None
         self._features = Features(model, self._full(ServerKind.OTHER), self._send)
 
     @property
@@ -50,6 +51,11 @@ class OpenAIServer(Server):
     @override
     def lacks(self) -> str:
         return self._features.lacks
+
+    @property
+    @override
+    def sees_images(self) -> bool | None:
+        return self._sees_images
 
     @override
     async def find_out(self) -> None:
@@ -74,6 +80,9 @@ class OpenAIServer(Server):
                     return self._with_paid(replace(answer, steps=()))
                 if await self._is_all_there_is(answer, dialect):
                     return self._with_paid(answer)
+            elif question.prompt.images and says_blind(said(reply)):
+                self._note(reply)
+                raise blind(self._model)
             elif reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG:
                 self._note(reply)
                 if dialect.without(said(reply)) == dialect or not await self._features.confirm(dialect):
@@ -123,6 +132,7 @@ class OpenAIServer(Server):
         error = error_of(reply, self._model)
         if error is not None:
             raise error
+        self._sees_images = sees_images(reply, self._model)
         return kind_of(reply, self._model)
 
     async def _send(self, question: Question, dialect: Dialect) -> Reply:

@@ -98,6 +98,7 @@ def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         state="built",
         precision="remote",
         kind="judge",
+        sees_images=config.sees_images == "yes",
         remarks=(
             f"Runs on a server of its own (backend {backend}).",
             "Its scores are pinned by its name alone: what weights answer to that name is not known here.",

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 
 
@@ -85,6 +86,18 @@ def too_long() -> RemoteError:
     return _error(RemoteFault.TOO_LONG, Status.INVALID_INPUT, message)
 
 
+def blind(model: str) -> RemoteError:
+    """The server says that its model takes no pictures, whatever our operator says of it."""
+    message = f"the judge's server says that its model {quoted(model)} takes no pictures (judge_sees_images)"
+    return _error(RemoteFault.REJECTED, Status.JUDGE_CANNOT_SEE, message)
+
+
+def addressed() -> RemoteError:
+    """The server takes a picture's bytes only."""
+    message = "images: the judge's Triton takes bytes and no addresses: send data, or a data: URI"
+    return _error(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
+
+
 def unreadable(what: str) -> RemoteError:
     """What the server answered is not a valid answer."""
     return _error(RemoteFault.UNREADABLE, Status.UNPARSABLE, f"the judge's server answered with {what}")
@@ -113,3 +126,9 @@ def says_too_long(text: str) -> bool:
             "max_model_len",
         )
     )
+
+
+def says_blind(text: str) -> bool:
+    """Whether a server's words about a request with pictures mean that its model takes none."""
+    lowered = text[:4000].casefold()
+    return any(word in lowered for word in ("image", "multimodal", "multi-modal", "vision"))

@@ -55,6 +55,7 @@ class RemoteJudge(Judge):
     ) -> None:
         self._status = status
         self._server = server
+        self._sees_images = config.sees_images
         self._max_prompt_characters = config.max_prompt_characters
         self._permits = asyncio.Semaphore(config.max_in_flight)
         self._requests = ServerRequests(status.name, server, config, observer, backoff or Backoff())
@@ -65,11 +66,13 @@ class RemoteJudge(Judge):
     @override
     def status(self) -> ModelStatus:
         # Verdicts that were read in another way are of another precision.
-        lacks = self._server.lacks
+        lacks, said = self._server.lacks, self._server.sees_images
+        sees = {"yes": said is not False, "auto": said is True, "no": False}[self._sees_images]
+        status = self._status if sees == self._status.sees_images else replace(self._status, sees_images=sees)
         if not lacks:
-            return self._status
+            return status
         return replace(
-            self._status,
+            status,
             precision=f"{self._status.precision} without {lacks}",
             remarks=(*self._status.remarks, f"Its server does not give what its kind can: {lacks}."),
         )

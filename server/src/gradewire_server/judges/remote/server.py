@@ -100,6 +100,11 @@ class Server(Protocol):
     def lacks(self) -> str:
         """Names of what it does not do though its kind does, where that changes answers; ""."""
 
+    @property
+    def sees_images(self) -> bool | None:
+        """Whether its model can be shown pictures; None where it does not say."""
+        return False
+
     async def find_out(self) -> None:
         """Learns what it can do; called once, before anything else. Raises RemoteError where it is of no use."""
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.judges.remote.errors import unreadable
 from gradewire_server.judges.remote.labels import Labels, Step
+from gradewire_server.judges.remote.pictures import base64_of
 from gradewire_server.judges.remote.server import Answer, Question
 from gradewire_server.judges.triton.chat import chat_text
 
@@ -19,20 +20,23 @@ FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tok
 Tensors = dict[str, NDArray[Any]]
 
 
-def request_tensors(question: Question, known: frozenset[str]) -> Tensors:
+def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
     """A request.
 
     Args:
         question: What is asked.
         known: Names of the model's inputs: older backends know fewer of them.
+        image_placeholder: What stands for a picture in the model's prompt.
     """
     tensors = {
-        "text_input": _bytes(chat_text(question.prompt)),
+        "text_input": _bytes(chat_text(question.prompt, image_placeholder=image_placeholder)),
         "sampling_parameters": _bytes(json.dumps(_sampling(question, logprobs="return_logprobs" in known))),
         "stream": np.array([False]),
         "exclude_input_in_output": np.array([True]),
         **{flag: np.array([True]) for flag in FLAGS},
     }
+    if question.prompt.images:
+        tensors["image"] = _bytes(*map(base64_of, question.prompt.images))
     return {name: value for name, value in tensors.items() if name in known}
 
 
@@ -102,5 +106,5 @@ def _count(answer: Tensors, name: str) -> int:
     return max(0, int(answer[name].reshape(-1)[0]))
 
 
-def _bytes(text: str) -> NDArray[Any]:
-    return np.array([text.encode("utf-8", "replace")], dtype=np.object_)
+def _bytes(*texts: str) -> NDArray[Any]:
+    return np.array([text.encode("utf-8", "replace") for text in texts], dtype=np.object_)

@@ -12,6 +12,7 @@ from gradewire_server.judges.remote.errors import (
     MODEL_SETTING,
     RemoteError,
     RemoteFault,
+    addressed,
     late,
     rate_limited,
     refused,
@@ -30,6 +31,7 @@ from gradewire_server.triton.errors import Fault, TritonError
 _log = logging.getLogger(__name__)
 
 _LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
+QWEN_PLACEHOLDER: Final = "<|vision_start|><|image_pad|><|vision_end|>"
 _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
 
 
@@ -40,18 +42,26 @@ class TritonServer(Server):
         client: Where it is.
         model: The model's name there.
         address: Of `client`, for messages.
+        image_placeholder: What stands for a picture in the model's prompt; "" for Qwen's.
     """
 
-    def __init__(self, client: TritonClient, model: str, address: str) -> None:
+    def __init__(self, client: TritonClient, model: str, address: str, image_placeholder: str = "") -> None:
         self._client = client
         self._address = address
         self._model = model
+        self._image_placeholder = image_placeholder or QWEN_PLACEHOLDER
         self._inputs: frozenset[str] = frozenset()
 
     @property
     @override
     def lacks(self) -> str:
         return "" if "return_logprobs" in self._inputs else "logprobs"
+
+    @property
+    @override
+    def sees_images(self) -> bool | None:
+        # The backend adds the input to every model that it configures itself, whether or not that has eyes.
+        return None if "image" in self._inputs else False
 
     @override
     async def find_out(self) -> None:
@@ -68,7 +78,9 @@ class TritonServer(Server):
 
     @override
     async def ask(self, question: Question) -> Answer:
-        tensors = request_tensors(question, self._inputs)
+        if any(image.uri for image in question.prompt.images):
+            raise addressed()
+        tensors = request_tensors(question, self._inputs, self._image_placeholder)
         with self._translating():
             answers = await self._client.stream(self._model, tensors, timeout_s=self._client.timeout_s)
         return answer_from(answers)

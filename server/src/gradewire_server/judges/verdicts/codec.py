@@ -23,8 +23,9 @@ def canonical(need: JudgeNeed, precision: str) -> str:
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
+    seen = [[image.digest for image in prompt.images]] if prompt.images else []
     return json.dumps(
-        (type(need).__name__, precision, turns, prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own)
+        (type(need).__name__, precision, turns, prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own, *seen)
     )
 
 

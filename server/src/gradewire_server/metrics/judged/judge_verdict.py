@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.domain.metric import MetricInfo, ParameterInfo
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
@@ -21,6 +21,7 @@ from gradewire_server.metrics.judged.parameters import (
     VALUE_INFO,
     BinaryParameters,
 )
+from gradewire_server.metrics.judged.view import View
 from gradewire_server.metrics.parameters import choice_info
 
 
@@ -38,16 +39,23 @@ class JudgeVerdictParameters(BinaryParameters):
 
     Attributes:
         style: What is written before the verdict.
+        image: Whether the judge is shown the item's images.
     """
 
     metric: ClassVar[str] = "judge_verdict"
 
     style: VerdictStyle = VerdictStyle.PLAIN
+    image: bool = False
 
     @property
     @override
     def variant(self) -> str:
         return self.style
+
+    @property
+    @override
+    def view(self) -> View:
+        return View(caption=self.caption, references=self.references, image=self.image)
 
 
 JUDGE_VERDICT: Final = JudgedMetric(
@@ -69,6 +77,12 @@ JUDGE_VERDICT: Final = JudgedMetric(
             PROMPT_INFO,
             CAPTION_INFO,
             REFERENCES_INFO,
+            ParameterInfo(
+                name="image",
+                description="Whether the judge is shown the item's images: for judges that see.",
+                default_value="false",
+                allowed="true, false",
+            ),
         ),
         needs_judge=True,
         advice=ADVICE,

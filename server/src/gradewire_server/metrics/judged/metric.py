@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import JudgeParts, MetricResult
+from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status
 from gradewire_server.metrics.checks import check_question, check_references
 from gradewire_server.metrics.judged.binary_questions import rule_verdict
 from gradewire_server.metrics.judged.parameters import BinaryParameters, BinaryQuestions, JudgeParameters, LabelValue
@@ -57,6 +57,8 @@ class JudgedMetric(Generic[P]):
         """One round for each step of the prompt's variant; none where the rule decides."""
         del metadata
         failure = check_judged(item)
+        if failure is None and parameters.view.image and not item.images:
+            failure = Failure(Status.INVALID_INPUT, "images: there is none, and image=true needs one")
         if failure is not None:
             return MetricResult.failed(failure)
         if isinstance(parameters, BinaryParameters) and parameters.binary is BinaryQuestions.RULE:

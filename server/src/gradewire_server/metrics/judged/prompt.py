@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
+from gradewire_server.domain.image import Image
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.metrics.judged.mask_labels import without_praise
 from gradewire_server.metrics.judged.neutralise import cut_to_words, neutralise
@@ -37,7 +38,7 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
         view: What is shown of a demonstration, as of an item.
     """
     variant = file.variants[variant_name]
-    system = variant.system_with_caption if view.caption else variant.system
+    system = variant.instructions(caption=view.caption, image=view.image)
     turns = [Turn(Role.SYSTEM, system)] if system else []
     shown = demonstration_set(file, variant, kind, view.shots)
     for demonstration in file.demonstrations[shown][: view.shots] if shown else ():
@@ -46,12 +47,18 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
     return tuple(turns)
 
 
-def judge_prompt(fixed: tuple[Turn, ...], item: Rendered, variant: Variant, answers: Mapping[str, str]) -> JudgePrompt:
+def judge_prompt(
+    fixed: tuple[Turn, ...],
+    item: Rendered,
+    variant: Variant,
+    answers: Mapping[str, str],
+    images: tuple[Image, ...] = (),
+) -> JudgePrompt:
     """The prompt of the first step that has no answer yet; `answers` by step name, one line each."""
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
     before = [_answered(done, answers)] if done else []
-    return JudgePrompt(fixed, item.lead, item.prediction, item.tail, "\n".join((*before, step.opening)))
+    return JudgePrompt(fixed, item.lead, item.prediction, item.tail, "\n".join((*before, step.opening)), images)
 
 
 def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:

@@ -121,7 +121,7 @@ def ask_judge(
     demonstrated = demonstration_set(file, variant, shown.kind, view.shots)
     judged = Judged(demonstrated, shown.cut, shown.masked, shown.matched_reference)
     for step in variant.steps:
-        prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers)
+        prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers, item.images if view.image else ())
         if step.labels:
             answer: Choice | Generated | Failure = yield from ask(Choose(model, prompt, step.labels))
         else:

@@ -19,6 +19,7 @@ class View:
         kind: Kind of question to take the demonstrations of; "" finds out.
         references: Which of several aliases are shown.
         shots: Demonstrations that are shown, the first ones of their set; None for all.
+        image: Whether the images are shown; demonstrations have none.
     """
 
     caption: bool = False
@@ -26,3 +27,4 @@ class View:
     kind: str = ""
     references: ReferenceChoice = ReferenceChoice.CLOSEST
     shots: int | None = None
+    image: bool = False

@@ -47,13 +47,18 @@ def _slices(messages: Sequence[types_pb2.Item]) -> Iterator[_Slice]:
     start = 0
     places: list[int] = []
     for index, message in enumerate(messages):
-        wanted = min(1 + message.ByteSize() // _BYTES_PER_PLACE, _MOST_PLACES)
+        wanted = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MOST_PLACES)
         if places and sum(places) + wanted > _ITEMS_PER_SLICE:
             yield _Slice(messages[start:index], places)
             start, places = index, []
         places.append(wanted)
     if places:
         yield _Slice(messages[start:], places)
+
+
+def _text_bytes(message: types_pb2.Item) -> int:
+    """Size of an item without its pictures, which no encoder reads."""
+    return message.ByteSize() - sum(image.ByteSize() for image in message.images)
 
 
 class ScoreStream:

@@ -34,6 +34,7 @@ class Variant:
     Attributes:
         system: Instructions.
         system_with_caption: Instructions where captions are shown.
+        system_with_image: Instructions where images are shown; empty: as without them.
         item: How an item is written.
         steps: Lines of the judge's turn, at least one.
         demonstrations: Whether demonstrations stand before the item.
@@ -44,12 +45,19 @@ class Variant:
 
     system: str
     system_with_caption: str
+    system_with_image: str
     item: Template
     steps: tuple[Step, ...]
     demonstrations: bool
     correct_from: float
     prediction_words: int
     delimiters: Delimiters
+
+    def instructions(self, *, caption: bool, image: bool) -> str:
+        """Instructions where captions or images are shown; those of images speak of both."""
+        if image and self.system_with_image:
+            return self.system_with_image
+        return self.system_with_caption if caption else self.system
 
     @property
     def last(self) -> Step:

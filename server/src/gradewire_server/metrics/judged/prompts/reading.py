@@ -126,6 +126,7 @@ def _variant(table: Table, shape: VariantShape, shared: Mapping[str, str]) -> Va
     variant = Variant(
         system=system,
         system_with_caption=table.text("system_with_caption", system).strip(),
+        system_with_image=table.text("system_with_image", "").strip(),
         item=template,
         steps=steps,
         demonstrations=True if demonstrations is None else demonstrations,

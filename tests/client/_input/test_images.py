@@ -1,0 +1,78 @@
+"""Pictures as people hold them."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image as Pillow
+
+from gradewire._input.images import image_messages, local_picture
+from gradewire._input.values import UnreadableValueError
+from gradewire.items import Item, ItemProblem, encode_item
+
+PNG = b"\x89PNG\r\n\x1a\nnot much"
+DATA_URI = "data:image/png;base64,AAAA"
+ADDRESS = "https://images.example.org/a.png"
+
+
+def test_every_usual_form_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(PNG)
+    values: list[Any] = [PNG, bytearray(PNG), path, {"bytes": PNG, "path": "b.png"}]
+    assert [message.data for message in image_messages(values)] == [PNG] * 4
+    assert [message.uri for message in image_messages((DATA_URI, ADDRESS))] == [DATA_URI, ADDRESS]
+    assert [message.data for message in image_messages(PNG)] == [PNG]
+    assert image_messages([None]) == image_messages(()) == []
+
+
+def test_a_picture_of_pillow_is_sent_as_png() -> None:
+    (message,) = image_messages([Pillow.new("RGB", (3, 2), "red")])
+    with Pillow.open(io.BytesIO(message.data)) as sent:
+        assert (sent.format, sent.size, sent.getpixel((0, 0))) == ("PNG", (3, 2), (255, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1.5, r"\[1\] is a float"),
+        ("https://\ud800", r"\[1\] is an address that cannot be encoded"),
+        (Path("/no/such/file.png"), r"\[1\] cannot be read: No such file"),
+        ({"path": "/etc/hostname", "bytes": None}, r"\[1\] is a NoneType"),
+    ],
+)
+def test_anything_else_is_named(value: Any, message: str) -> None:
+    with pytest.raises(UnreadableValueError, match=message):
+        image_messages([PNG, value])
+
+
+def test_an_item_carries_them_and_a_bad_one_is_that_items_problem() -> None:
+    item = Item(references=["a"], prediction="b", images=[PNG, ADDRESS])
+    for given in (item, {"references": ["a"], "prediction": "b", "images": [PNG, ADDRESS]}):
+        message = encode_item(0, given, max_bytes=1000, images=True)
+        assert not isinstance(message, ItemProblem)
+        assert [(each.data, each.uri) for each in message.images] == [(PNG, b"".decode()), (b"", ADDRESS)]
+    problem = encode_item(3, {"references": ["a"], "prediction": "b", "images": [3]}, max_bytes=1000, images=True)
+    assert isinstance(problem, ItemProblem)
+    assert problem.message.startswith("items[3].images[0] is a int")
+    large = encode_item(
+        0, {"references": ["a"], "prediction": "b", "images": [bytes(2000)]}, max_bytes=1000, images=True
+    )
+    assert isinstance(large, ItemProblem)
+    assert large.too_large
+    unshown = encode_item(0, {"references": ["a"], "prediction": "b", "images": [3]}, max_bytes=1000)
+    assert not isinstance(unshown, ItemProblem)
+    assert not unshown.images
+
+
+def test_rows_send_files_beside_them_and_no_others(tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    (folder / "images").mkdir(parents=True)
+    (folder / "images" / "a.png").write_bytes(PNG)
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    assert local_picture("images/a.png", folder) == [PNG]
+    assert local_picture(str(folder / "images" / "a.png"), folder) == [PNG]
+    assert [local_picture(uri, folder) for uri in (DATA_URI, ADDRESS)] == [[DATA_URI], [ADDRESS]]
+    for elsewhere in ("../secret.png", str(tmp_path / "secret.png"), "link.png", "images", "none.png", "\0", "4711"):
+        assert local_picture(elsewhere, folder) == []
