@@ -53,6 +53,8 @@ SETS: Final = (
 )
 NUMBERS: Final = (0.0, -0.0, 0.3, 0.5, 0.9, 1.0, 2.0, -1.0, 1e308, 5e-324, float("nan"), float("inf"), -float("inf"))
 COUNTS: Final = (0, 1, 1, 2, 2, 3, 4, 5, 12, 1 << 16, (1 << 31) - 1, (1 << 32) - 1)
+PICTURES: Final = (b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\0\0\0\0WEBPVP8X", b"GIF89a", b"<svg", bytes(9))
+"""Beginnings of pictures, and what is none."""
 ENUMS: Final = (6, 77, -1, (1 << 31) - 1, -(1 << 31))
 """Numbers that most enums do not have."""
 SERVICES: Final = (
@@ -195,6 +197,8 @@ def _value(rng: random.Random, field: FieldDescriptor) -> Any:
     if field.type == FieldDescriptor.TYPE_STRING:
         # Long texts are few: the encoder reads each.
         return rng.choice(_BY_NAME.get(field.name, TEXTS if rng.random() < 0.1 else TEXTS[:12]))
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return rng.choice(PICTURES)
     if field.type == FieldDescriptor.TYPE_ENUM:
         assert field.enum_type is not None
         return rng.choice(ENUMS if rng.random() < 0.03 else tuple(field.enum_type.values_by_number))

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from grpc import aio
 from tests.server.judges.images.pictures import SVG, moving, picture, png_bomb
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import AsyncClient, Item, JudgeVerdict, Smile, Status
+from gradewire.cli.group import gradewire
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 SEEING = {"object": "list", "data": [{"id": "m", "owned_by": "vllm", "capabilities": {"vision": True}}]}
@@ -159,23 +161,10 @@ async def test_the_command_sends_pictures_beside_its_file(
     rows = [{"id": "there", "image": "a.png", **ROW}, {"id": "nowhere", "image": "b.png", **ROW}]
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command = (
-        "gradewire",
-        "score",
-        str(file),
-        "--server",
-        server.address,
-        "--metrics",
-        "judge_verdict?image=true,bleu",
-    )
-    process = await asyncio.create_subprocess_exec(
-        *(*command, "--metrics", "judge_verdict?image=true,bleu", "--fail-on", "never"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    there, nowhere = (json.loads(line)["scores"] for line in out.splitlines())
+    words = ["score", str(file), "--server", server.address, "--metrics", "judge_verdict?image=true,bleu"]
+    done = await asyncio.to_thread(CliRunner().invoke, gradewire, [*words, "--fail-on", "never"])
+    assert done.exit_code == 0, done.stderr
+    there, nowhere = (json.loads(line)["scores"] for line in done.stdout.splitlines())
     assert there["judge_verdict?image=true"]["status"] == there["bleu"]["status"] == nowhere["bleu"]["status"] == "OK"
     assert nowhere["judge_verdict?image=true"]["status"] == "INVALID_INPUT"
     assert [urls for urls in map(pictures_of, judge.heard) if urls] == [
