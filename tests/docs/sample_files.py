@@ -79,6 +79,18 @@ def _ave() -> list[dict[str, Any]]:
     ]
 
 
+def _official() -> dict[str, Any]:
+    """Files as VQA v2 has them."""
+    answers = [{"answer": "a cat", "answer_confidence": "yes", "answer_id": place} for place in range(1, 11)]
+    asked = {"question_id": 7, "image_id": 3}
+    types = {"question_type": "what is", "answer_type": "other", "multiple_choice_answer": "a cat"}
+    return {
+        "questions": {"questions": [{**asked, "question": "What is on the mat?"}]},
+        "annotations": {"annotations": [{**asked, **types, "answers": answers}]},
+        "results": [{"question_id": 7, "answer": "a cat"}],
+    }
+
+
 def _jsonl(records: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
@@ -108,6 +120,8 @@ def write_samples(directory: Path) -> None:
     (directory / "ave.json").write_text(json.dumps(_ave()))
     (directory / "standin.jsonl").write_text(_jsonl(_ave()))
     (directory / "f1.toml").write_text("")
+    for name, document in _official().items():
+        (directory / f"{name}.json").write_text(json.dumps(document))
     for name, records in (("vqa.csv", _vqa()), ("pairs.csv", _pairs())):
         with (directory / name).open("w", newline="") as file:
             writer = csv.DictWriter(file, records[0])

@@ -11,6 +11,8 @@ import click
 from gradewire._input.aliases import ALIASES
 from gradewire.cli.input.columns import RowSource, open_rows
 from gradewire.cli.input.labels import read_label_map
+from gradewire.cli.input.official.options import official_files
+from gradewire.cli.input.official.vqa import TYPE_COLUMNS
 from gradewire.cli.input.opening import STDIN, check_encoding
 from gradewire.cli.input.record import Record
 from gradewire.cli.input.records import (
@@ -75,7 +77,9 @@ class InputFile:
     def named_paths(self) -> dict[str, str]:
         """The files, as `check_outputs` takes them."""
         if len(self.paths) == 1:
-            return {"the input": self.paths[0]}
+            official = self.reading.official
+            beside = {"--questions": official.questions, "--annotations": official.annotations} if official else {}
+            return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
         return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
 
     @property
@@ -89,15 +93,16 @@ class InputFile:
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         told = {
-            "--input-format": reading.format,
+            "--input-format": "" if reading.official else reading.format,
             "--encoding": reading.encoding,
             "--delimiter": _TAB if reading.delimiter == "\t" else reading.delimiter,
             "--reference-separator": rows.reference_separator,
             "--label-map": ",".join(f"{word}={number:g}" for word, number in rows.label_map.items()),
         }
         missing = (("--missing", word) for word in rows.missing)
+        official = reading.official.arguments if reading.official else ()
         given = ((option, value) for option, value in told.items() if value)
-        return [*self.paths, *itertools.chain(*columns, *given, *missing)]
+        return [*self.paths, *official, *itertools.chain(*columns, *given, *missing)]
 
     def open(self) -> RowSource:
         """Rows of the files; raises InputError where one cannot be used as a whole."""
@@ -220,6 +225,8 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         if not equals or not column:
             raise click.UsageError(f"--where {pair}: write COLUMN=VALUE or COLUMN=VALUE,VALUE")
         allowed[column] = allowed.get(column, frozenset()) | set(values.split(","))
+    official = official_files(options)
+    kept = _kept(options.get("keep_columns"))
     rows = RowOptions(
         columns=mapping,
         where=allowed,
@@ -227,15 +234,18 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         reference_separator=options["reference_separator"],
         missing=options["missing"],
         label_map=read_label_map(options["label_map"]),
-        kept=_kept(options.get("keep_columns")),
+        kept=tuple(dict.fromkeys((*kept, *TYPE_COLUMNS))) if official and kept is not None else kept,
     )
     reading = Reading(
-        chosen_format(options["input_format"]),
+        "json" if official else chosen_format(options["input_format"]),
         check_encoding(options["encoding"]),
         options["delimiter"],
         (*mapping.values(), *allowed),
+        official,
     )
     paths = expanded(options["files"])
+    if official and len(paths) > 1:
+        raise click.UsageError("--from reads one file of results: score the others by runs of their own")
     for path in paths:
         format_of(path, reading.format)
     return InputFile(paths, rows, reading)

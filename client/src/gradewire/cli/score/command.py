@@ -6,6 +6,7 @@ from typing import Any, Literal
 import click
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file
+from gradewire.cli.input.official.options import official_options
 from gradewire.cli.options.connection import connection_of
 from gradewire.cli.options.group import choice_option
 from gradewire.cli.options.judge_prices import price_options, prices_of
@@ -46,6 +47,8 @@ Examples:
   gradewire score vqa.jsonl --metrics 'lave?mode=rationale' --prompt mine.toml --out scores.jsonl
   gradewire score answers.jsonl --metrics lave --dry-run --judge-url https://host/v1 --judge-remote-model NAME \\
       --judge-input-price 0.15 --judge-output-price 0.60
+  gradewire score results.json --from vqa --questions questions.json --annotations annotations.json \\
+      --metrics vqa_accuracy,smile
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}
@@ -56,6 +59,7 @@ reference_set=NAME names another set.
 {exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
 )
 @scoring_options
+@official_options
 @output_options
 @choice_option(
     "--fail-on",

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.official.vqa import TYPE_COLUMNS
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
@@ -19,6 +20,7 @@ from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
+from gradewire.cli.output.means_by_column import MeansByColumn
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
 from gradewire.cli.output.summary import Summary
@@ -46,6 +48,10 @@ class ScoreJob:
     quiet: bool
     summary: Summary = field(default_factory=Summary)
     synthetic_rows: int = 0
+
+    def __post_init__(self) -> None:
+        if self.source.reading.official is not None:
+            self.summary.by = MeansByColumn(TYPE_COLUMNS)
 
     async def run(self, *, transport: Transport | None) -> None:
         """Scores the rows and tells the summary; `transport`, from tests, takes the place of the connection.

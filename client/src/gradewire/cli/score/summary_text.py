@@ -42,6 +42,7 @@ def summary_document(summary: Summary, run: RunFigures) -> dict[str, Any]:
         "failed_rows": summary.failed_rows,
         "unscored_rows": summary.unscored_rows,
         "metrics": {label: _figures(tally) for label, tally in summary.metrics.items()},
+        "by": summary.by.document(),
         "texts": dict(summary.texts),
         "stages_s": dict(summary.seconds),
         "run": asdict(run),
@@ -65,6 +66,16 @@ def _figures(tally: MetricTally) -> dict[str, Any]:
     }
 
 
+def _print_means(summary: Summary) -> None:
+    for column, by_value in summary.by.document().items():
+        lines = [
+            [value, label, str(mean["rows"]), str(mean["scored"]), number(mean["mean"])]
+            for value, means in by_value.items()
+            for label, mean in means.items()
+        ]
+        print_table(f"By {column}", [column, "metric", "rows", "scored", "mean"], lines, stream=sys.stderr)
+
+
 def print_summary(summary: Summary, run: RunFigures) -> None:
     """Prints the summary of all rows, those of earlier runs included."""
     lines = []
@@ -83,6 +94,7 @@ def print_summary(summary: Summary, run: RunFigures) -> None:
         )
     columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "mean, empty wrong", "without score"]
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
+    _print_means(summary)
     for labels, text in _notes(summary):
         click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
     for remark in remarks(summary):

@@ -1,0 +1,1 @@
+"""Files as the official programs of data sets have them."""
