@@ -178,6 +178,7 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
         (("--judge-input-price", "nan"), "--judge-input-price nan: give a number"),
         (("--judge-input-price", "-1"), "--judge-input-price"),
         (("--metrics", "lave?prompt=mine/9"), "mine/9"),
+        (("--metrics", "judge_verdict?image=true"), "--dry-run cannot reckon image=true"),
     ):
         refused = command("score", file, "--dry-run", *arguments, stub=PaidStub())
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.output

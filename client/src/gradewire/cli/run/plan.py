@@ -78,7 +78,7 @@ async def resolve_plan(
         synthetic=synthetic,
         retries=options.retries,
         judge_elsewhere=elsewhere,
-        pictures=source.folder if any(getattr(metric, "image", None) for metric in chosen.metrics) else None,
+        pictures=source.folder if chosen.shows_images else None,
     )
 
 

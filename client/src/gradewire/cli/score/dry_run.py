@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire.cli.input.record import printable
+from gradewire.cli.problems import InputError
 from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.plan import judge_name, runs_elsewhere, with_labels
 from gradewire.cli.server_extra import embedded_module
@@ -142,6 +143,11 @@ class DryRun:
             with_labels(written, options.prompts),
             MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge),
         )
+        if chosen.shows_images:
+            raise InputError(
+                "--dry-run cannot reckon image=true, for only a judge's server knows how many tokens a picture has: "
+                "leave that metric out"
+            )
         if not chosen.asks_judge:
             return {}
         prompts, listed = embedded_module("prompts"), await client.models()
