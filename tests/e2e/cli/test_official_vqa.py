@@ -129,9 +129,12 @@ def test_scores_equal_the_official_programs_overall_and_by_type(score: Any) -> N
         told = {value: means["vqa_accuracy"] for value, means in summary["by"][column].items()}
         assert told.keys() == by_type.keys()
         for value, values in by_type.items():
-            assert told[value] == {"rows": len(values), "scored": len(values), "mean": pytest.approx(fmean(values))}
-    assert "By answer_type" in done.stderr
-    assert "By question_type" in done.stderr
+            means = told[value]
+            assert (means["rows"], means["scored"]) == (len(values), len(values))
+            assert means["mean"] == pytest.approx(fmean(values))
+            assert means["interval_95"][0] <= means["mean"] <= means["interval_95"][1]
+    assert "vqa_accuracy by answer_type" in done.stderr
+    assert "vqa_accuracy by question_type" in done.stderr
 
 
 def test_missing_doubled_and_unknown_ids_are_named_and_the_rest_is_scored(score: Any) -> None:

@@ -48,7 +48,7 @@ def test_the_short_view_has_all_rows_and_says_how_to_see_the_rest(command: Comma
     assert "Mean of 4 cells" in short.stdout
     assert "Paired differences" in short.stdout
     assert " by " not in short.stdout
-    said = "further figures (by data set and model, by data set, by model): --all-tables"
+    said = "further figures (by data set and model, by data set, by model, means by model): --all-tables"
     assert said in short.stderr
     long = command("agree", file, *options, "--all-tables", stub=judging_stub())
     assert "AUC by data set and model" in long.stdout
@@ -65,7 +65,7 @@ def test_data_sets_models_and_groups_stand_in_tables_of_their_own(command: Comma
     columns: dict[str, set[str]] = {}
     for line in figures_in(page):
         columns.setdefault(line["table"], set()).add(line["column"])
-    assert {name: found for name, found in columns.items() if " by " in name} == {
+    assert {name: found for name, found in columns.items() if name.startswith("AUC by ")} == {
         "AUC by data set and model": {"nq big", "nq small", "tq big", "tq small"},
         "AUC by data set": {"nq", "tq"},
         "AUC by model": {"big", "small"},

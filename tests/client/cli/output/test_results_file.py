@@ -31,7 +31,7 @@ def run(path: Path, rows: list[Row], *, stop_after: int | None = None) -> int:
     scored = 0
     with ResultsFile(path) as file:
         stream = iter(rows)
-        pending = list(file.resume(stream, LINES, lambda _: None))
+        pending = list(file.resume(stream, LINES, lambda *_: None))
         for each in [*pending, *stream]:
             if scored == stop_after:
                 return scored
@@ -155,7 +155,7 @@ def test_a_shorter_input_behind_a_failed_row_is_refused_where_its_length_is_know
     before = b"".join(encode_row(result(each, "TIMEOUT" if each.index == 1 else "OK")) for each in rows)
     path.write_bytes(before)
     with ResultsFile(path) as file, pytest.raises(InputError, match=r"more rows than the input \(row 6 of 4\)"):
-        file.resume(iter(rows[:4]), LINES, lambda _: None, input_rows=4)
+        file.resume(iter(rows[:4]), LINES, lambda *_: None, input_rows=4)
     assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], before)
 
 
@@ -178,12 +178,13 @@ def test_resume_reads_no_further_than_it_has_to(tmp_path: Path) -> None:
             taken.append(index)
             yield row(index)
 
-    kept: list[dict[str, Any]] = []
+    kept: list[tuple[Row, dict[str, Any]]] = []
     with ResultsFile(path) as file:
         stream = endless()
-        assert list(file.resume(stream, LINES, kept.append)) == []
+        assert list(file.resume(stream, LINES, lambda *pair: kept.append(pair))) == []
         assert next(stream).index == 3
-    assert (taken, len(kept)) == ([0, 1, 2, 3], 3)
+    assert (taken, [of.index for of, _ in kept]) == ([0, 1, 2, 3], [0, 1, 2])
+    assert all(of.digest == found["digest"] for of, found in kept)
 
 
 def test_letters_stay_readable_and_lone_surrogates_survive() -> None:

@@ -11,21 +11,24 @@ from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
 from gradewire.cli.agree.notes import annotator_lines, annotator_pair_lines, metric_lines
 from gradewire.cli.agree.printed_tables import agreement_tables, places_by_level
 from gradewire.cli.agree.result import agreement_document, compute_agreement
+from gradewire.cli.agree.system_tables import system_figures, system_intervals, system_notes
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
-from gradewire.cli.output.interval_notes import agreement_interval_notes
+from gradewire.cli.output.interval_notes import agreement_interval_notes, interval_notes
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
+from gradewire.cli.run.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire.cli.run.labelled_run import labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gradewire.agreement.result_tables import Level
     from gradewire.cli.agree.result import AgreementResult
+    from gradewire.cli.output.tables import FigureTable
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
 COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
@@ -56,9 +59,36 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
 def _further(found: AgreementResult) -> list[str]:
     """What the short view leaves out, and how to see it."""
     names = [f"by {name}" for name in places_by_level(found.report.metrics[0], SHOWN_LEVELS)]
+    if found.systems and found.labelled.against is None:
+        names.append("means by model")
     if found.annotators is not None:
         names.append("pairs of annotators")
     return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
+
+
+def _all_tables(  # noqa: PLR0913 - what is shown, and how
+    found: AgreementResult,
+    statistics: Sequence[Statistic],
+    levels: Sequence[Level],
+    *,
+    details: bool,
+    intervals: bool,
+    full: bool,
+) -> Iterator[FigureTable]:
+    """Tables of agreement, then those of models; the latter, unless all are asked for, only against an evaluator."""
+    yield from agreement_tables(found.report, statistics, levels, details=details, intervals=intervals)
+    if found.accuracies is not None:
+        yield from (accuracy_tables if full else accuracy_headline)(found.accuracies, found.people)
+    if full or found.labelled.against is not None:
+        yield from system_figures(found.systems, found.people.name)
+
+
+def _further_intervals(found: AgreementResult) -> list[str]:
+    """Notes on the intervals of the tables of models."""
+    figures = list(system_intervals(found.systems))
+    if found.accuracies is not None:
+        figures += accuracy_intervals(found.accuracies, found.people)
+    return interval_notes(figures) if figures else []
 
 
 @click.command(
@@ -70,6 +100,7 @@ Examples:
   gradewire agree answers.jsonl --metrics smile:v1,smile:fast --compare smile:fast smile:v1 --report report.html
   gradewire agree answers.jsonl --metrics all --compare-all --statistics pearson,auc,accuracy,f1
   gradewire agree vqa.csv --map labels=rater1,rater2,rater3,rater4,rater5 --labels lave --by group
+  gradewire agree unlabelled.jsonl --metrics smile,exact_match --against lave
   gradewire agree answers.jsonl --scores scores.jsonl --json agreement.json --markdown agreement.md
 
 Labels in [0, 1] count as right from 0.5 upward; with other labels there are no figures of verdicts and no AUC.
@@ -134,6 +165,8 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     tables. Rows that failed are counted and enter no figure.
     """
     run = labelled_run_of(options)
+    if run.against and report is not None:
+        raise click.UsageError("--report shows answers beside what people said of them: leave it out with --against")
     files = FigureFiles.of(options)
     run.check_outputs([*files.named, ("--report", report)])
     pairs = functools.partial(_pairs, compare=compare, compare_all=compare_all)
@@ -146,22 +179,30 @@ def agree_command(  # noqa: PLR0913 - one argument per option
             with_groups="group" in levels,
         )
     shown = statistics or SHOWN
-    tables = functools.partial(agreement_tables, found.report, shown, details=details)
+    tables = functools.partial(_all_tables, found, shown, details=details)
     lines, left_out = list(metric_lines(found, shown)), found.labelled.left_out()
-    every_note = [*lines, *annotator_pair_lines(found.annotators), *agreement_interval_notes(found.report, shown)]
+    every_note = [
+        *lines,
+        *annotator_pair_lines(found.annotators),
+        *agreement_interval_notes(found.report, shown),
+        *system_notes(found.systems),
+        *_further_intervals(found),
+    ]
     if all_tables:
-        show_figures(tables(levels or SHOWN_LEVELS, intervals=False), every_note, left_out)
+        show_figures(tables(levels or SHOWN_LEVELS, intervals=False, full=True), every_note, left_out)
     else:
         printed = levels or (SHOWN_LEVELS if details else ())
         notes = agreement_interval_notes(found.report, shown, levels=printed)
         further = [] if levels or details else _further(found)
         show_figures(
-            tables(printed, intervals=False),
+            tables(printed, intervals=False, full=False),
             [*lines, *annotator_lines(found.annotators), *notes],
             [*left_out, *further],
         )
     files.write(
-        agreement_document(found), list(tables(levels or SHOWN_LEVELS, intervals=True)), [*every_note, *left_out]
+        agreement_document(found),
+        list(tables(levels or SHOWN_LEVELS, intervals=True, full=True)),
+        [*every_note, *left_out],
     )
     if report is not None:
         from gradewire.cli.agree.report import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted

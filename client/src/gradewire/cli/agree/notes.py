@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
     """What reproduces each metric, what failed, is undefined or uncertain."""
+    if found.labelled.against is not None:
+        yield found.labelled.against.told()
     for metric in found.report.metrics:
         yield found.labelled.tallies[metric.metric].told(metric.metric)
     for metric in found.report.metrics:

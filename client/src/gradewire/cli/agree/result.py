@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from gradewire.agreement.curves.abstention import abstention
 from gradewire.agreement.estimates import LEAST_QUESTIONS
 from gradewire.cli.output.interval_notes import draws_by_statistic
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.accuracy_tables import people_of
 from gradewire.cli.run.labelled_run import described_run
 
 if TYPE_CHECKING:
@@ -17,9 +18,17 @@ if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire.agreement.annotators.labels import AnnotatorAgreement
     from gradewire.agreement.curves.abstention import Abstention
+    from gradewire.agreement.papers.model_accuracy import ModelAccuracyTable
+    from gradewire.agreement.papers.systems import SystemTable
     from gradewire.agreement.point_estimates import Statistic
+    from gradewire.cli.run.accuracy_tables import People
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.cli.run.labelled_run import LabelledRun
+
+
+class _Draws(TypedDict):
+    resamples: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +41,9 @@ class AgreementResult:
         rows: The same as arrays.
         report: Agreement of the metrics with the labels.
         annotators: Agreement of the annotators with one another; None where no row has several.
+        systems: Means by model and system-level ranks, by data set and over all rows; empty for one model.
+        accuracies: How right each metric sees the models, beside the evaluator that stands in the place of people; None
+            where people labelled the rows, or the evaluator gives no verdicts.
     """
 
     run: LabelledRun
@@ -39,10 +51,19 @@ class AgreementResult:
     rows: JudgedRows
     report: AgreementReport
     annotators: AnnotatorAgreement | None
+    systems: Sequence[SystemTable]
+    accuracies: ModelAccuracyTable | None
+
+    @property
+    def people(self) -> People:
+        """Who labelled the rows."""
+        return people_of(self.labelled.against)
 
     def abstention(self, label: str) -> Abstention | None:
         """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
-        return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.rows.labels)
+        return abstention(
+            self.rows.verdicts[label], self.labelled.certain(label), self.labelled.judged_by_verdict().labels
+        )
 
 
 def compute_agreement(
@@ -62,17 +83,36 @@ def compute_agreement(
     """
     from gradewire.agreement import MissingScipyError, agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire.agreement.annotators.labels import annotator_agreement  # noqa: PLC0415 - as above
+    from gradewire.agreement.evaluator import agreement_with_evaluator  # noqa: PLC0415 - as above
+    from gradewire.agreement.papers.model_accuracy import model_accuracy  # noqa: PLC0415 - as above
+    from gradewire.agreement.papers.systems import system_tables  # noqa: PLC0415 - as above
 
-    rows = labelled.judged(with_groups=with_groups)
+    rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
     ratings = labelled.ratings()
-    resamples, seed = run.resamples, run.seed
+    drawn: _Draws = {"resamples": run.resamples, "seed": run.seed}
     compare = pairs(list(rows.scores))
     try:
-        report = agreement(rows, compare=compare, compare_statistics=compared, resamples=resamples, seed=seed)
-        annotators = annotator_agreement(ratings, resamples=resamples, seed=seed) if len(ratings) else None
+        if labelled.against is None:
+            report = agreement(rows, compare=compare, compare_statistics=compared, **drawn)
+        else:
+            verdicts = labelled.against.verdicts()
+            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **drawn)
+        annotators = annotator_agreement(ratings, **drawn) if len(ratings) else None
+        systems = system_tables(rows, **drawn)
+        accuracies = None
+        if labelled.against is not None and labelled.against.has_verdicts:
+            accuracies = model_accuracy(by_verdict, **drawn)
     except MissingScipyError as error:
         raise InputError(str(error)) from error
-    return AgreementResult(run=run, labelled=labelled, rows=rows, report=report, annotators=annotators)
+    return AgreementResult(
+        run=run,
+        labelled=labelled,
+        rows=rows,
+        report=report,
+        annotators=annotators,
+        systems=systems,
+        accuracies=accuracies,
+    )
 
 
 def agreement_document(found: AgreementResult) -> dict[str, Any]:
@@ -85,6 +125,10 @@ def agreement_document(found: AgreementResult) -> dict[str, Any]:
         "annotators": found.annotators,
         "metrics": {metric.metric: _metric(metric, found) for metric in found.report.metrics},
         "comparisons": found.report.comparisons,
+        "systems": found.systems,
+        "accuracies": None
+        if found.accuracies is None
+        else {"reference": found.accuracies.cells, "evaluators": found.accuracies.evaluators},
     }
 
 

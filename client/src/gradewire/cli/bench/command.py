@@ -10,6 +10,7 @@ _COMMANDS = {
     "accuracy": ("gradewire.cli.bench.accuracy", "Accuracy of models as each metric sees it, and as people do."),
     "ave": ("gradewire.cli.bench.ave.command", "AVE: alignment, consistency and generalisation of evaluators."),
     "knvqa": ("gradewire.cli.bench.knvqa", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
+    "smile": ("gradewire.cli.bench.smile", "SMILE without one of its terms, and by the weight of its sentence term."),
     "pairs": (
         "gradewire.cli.bench.pairs.command",
         "VisIT-Bench: which of two answers people prefer, and which evaluators agree.",

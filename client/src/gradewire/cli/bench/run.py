@@ -68,7 +68,7 @@ class Bench:
         """
         with exit_on_interrupt():
             labelled = self.run.collect(transport, check=self._cuts_of)
-        judged = labelled.judged()
+        judged = labelled.judged_by_verdict()
         cuts = self._cuts_of(list(judged.scores))
         if self.cut is not None:
             # CIDEr goes up to 10 and its paper calls no score right: a cut for similarities says nothing there.
@@ -108,6 +108,8 @@ class Bench:
             notes.append(tally.told(label, cut))
             metrics[label] = {"line": tally.line, "statuses": dict(tally.statuses), "cut": rows.cuts.get(label)}
         notes += interval_notes(intervals)
+        if rows.labelled.against is not None:
+            notes.append(rows.labelled.against.told())
         left_out = rows.labelled.left_out()
         if self.all_tables:
             show_figures(tables, notes, left_out)

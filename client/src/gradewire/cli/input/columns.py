@@ -8,7 +8,16 @@ from gradewire._input.aliases import LIST_FIELDS
 from gradewire.cli.input.cell_notes import CellNotes
 from gradewire.cli.input.cells import CellReading, reading_of
 from gradewire.cli.input.record import Record, printable
-from gradewire.cli.input.rows import Row, RowOptions, human_label, is_wanted, read_rows, value_of
+from gradewire.cli.input.rows import (
+    FILE_GROUPING,
+    GROUPING_FIELDS,
+    Row,
+    RowOptions,
+    human_label,
+    is_wanted,
+    read_rows,
+    value_of,
+)
 from gradewire.cli.problems import InputError
 
 # Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
@@ -100,6 +109,13 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
     for column in (*mapped, *annotators, *options.where, *(options.kept or ())):
         if column not in columns:
             raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
+    for name in options.grouped_by:
+        names = options.grouping_names(name)
+        if not set(names) & set(columns) and name != FILE_GROUPING:
+            way_out = f"; --map {name}=COLUMN says which it is" if name in GROUPING_FIELDS else ""
+            raise InputError(
+                f"{path}: no column for --by {name} (looked for {', '.join(names)}); the columns are: {listed}{way_out}"
+            )
     for name in options.needed:
         names = options.names(name) + (options.names("labels") if name == "label" else ())
         if not set(names) & set(columns) and not (name == "label" and annotators):

@@ -10,6 +10,7 @@ import click
 
 from gradewire._input.aliases import ALIASES
 from gradewire.cli.input.columns import RowSource, open_rows
+from gradewire.cli.input.grouping import Grouping, groupings_of
 from gradewire.cli.input.labels import read_label_map
 from gradewire.cli.input.official.options import official_files
 from gradewire.cli.input.official.vqa import TYPE_COLUMNS
@@ -46,11 +47,18 @@ ALL_COLUMNS = "all"
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """The input options: one or several files ("-" for standard input), how to read them, which columns and rows."""
+    """The input options: one or several files ("-" for standard input), how to read them, which columns and rows.
+
+    Attributes:
+        groupings: By which columns the figures are told apart.
+        groupings_asked: Whether the options say so; official files are told by their types unasked.
+    """
 
     paths: tuple[str, ...]
     options: RowOptions
     reading: Reading = field(default_factory=Reading)
+    groupings: tuple[Grouping, ...] = ()
+    groupings_asked: bool = False
 
     @property
     def name(self) -> str:
@@ -227,6 +235,8 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         allowed[column] = allowed.get(column, frozenset()) | set(values.split(","))
     official = official_files(options)
     kept = _kept(options.get("keep_columns"))
+    asked = groupings_of(options)
+    groupings = asked or tuple((column,) for column in TYPE_COLUMNS if official)
     rows = RowOptions(
         columns=mapping,
         where=allowed,
@@ -234,6 +244,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         reference_separator=options["reference_separator"],
         missing=options["missing"],
         label_map=read_label_map(options["label_map"]),
+        grouped_by=tuple(dict.fromkeys(itertools.chain(*groupings))),
         kept=tuple(dict.fromkeys((*kept, *TYPE_COLUMNS))) if official and kept is not None else kept,
     )
     reading = Reading(
@@ -248,4 +259,4 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         raise click.UsageError("--from reads one file of results: score the others by runs of their own")
     for path in paths:
         format_of(path, reading.format)
-    return InputFile(paths, rows, reading)
+    return InputFile(paths, rows, reading, groupings, bool(asked))

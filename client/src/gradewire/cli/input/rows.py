@@ -13,6 +13,10 @@ from gradewire.cli.input.cells import CellReading
 from gradewire.cli.input.labels import HumanLabel, read_labels
 from gradewire.cli.input.record import Record, printable
 
+GROUPING_FIELDS = ("model", "dataset", "group")
+"""Fields of a row that --by takes by the names that --map knows; others are columns of the file."""
+FILE_GROUPING = "file"
+"""Stands in --by for the name of the file, where no column is called so."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 
 
@@ -34,6 +38,7 @@ class Row:
         flags: What is said against using the row, for instance that its answer changes over time.
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         kept: Columns of the file that the output has too, by name.
+        grouping: Values of the columns by which rows are told apart, by name as --by has it.
         file: As in `Record`.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
@@ -53,6 +58,7 @@ class Row:
     question_key: str = ""
     picture: str = ""
     kept: Mapping[str, Any] = field(default_factory=dict)
+    grouping: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
 
 
@@ -69,6 +75,7 @@ class RowOptions:
         missing: Further words of cells that hold nothing.
         label_map: What words or grades in place of labels mean.
         kept: Columns that the output has too; None for all.
+        grouped_by: Fields of a row, or columns, by which rows are told apart.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -78,10 +85,15 @@ class RowOptions:
     missing: Sequence[str] = ()
     label_map: Mapping[str, float] = field(default_factory=dict)
     kept: Sequence[str] | None = ()
+    grouped_by: Sequence[str] = ()
 
     def names(self, name: str) -> tuple[str, ...]:
         """Columns in which a field may stand."""
         return (self.columns[name],) if name in self.columns else ALIASES[name]
+
+    def grouping_names(self, name: str) -> tuple[str, ...]:
+        """Columns that may have the value of a name of --by."""
+        return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
         """The same for a file with these columns: names that differ from the usual ones in capitals alone count too."""
@@ -127,8 +139,7 @@ def _unreadable(record: Record) -> Row:
 
 def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> Row:
     def text(name: str) -> str:
-        value = value_of(fields, options.names(name))
-        return "" if value is None else str(plain(value))
+        return text_of(fields, options.names(name))
 
     values: dict[str, Any] = {}
     problem = ""
@@ -154,6 +165,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         problem=problem,
         digest=_digest([identifier, values, kept] if kept else [identifier, values]),
         kept=kept,
+        grouping=_grouping(record, fields, options),
         file=record.file,
         human=human_label(fields, options, reading),
         dataset=text("dataset"),
@@ -163,6 +175,13 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         question_key=_question_key(text("question_id"), text("image"), values),
         picture=_picture(value_of(fields, options.names("image")[::-1])),
     )
+
+
+def _grouping(record: Record, fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:
+    values = {name: text_of(fields, options.grouping_names(name)) for name in options.grouped_by}
+    if FILE_GROUPING in values and FILE_GROUPING not in fields:
+        values[FILE_GROUPING] = record.file
+    return values
 
 
 def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> HumanLabel:
@@ -207,6 +226,12 @@ def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
     """The value of the first of these columns that has one, None without any."""
     value = fields.get(_column(fields, names))
     return None if is_missing(value) else value
+
+
+def text_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The same as a text, "" without any."""
+    value = value_of(fields, names)
+    return "" if value is None else str(plain(value))
 
 
 def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:

@@ -8,6 +8,13 @@ import click
 from gradewire.agreement.annotators.labels import LabelRule
 from gradewire.cli.options.group import OUTPUT_FILE, Command, option_group
 
+against_option = click.option(
+    "--against",
+    metavar="METRIC",
+    help="Take this metric's verdicts and scores in the place of people's labels, which FILE then does not need: lave, "
+    "for instance. It is scored too, or read from --scores.",
+)
+
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
     """Adds how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""

@@ -140,7 +140,7 @@ class ResultsFile:
         self,
         rows: Iterator[Row],
         lines: Mapping[str, str],
-        keep: Callable[[dict[str, Any]], None],
+        keep: Callable[[Row, dict[str, Any]], None],
         *,
         input_rows: int | None = None,
     ) -> Iterable[Row]:
@@ -149,7 +149,7 @@ class ResultsFile:
         Args:
             rows: Rows of the input from the first; read as far as the file agrees with them.
             lines: What this run computes, by label.
-            keep: Told of every row that stays at the beginning.
+            keep: Told of every row that stays at the beginning, with its result.
             input_rows: Rows of the input; None where nobody knows.
 
         Returns:
@@ -172,7 +172,7 @@ class ResultsFile:
                     self._check_columns(row, result)
                     pending.append(row)
                     break
-                keep(result)
+                keep(row, result)
                 self.kept += 1
                 end = row_end
             finished = self._finished(end, lines)

@@ -11,7 +11,6 @@ from statistics import fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.output.judge_summary import JudgeTally, asks_judge
-from gradewire.cli.output.means_by_column import MeansByColumn
 from gradewire.results import MetricScore, ScoreWarning, Status
 
 if TYPE_CHECKING:
@@ -145,7 +144,6 @@ class Summary:
         texts: Texts by where they were found, of the rows scored in this run; those of a judge are in its tally.
         seconds: Seconds by stage, of the same rows; shared work is counted in full for each row.
         prices: Of the judges' tokens; None where they cost nothing that is known of.
-        by: Means by the values of columns.
     """
 
     rows: int = 0
@@ -155,12 +153,10 @@ class Summary:
     texts: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
     prices: JudgePrices | None = None
-    by: MeansByColumn = field(default_factory=lambda: MeansByColumn(()))
 
     def add(self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None) -> None:
         """Takes in an output row, and what it cost where that is known."""
         self.rows += 1
-        self.by.add(output)
         statuses = {result["status"] for result in output["scores"].values()}
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})

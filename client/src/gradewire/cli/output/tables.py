@@ -69,12 +69,13 @@ def show_figures(tables: Iterable[FigureTable], notes: Iterable[str], aside: Ite
         click.echo(sentence, err=True)
 
 
-def print_figures(tables: Iterable[FigureTable]) -> None:
-    """Prints tables on standard output, each as wide as the terminal at most."""
+def print_figures(tables: Iterable[FigureTable], *, stream: TextIO | None = None) -> None:
+    """Prints tables on standard output, or on `stream`, each as wide as the terminal at most."""
+    out = stream or sys.stdout
     for table in tables:
-        for part in table.cut(columns_of(sys.stdout) - _ENDS):
+        for part in table.cut(columns_of(out) - _ENDS):
             columns, *rows = [[_writable(str(cell)) for cell in row] for row in (part.columns, *part.rows)]
-            print_table(_writable(part.title), columns, rows, heads=part.heads, stream=sys.stdout)
+            print_table(_writable(part.title), columns, rows, heads=part.heads, stream=out)
 
 
 def print_table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.annotators.labels import LabelRule
     from gradewire.cli.input.rows import Row
+    from gradewire.cli.run.evaluator_labels import EvaluatorLabels
 
 # The most frequent ones are told: a column of free remarks has as many flags as rows.
 _SHOWN_FLAGS = 10
@@ -36,6 +37,7 @@ class LabelledRows:
         rule: How annotators' labels become one; None: the row's own label, else their mean.
         without_flags: Rows with one of these flags are left out.
         keeps_rows: Whether whole rows are kept, for those who show texts.
+        against: The evaluator that stands in the place of people; None where people labelled the rows.
         tallies: Counts of the labelled rows by label of the metric.
         unlabelled: Rows left out because they have no label.
         unreadable: Rows left out because their label cannot be read.
@@ -48,6 +50,7 @@ class LabelledRows:
     rule: LabelRule | None = None
     without_flags: frozenset[str] = frozenset()
     keeps_rows: bool = False
+    against: EvaluatorLabels | None = None
     tallies: dict[str, MetricTally] = field(default_factory=dict)
     unlabelled: int = 0
     unreadable: int = 0
@@ -71,23 +74,43 @@ class LabelledRows:
         return len(self._labels)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows with a usable label; counts those left out, each for its reason."""
+        """The rows with a usable label; counts those left out, each for its reason.
+
+        With an evaluator in the place of people these are all rows: which have a label, `add` finds.
+        """
         for row in rows:
-            if row.human.unreadable:
+            if self.against is not None:
+                if self._has_no_flag(row):
+                    yield row
+            elif row.human.unreadable:
                 self.unreadable += 1
                 self.first_unreadable = self.first_unreadable or f"{row.place}: {row.human.unreadable}"
             elif row.human.value is None:
                 self.unlabelled += 1
-            else:
-                self.flags.update(set(row.flags))
-                if self.without_flags.isdisjoint(row.flags):
-                    yield row
-                else:
-                    self.flagged_out += 1
+            elif self._has_no_flag(row):
+                yield row
+
+    def _has_no_flag(self, row: Row) -> bool:
+        self.flags.update(set(row.flags))
+        out = not self.without_flags.isdisjoint(row.flags)
+        self.flagged_out += out
+        return not out
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Takes in a row that `labelled` gave, and its output row."""
+        """Takes in a row that `labelled` gave, and its output row.
+
+        Raises:
+            InputError: The output has no result of the evaluator that stands in the place of people.
+        """
+        label_value, annotations = row.human.value, row.human.annotations
+        own = ""
+        if self.against is not None:
+            if not self.against.take(output):
+                return
+            label_value, annotations, own = self.against.last_score, (), self.against.label
         for label, result in output["scores"].items():
+            if label == own:
+                continue
             self.tallies.setdefault(label, MetricTally()).add(label, result, identifier=row.id)
             judged = verdict(label, result)
             score = math.nan if result["score"] is None else result["score"]
@@ -95,8 +118,8 @@ class LabelledRows:
             self._verdicts.setdefault(label, array("d")).append(math.nan if judged is None else float(judged))
             certain = ScoreWarning.UNCERTAIN not in result.get("warnings", ())
             self._certain.setdefault(label, bytearray()).append(certain)
-        self._labels.append(math.nan if row.human.value is None else row.human.value)
-        self._annotations.append(row.human.annotations)
+        self._labels.append(math.nan if label_value is None else label_value)
+        self._annotations.append(annotations)
         self._words.append(len(str(row.item["prediction"]).split()) if row.item else math.nan)
         self._datasets.append(row.dataset)
         self._models.append(row.model)
@@ -112,6 +135,8 @@ class LabelledRows:
             InputError: No row has a label that can be read, all were left out for their flags, or the rule is not for
                 such labels.
         """
+        if not self._labels and self.against is not None:
+            raise InputError(f"no row has a score of {self.against.name}: {self.against.told()}")
         if not self._labels and self.unreadable:
             raise InputError(f"{self.unreadable_labels}, and no row has one that can: give --map label=COLUMN")
         if not self._labels and self.flagged_out:
@@ -127,6 +152,13 @@ class LabelledRows:
             questions=self._questions,
             groups=self._groups if with_groups else (),
         )
+
+    def judged_by_verdict(self, *, with_groups: bool = False) -> JudgedRows:
+        """As `judged`, with the evaluator's verdicts as labels where it stands in the place of people and has any."""
+        rows = self.judged(with_groups=with_groups)
+        if self.against is None or not self.against.has_verdicts:
+            return rows
+        return replace(rows, labels=self.against.verdicts())
 
     def certain(self, label: str) -> NDArray[np.bool_]:
         """bool[rows]: False where a metric marks its verdict UNCERTAIN."""
@@ -161,6 +193,10 @@ class LabelledRows:
     def left_out(self) -> list[str]:
         """Sentences that say which rows and figures are left out, and why."""
         sentences = []
+        if self.against is not None and self.against.left_out:
+            sentences.append(
+                f"{self.against.left_out} rows have no score or no verdict of {self.against.label} and were left out"
+            )
         if self.unlabelled:
             sentences.append(f"{self.unlabelled} rows have no label and were left out")
         if self.unreadable:
@@ -171,7 +207,7 @@ class LabelledRows:
             more = f" and {len(self.flags) - len(most)} further flags" if len(self.flags) > len(most) else ""
             sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} left out")
         known = [label for label in self._labels if not math.isnan(label)]
-        if known and not (min(known) >= 0 and max(known) <= 1):
+        if self.against is None and known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
                 f"labels run from {min(known):g} to {max(known):g}: nobody said what counts as right, so there is no "
                 "AUC and no figure of verdicts (labels in [0, 1] count from 0.5; --label-map says which grades do)"

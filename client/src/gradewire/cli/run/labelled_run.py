@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,15 +12,20 @@ import click
 from gradewire.cli.input.files import InputFile, input_file
 from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import option_group
-from gradewire.cli.options.labelled import labelled_options
+from gradewire.cli.options.labelled import against_option, labelled_options
 from gradewire.cli.options.metrics import metric_options_of
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import one_line_errors
+from gradewire.cli.run.evaluator_labels import EvaluatorLabels
+from gradewire.cli.run.every_metric import ALL_METRICS
 from gradewire.cli.run.labelled_rows import LabelledRows
+from gradewire.cli.run.labels import label_named
 from gradewire.cli.run.plan import resolve_plan, scoring_options
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.run.stored_scores import with_stored_scores
+from gradewire.errors import InvalidRequest
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,6 +49,7 @@ class LabelledRun:
         without_flags: Rows with one of these flags are left out.
         resamples: Draws of the bootstrap.
         seed: Of these draws.
+        against: Metric that stands in the place of people; "" where people labelled the rows.
     """
 
     source: InputFile
@@ -55,6 +61,7 @@ class LabelledRun:
     resamples: int
     seed: int
     quiet: bool
+    against: str = ""
 
     def collect(
         self,
@@ -73,7 +80,12 @@ class LabelledRun:
         Raises:
             click.ClickException: The file, an option or the server is not as it has to be.
         """
-        rows = LabelledRows(rule=self.labels, without_flags=self.without_flags, keeps_rows=keeps_rows)
+        rows = LabelledRows(
+            rule=self.labels,
+            without_flags=self.without_flags,
+            keeps_rows=keeps_rows,
+            against=EvaluatorLabels(self.against) if self.against else None,
+        )
         with one_line_errors():
             if self.scores:
                 for row, output in with_stored_scores(rows.labelled(self.source.open().rows), self.scores):
@@ -86,6 +98,11 @@ class LabelledRun:
         """Refuses outputs (option and file) that are read; raises InputError."""
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
+
+    def _compared(self, labels: Sequence[str]) -> list[str]:
+        """The metrics without the one that stands in the place of people."""
+        own = label_named(labels, self.against, "--against") if self.against else ""
+        return [label for label in labels if label != own]
 
     async def _score(
         self, rows: LabelledRows, transport: Transport | None, check: Callable[[Sequence[str]], object]
@@ -103,7 +120,7 @@ class LabelledRun:
             plan = await resolve_plan(
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )
-            check(plan.chosen.labels)
+            check(self._compared(plan.chosen.labels))
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)
@@ -116,7 +133,7 @@ class LabelledRun:
 
 
 # FILE and the options of a `LabelledRun`; `labelled_run_of` reads them.
-labelled_run_options = option_group(scoring_options, labelled_options(resamples=RESAMPLES))
+labelled_run_options = option_group(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
 
 
 def labelled_run_of(
@@ -132,10 +149,15 @@ def labelled_run_of(
     Raises:
         click.ClickException: An option cannot be understood, or two exclude each other.
     """
+    against = options.get("against") or ""
+    if against and options["labels"]:
+        raise click.UsageError("--labels says how people's labels become one: leave it out with --against")
     metrics = metrics or metric_options_of(options)
+    if against and not options["scores"]:
+        metrics = _with_evaluator(metrics, against)
     connection = connection or connection_of(options)
     return LabelledRun(
-        source=input_file(options, needed=("references", "prediction", "label")),
+        source=input_file(options, needed=("references", "prediction", *([] if against else ["label"]))),
         metrics=metrics,
         connection=connection,
         scores=options["scores"],
@@ -144,7 +166,28 @@ def labelled_run_of(
         resamples=options["resamples"],
         seed=options["seed"],
         quiet=options["quiet"],
+        against=against,
     )
+
+
+def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
+    """The metrics with the one that stands in the place of people; raises click.UsageError where that is no metric."""
+    written = metrics.metrics
+    if not isinstance(written, str):
+        raise TypeError(f"{written} is no option: --against stands beside --metrics")
+    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+    try:
+        named = choose_metrics(against, MetricDefaults()).labels
+        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
+    except InvalidRequest as error:
+        raise click.UsageError(f"--against {against}: {error}") from error
+    if len(named) != 1:
+        raise click.UsageError(f"--against {against}: name one metric")
+    if asked == named and others == written:
+        raise click.UsageError(
+            f"--against {against}: there is no other metric: --metrics names what is compared with it"
+        )
+    return metrics if named[0] in asked else replace(metrics, metrics=f"{written},{against}")
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
@@ -152,6 +195,15 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
     return {
         "file": run.source.name,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
+        "against": None
+        if rows.against is None
+        else {
+            "metric": rows.against.label,
+            "line": rows.against.tally.line,
+            "statuses": dict(rows.against.tally.statuses),
+            "has_verdicts": rows.against.has_verdicts,
+            "left_out": rows.against.left_out,
+        },
         "labels": {
             "rule": run.labels or "own",
             "unlabelled_rows": rows.unlabelled,

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import click
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file
+from gradewire.cli.input.grouping import grouping_options
 from gradewire.cli.input.official.options import official_options
 from gradewire.cli.options.connection import connection_of
 from gradewire.cli.options.group import choice_option
@@ -19,6 +20,7 @@ from gradewire.cli.problems import (
     one_line_errors,
 )
 from gradewire.cli.run.plan import scoring_options
+from gradewire.cli.score.by.figures import check_comparable
 from gradewire.cli.score.dry_run import DryRun
 from gradewire.cli.score.job import ScoreJob
 from gradewire.cli.score.output import Output, output_options
@@ -49,6 +51,7 @@ Examples:
       --judge-input-price 0.15 --judge-output-price 0.60
   gradewire score results.json --from vqa --questions questions.json --annotations annotations.json \\
       --metrics vqa_accuracy,smile
+  gradewire score runs.jsonl --metrics smile,exact_match --by model,model+dataset --baseline base
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}
@@ -60,6 +63,7 @@ reference_set=NAME names another set.
 )
 @scoring_options
 @official_options
+@grouping_options
 @output_options
 @choice_option(
     "--fail-on",
@@ -90,8 +94,11 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
             asyncio.run(_dry_run(reckoned, ctx.obj))
         return
     check_outputs(output.written, source.named_paths)
-    job = ScoreJob(source, metric_options_of(options), connection_of(options), output, prices, quiet=quiet)
+    job = ScoreJob(
+        source, metric_options_of(options), connection_of(options), output, prices, quiet, options["baseline"]
+    )
     with exit_on_interrupt(output.way_on), one_line_errors():
+        check_comparable(source)
         asyncio.run(job.run(transport=ctx.obj))
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
     if failures[fail_on]:

@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.input.official.vqa import TYPE_COLUMNS
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
@@ -20,7 +19,6 @@ from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
-from gradewire.cli.output.means_by_column import MeansByColumn
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
 from gradewire.cli.output.summary import Summary
@@ -28,6 +26,8 @@ from gradewire.cli.problems import InputError, silence_stdout
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
+from gradewire.cli.score.by.collected import GroupColumn, GroupedScores
+from gradewire.cli.score.by.figures import breakdowns
 from gradewire.cli.score.output import Output
 from gradewire.cli.score.summary_text import RunFigures, print_summary, summary_document
 from gradewire.transport import Transport
@@ -46,12 +46,13 @@ class ScoreJob:
     output: Output
     prices: JudgePrices
     quiet: bool
+    baseline: str | None = None
     summary: Summary = field(default_factory=Summary)
+    grouped: GroupedScores = field(init=False)
     synthetic_rows: int = 0
 
     def __post_init__(self) -> None:
-        if self.source.reading.official is not None:
-            self.summary.by = MeansByColumn(TYPE_COLUMNS)
+        self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
         """Scores the rows and tells the summary; `transport`, from tests, takes the place of the connection.
@@ -99,6 +100,7 @@ class ScoreJob:
             scored_rows=self.summary.rows - before,
             wall_s=time.monotonic() - began,
             notes=(*opened.notes, *opened.late_notes),
+            by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_asked),
         )
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, told))
@@ -124,7 +126,12 @@ class ScoreJob:
         if not self.output.resume:
             results.create()
             return rows
-        return itertools.chain(results.resume(rows, scorer.lines, self.summary.add, input_rows=total), rows)
+        return itertools.chain(results.resume(rows, scorer.lines, self._kept, input_rows=total), rows)
+
+    def _kept(self, row: Row, output: Mapping[str, Any]) -> None:
+        """Takes in a row that an earlier run scored."""
+        self.summary.add(output)
+        self.grouped.add(row, output)
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
@@ -146,6 +153,7 @@ class ScoreJob:
                 ) from error
         for scored in batch:
             self.summary.add(scored.output, scored.scores)
+            self.grouped.add(scored.row, scored.output)
 
     def _print(self, batch: Sequence[ScoredRow], scorer: RowScorer) -> None:
         if self.output.printed_table:

@@ -3,16 +3,18 @@
 import importlib.metadata
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from gradewire.cli.input.grouping import written
 from gradewire.cli.input.record import printable
 from gradewire.cli.output.figures import number
 from gradewire.cli.output.progress import rows_per_second
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.cli.output.tables import print_table
+from gradewire.cli.output.tables import print_figures, print_table
+from gradewire.cli.score.by.figures import Breakdown
 from gradewire.cli.score.remarks import remarks
 
 
@@ -26,6 +28,7 @@ class RunFigures:
         scored_rows: Rows of this run.
         wall_s: Seconds that this run took.
         notes: What people should know of the input's cells, in sentences.
+        by: Figures by the values of columns.
     """
 
     command: str
@@ -33,6 +36,7 @@ class RunFigures:
     scored_rows: int
     wall_s: float
     notes: Sequence[str] = ()
+    by: Sequence[Breakdown] = ()
 
 
 def summary_document(summary: Summary, run: RunFigures) -> dict[str, Any]:
@@ -42,10 +46,11 @@ def summary_document(summary: Summary, run: RunFigures) -> dict[str, Any]:
         "failed_rows": summary.failed_rows,
         "unscored_rows": summary.unscored_rows,
         "metrics": {label: _figures(tally) for label, tally in summary.metrics.items()},
-        "by": summary.by.document(),
+        "by": {written(found.columns): found.document() for found in run.by},
         "texts": dict(summary.texts),
         "stages_s": dict(summary.seconds),
-        "run": asdict(run),
+        "run": {"command": run.command, "place": run.place, "scored_rows": run.scored_rows, "wall_s": run.wall_s}
+        | {"notes": list(run.notes)},
         "gradewire_version": importlib.metadata.version("gradewire"),
     }
 
@@ -67,17 +72,6 @@ def _figures(tally: MetricTally) -> dict[str, Any]:
 
 
 def _print_means(summary: Summary) -> None:
-    for column, by_value in summary.by.document().items():
-        lines = [
-            [value, label, str(mean["rows"]), str(mean["scored"]), number(mean["mean"])]
-            for value, means in by_value.items()
-            for label, mean in means.items()
-        ]
-        print_table(f"By {column}", [column, "metric", "rows", "scored", "mean"], lines, stream=sys.stderr)
-
-
-def print_summary(summary: Summary, run: RunFigures) -> None:
-    """Prints the summary of all rows, those of earlier runs included."""
     lines = []
     for label, tally in summary.metrics.items():
         bounds = tally.interval()
@@ -94,7 +88,19 @@ def print_summary(summary: Summary, run: RunFigures) -> None:
         )
     columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "mean, empty wrong", "without score"]
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
+
+
+def _print_groups(by: Sequence[Breakdown]) -> None:
+    for breakdown in by:
+        print_figures(breakdown.tables(), stream=sys.stderr)
+        for note in breakdown.notes():
+            click.echo(printable(note), err=True)
+
+
+def print_summary(summary: Summary, run: RunFigures) -> None:
+    """Prints the summary of all rows, those of earlier runs included."""
     _print_means(summary)
+    _print_groups(run.by)
     for labels, text in _notes(summary):
         click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
     for remark in remarks(summary):

@@ -1,0 +1,73 @@
+"""Means of the models under test by each metric, and how alike metrics and people rank the models."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gradewire.agreement.papers.systems import LEAST_MODELS
+from gradewire.cli.output.figures import Figure, estimated
+from gradewire.cli.output.interval_notes import PlacedEstimate
+from gradewire.cli.output.tables import FigureTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire.agreement import Estimate
+    from gradewire.agreement.papers.systems import SystemTable
+
+CORRELATIONS = (("kendall", "tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson"))
+
+
+def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[FigureTable]:
+    """Means by model (rank of the model in brackets), then the correlations; `people` is who labelled the rows."""
+    for table in tables:
+        of = f" of {table.dataset}" if table.dataset else ""
+        rows: list[list[Figure | str]] = [[people, *_ranked(table.lines[0].people)]]
+        rows += [[line.metric, *_ranked(line.means)] for line in table.lines]
+        yield FigureTable(f"Mean score by model{of} (rank)", ["", *table.models], rows)
+    if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
+        several = len(tables) > 1
+        yield FigureTable(
+            f"System-level correlation with {people}: means of {len(tables[-1].models)} models",
+            ["metric", *(["data set"] if several else []), *(title for _, title in CORRELATIONS)],
+            [
+                [
+                    line.metric,
+                    *([table.dataset or "all rows"] if several else []),
+                    *(estimated(getattr(line, name)) for name, _ in CORRELATIONS),
+                ]
+                for place in range(len(tables[-1].lines))
+                for table in tables
+                for line in [table.lines[place]]
+            ],
+            heads=1 + several,
+        )
+
+
+def system_notes(tables: Sequence[SystemTable]) -> Iterator[str]:
+    """What the tables leave out."""
+    if tables and len(tables[-1].models) < LEAST_MODELS:
+        there = len(tables[-1].models)
+        yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
+
+
+def system_intervals(tables: Sequence[SystemTable]) -> Iterator[PlacedEstimate]:
+    """All figures of the tables."""
+    for table in tables:
+        for line in table.lines:
+            for model, mean in zip(table.models, line.means, strict=True):
+                yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)
+            for name, title in CORRELATIONS:
+                yield PlacedEstimate(
+                    line.metric, f"system-level {title}", table.dataset or "all rows", getattr(line, name)
+                )
+
+
+def _ranked(means: Sequence[Estimate]) -> Iterator[Figure]:
+    """Each mean with its rank, 1 the highest; equal ones share the better rank."""
+    for mean in means:
+        if math.isnan(mean.value):
+            yield estimated(mean)
+        else:
+            yield estimated(mean).beside(str(1 + sum(other.value > mean.value for other in means)))

@@ -1,0 +1,193 @@
+"""`gradewire bench smile`: SMILE without one of its terms, and by the weight of its sentence term, from one scoring."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import numpy as np
+
+from gradewire.cli.input.files import ALIAS_HELP
+from gradewire.cli.options.metrics import metric_options_of
+from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES
+from gradewire.cli.output.figures import Figure, cells_mean, differing, estimated, of_cells
+from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
+from gradewire.cli.output.tables import FigureTable, show_figures
+from gradewire.cli.problems import exit_codes, exit_on_interrupt
+from gradewire.cli.run.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire.agreement import AgreementReport, JudgedRows
+    from gradewire.agreement.point_estimates import Statistic
+    from gradewire.cli.run.labelled_rows import LabelledRows
+
+WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
+_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
+_PRESET_WEIGHT = {"reference_code": 0.5}
+_WEIGHT = 0.3
+# Single parts of the lexical term, by the name that they have in results.
+_PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
+FULL = "smile"
+
+
+@click.command(
+    "smile",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire bench smile answers.jsonl
+  gradewire bench smile answers.jsonl --preset fast --synthetic inline --markdown ablations.md
+  gradewire bench smile unlabelled.jsonl --against lave
+
+Every line is SMILE itself with other parameters, scored in the same run: each text is encoded once. Keyword similarity
+and exact words alone are those of the reference that the lexical term chose; with one reference that is every row's.
+
+{exit_codes(failed_rows="")}""",
+)
+@labelled_run_options
+@click.option(
+    "--weights",
+    metavar="W,…",
+    default=",".join(f"{weight:g}" for weight in WEIGHTS),
+    help="Weights of the sentence term that are tried, 0 to 1.",
+)
+@figure_file_options
+@click.pass_context
+def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> None:
+    """How well SMILE agrees with the labels of FILE, with and without its terms, and by its weight w.
+
+    SMILE's paper, table 5 (terms) and figure 5 (w): Pearson over all rows and as mean over data sets and models, AUC,
+    and the difference from SMILE with its own weight.
+    """
+    if ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("--metrics: bench smile chooses them; --preset, --synthetic and --model say how")
+    given = {**options, "metrics": "smile"}
+    preset = options["preset"] or "v1"
+    own = _PRESET_WEIGHT.get(preset, _WEIGHT)
+    tried = _weights(weights)
+    run = labelled_run_of(given)
+    # Standard input is read once: nobody may look into it first.
+    found = not run.source.is_stdin and run.source.open().has_synthetic
+    synthetic = options["synthetic"] or ("inline" if found else "none")
+    variants = _variants(preset, synthetic, own, tried)
+    metrics = ",".join([*dict.fromkeys(variants.values()), *([run.against] if run.against else [])])
+    run = replace(run, metrics=metric_options_of({**given, "metrics": metrics, "preset": None, "synthetic": None}))
+    files = FigureFiles.of(options)
+    run.check_outputs(files.named)
+    with exit_on_interrupt():
+        labelled = run.collect(ctx.obj, keeps_rows=True)
+    from gradewire.agreement import agreement  # noqa: PLC0415 - after the scores, as scipy is slow
+
+    rows = _renamed(labelled, variants)
+    terms = [name for name in rows.scores if not name.startswith("w = ")]
+    report = agreement(
+        rows,
+        statistics=_STATISTICS,
+        compare=[(name, FULL) for name in rows.scores if name != FULL],
+        compare_statistics=("pearson",),
+        resamples=run.resamples,
+        seed=run.seed,
+    )
+    tables = [
+        _table(f"Terms of smile:{preset} (w = {own:g}, synthetic answers: {synthetic})", "variant", terms, report),
+        _table("Weight w of the sentence term", "w", [name for name in rows.scores if name.startswith("w = ")], report),
+    ]
+    notes = [labelled.tallies[label].told(name) for name, label in variants.items() if name in terms]
+    notes += [labelled.against.told()] if labelled.against is not None else []
+    notes += interval_notes(_intervals(report))
+    show_figures(tables, notes, labelled.left_out())
+    document = {
+        **described_run(run, labelled),
+        "preset": preset,
+        "sentence_weight": own,
+        "synthetic": synthetic,
+        "variants": {metric.metric: _document(metric.metric, labelled, variants, report) for metric in report.metrics},
+    }
+    files.write(document, tables, [*notes, *labelled.left_out()])
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        weights = [float(part) for part in text.split(",")]
+    except ValueError:
+        weights = [math.nan]
+    if not all(0 <= weight <= 1 for weight in weights):
+        raise click.UsageError(f"--weights {text}: write numbers from 0 to 1, separated by commas")
+    return list(dict.fromkeys(weights))
+
+
+def _variants(preset: str, synthetic: str, own: float, tried: Sequence[float]) -> dict[str, str]:
+    """Labels of metrics by the name that the tables give them."""
+
+    def metric(weight: float, sentences: str = synthetic) -> str:
+        written = f"smile:{preset}?sentence_weight={weight:g}&synthetic={sentences}"
+        return choose_metrics(written, MetricDefaults()).labels[0]
+
+    variants = {FULL: metric(own), "without the lexical term": metric(1), "without the sentence term": metric(0)}
+    if synthetic != "none":
+        variants["without synthetic answers"] = metric(own, "none")
+    return variants | {f"w = {weight:g}": metric(weight) for weight in tried}
+
+
+def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
+    """The rows with a line for each variant, and those of the single parts of the lexical term."""
+    judged = labelled.judged()
+    lexical = variants["without the sentence term"]
+    scores = {name: judged.scores[label] for name, label in variants.items() if not name.startswith("w = ")}
+    for part, name in _PARTS.items():
+        results = [output["scores"][lexical] for _, output in labelled.kept]
+        scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
+    scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
+    return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})
+
+
+def _table(title: str, head: str, names: Sequence[str], report: AgreementReport) -> FigureTable:
+    found = {metric.metric: metric for metric in report.metrics}
+    several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
+    apart = {difference.metric: difference for difference in report.comparisons}
+    rows: list[list[Figure | str]] = []
+    for name in names:
+        every = found[name].cells[-1].estimates
+        row: list[Figure | str] = [name.removeprefix("w = "), *(estimated(every[figure]) for figure in _STATISTICS)]
+        if several:
+            row.append(cells_mean(found[name].headline["pearson"]))
+        if (difference := apart.get(name)) is None:
+            row += [Figure("")] * (1 + several)
+        else:
+            row.append(differing(difference.all_rows))
+            if several:
+                row.append(of_cells(differing(difference.mean_of_cells), difference.cells, difference.cells_in_all))
+        rows.append(row)
+    heads = [f"{TITLES[figure]}, {ALL_ROWS}" for figure in _STATISTICS]
+    heads += [f"Pearson, {CELLS_MEAN}"] if several else []
+    heads += [f"Pearson minus {FULL}'s"] + ([f"the same, {CELLS_MEAN}"] if several else [])
+    return FigureTable(title, [head, *heads], rows)
+
+
+def _intervals(report: AgreementReport) -> Iterator[PlacedEstimate]:
+    for metric in report.metrics:
+        for name in _STATISTICS:
+            yield PlacedEstimate(metric.metric, TITLES[name], ALL_ROWS, metric.cells[-1].estimates[name])
+    for found in report.comparisons:
+        yield PlacedEstimate(f"{found.metric} minus {FULL}", TITLES[found.statistic], ALL_ROWS, found.all_rows)
+
+
+def _document(
+    name: str, labelled: LabelledRows, variants: Mapping[str, str], report: AgreementReport
+) -> dict[str, Any]:
+    metric = next(found for found in report.metrics if found.metric == name)
+    label = variants.get(name, variants["without the sentence term"])
+    return {
+        "line": labelled.tallies[label].line,
+        "part": next((part for part, called in _PARTS.items() if called == name), None),
+        "statuses": dict(labelled.tallies[label].statuses),
+        "all_rows": metric.cells[-1].estimates,
+        "mean_of_cells": metric.headline,
+        "difference": next((found for found in report.comparisons if found.metric == name), None),
+    }

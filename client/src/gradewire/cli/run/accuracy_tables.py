@@ -1,0 +1,131 @@
+"""How right models are as each metric sees it: tables beside people, or beside the evaluator in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradewire.cli.output.figure_names import CELLS_MEAN, cell_names
+from gradewire.cli.output.figures import Figure, cells_mean, count, estimated, measured
+from gradewire.cli.output.interval_notes import PlacedEstimate
+from gradewire.cli.output.tables import FigureTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire.agreement import Estimate
+    from gradewire.agreement.papers.model_accuracy import ModelAccuracyTable
+    from gradewire.cli.run.evaluator_labels import EvaluatorLabels
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Who says what is right, as tables call it.
+
+    Attributes:
+        name: human, or the label of an evaluator.
+        possessive: Before "accuracy".
+    """
+
+    name: str = "human"
+    possessive: str = "human"
+
+    @property
+    def all_rows(self) -> str:
+        """Name of the line over all rows."""
+        return f"{self.name}, all rows"
+
+    @property
+    def accuracy_title(self) -> str:
+        """Title of the table of their accuracies."""
+        said = f"{self.possessive} accuracy"
+        return f"{said[0].upper()}{said[1:]}, over all labelled rows"
+
+
+def people_of(against: EvaluatorLabels | None) -> People:
+    """What tables call who labelled the rows."""
+    return People() if against is None else People(against.label, f"{against.label}'s")
+
+
+def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:
+    """How far each metric is from people over all cells, and how right each sees them, a line for each cell."""
+    cells = len(table.cells)
+    if cells > 1:
+        yield FigureTable(
+            f"Deviation from {people.possessive} accuracy: mean size over {cells} cells (data set and model)",
+            ["metric", "mean size"],
+            [[found.evaluator, cells_mean(found.mean_absolute_deviation)] for found in table.evaluators],
+        )
+    written = estimated if cells == 1 else _bare
+    yield FigureTable(
+        "Accuracy, on the rows that the metric judged",
+        ["", people.all_rows, *(found.evaluator for found in table.evaluators)],
+        [
+            [name, written(cell.human), *(written(found.cells[place].accuracy) for found in table.evaluators)]
+            for place, (name, cell) in enumerate(zip(_cell_names(table, between=" "), table.cells, strict=True))
+        ],
+    )
+
+
+def _bare(estimate: Estimate) -> Figure:
+    return measured(estimate.value)
+
+
+def _cell_names(table: ModelAccuracyTable, *, between: str = "\n") -> list[str]:
+    return cell_names([(cell.dataset, cell.model) for cell in table.cells], between=between)
+
+
+def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:
+    """All tables: accuracies, deviations, and rows without a verdict."""
+    names = _cell_names(table)
+    yield FigureTable(
+        people.accuracy_title,
+        ["", *names],
+        [
+            ["rows", *(count(cell.rows) for cell in table.cells)],
+            [f"{people.possessive} accuracy", *(estimated(cell.human) for cell in table.cells)],
+        ],
+    )
+    yield FigureTable(
+        f"Deviation from {people.possessive} accuracy, on the rows that the metric judged",
+        ["metric", *names, "mean size"],
+        [
+            [
+                found.evaluator,
+                *(estimated(cell.deviation) for cell in found.cells),
+                cells_mean(found.mean_absolute_deviation),
+            ]
+            for found in table.evaluators
+        ],
+    )
+    yield FigureTable(
+        "Accuracy, on the rows that the metric judged", ["metric", *names], list(_accuracies(table, people))
+    )
+    if any(cell.failed for found in table.evaluators for cell in found.cells):
+        yield FigureTable(
+            "Rows without a verdict",
+            ["metric", *names],
+            [[found.evaluator, *(count(cell.failed) for cell in found.cells)] for found in table.evaluators],
+        )
+
+
+def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[PlacedEstimate]:
+    """All figures of the tables, for notes on their intervals."""
+    names = _cell_names(table, between=" ")
+    for name, cell in zip(names, table.cells, strict=True):
+        yield PlacedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)
+    for found in table.evaluators:
+        for name, judged in zip(names, found.cells, strict=True):
+            yield PlacedEstimate(found.evaluator, "accuracy", name, judged.accuracy)
+            yield PlacedEstimate(found.evaluator, f"{people.possessive} accuracy", name, judged.human)
+            yield PlacedEstimate(found.evaluator, "deviation", name, judged.deviation)
+        yield PlacedEstimate(found.evaluator, "mean size", CELLS_MEAN, found.mean_absolute_deviation)
+
+
+def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Figure | str]]:
+    for found in table.evaluators:
+        yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
+        # Where it judged all rows, the human figure is the one over all rows.
+        if any(cell.failed for cell in found.cells):
+            yield [f"{people.name}, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
+    yield [people.all_rows, *(estimated(cell.human) for cell in table.cells)]

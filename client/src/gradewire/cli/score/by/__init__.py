@@ -1,0 +1,1 @@
+"""Figures of a run by the values of columns: `gradewire score --by`."""

@@ -1,0 +1,178 @@
+"""Means of groups of rows, and how far each is from a baseline on the questions that both answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
+from gradewire.agreement.resample import draws, free_clusters, joined
+from gradewire.comparison.rows import GroupedRows
+
+RESAMPLES = 2000
+"""Draws behind the intervals."""
+# Questions times draws; beyond it there are fewer draws, at least `_LEAST_DRAWS`: so many questions need no more, and a
+# run that scored millions of rows does not wait minutes for an interval.
+_MOST_DRAWN = 200_000_000
+_LEAST_DRAWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """A group minus its baseline, on the questions for which both have a score.
+
+    Attributes:
+        baseline: Name of the baseline's group.
+        questions: Questions that both answered.
+        mean: Mean over these questions of the difference of the groups' mean scores for the question.
+    """
+
+    baseline: tuple[str, ...]
+    questions: int
+    mean: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """One group as one metric sees it.
+
+    Attributes:
+        group: Its name.
+        rows: All its rows.
+        scored: Those with a score.
+        mean: Mean over the scored rows.
+        paired: Difference from its baseline; None for a baseline, and where they share no question.
+    """
+
+    group: tuple[str, ...]
+    rows: int
+    scored: int
+    mean: Estimate
+    paired: PairedDifference | None
+
+
+@dataclass(slots=True)
+class _Ratio:
+    """A sum over questions divided by another, in all draws so far.
+
+    Attributes:
+        questions: int[n], questions behind it.
+        above, below: float64[n], their parts of either sum.
+    """
+
+    questions: NDArray[np.intp]
+    above: NDArray[np.float64]
+    below: NDArray[np.float64]
+    drawn: list[NDArray[np.float64]]
+
+    @property
+    def value(self) -> float:
+        below = float(self.below.sum())
+        return float(self.above.sum()) / below if below else np.nan
+
+    def take(self, weights: NDArray[np.float64]) -> None:
+        taken = weights[:, self.questions]
+        below = taken @ self.below
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
+
+
+def compare_groups(
+    rows: GroupedRows, *, baseline: str | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, list[GroupFigures]]:
+    """Means of all groups by every metric, with paired differences from a baseline.
+
+    The baseline of a group is the one with `baseline` as its first value and the same others: by (model, data set) a
+    model on a data set is compared with the baseline model on that data set.
+
+    Args:
+        rows: Scores, groups and questions.
+        baseline: First value of the baselines; None: that of the first group.
+        resamples: Draws of whole questions, within each data set; fewer where there are more than 100 000 questions.
+        seed: Same seed, same intervals.
+
+    Returns:
+        Figures by metric, in the order of `rows.names`.
+
+    Raises:
+        ValueError: No group has `baseline` as its first value.
+    """
+    if not rows.names:
+        return {metric: [] for metric in rows.scores}
+    first = rows.names[0][0] if baseline is None else baseline
+    if all(name[0] != first for name in rows.names):
+        raise ValueError(f"no group is called {first!r}")
+    baselines = _baselines(rows.names, first)
+    members = [np.flatnonzero(rows.groups == number) for number in range(len(rows.names))]
+    means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
+    pairs = {metric: _pairs(means[metric], baselines) for metric in rows.scores}
+    ratios = [*(ratio for found in means.values() for ratio in found)]
+    ratios += [pair for found in pairs.values() for pair in found if pair is not None]
+    count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
+    for weights in draws(rows.strata, resamples=count, seed=seed):
+        for ratio in ratios:
+            ratio.take(weights)
+    return {
+        metric: [
+            GroupFigures(
+                name,
+                len(members[number]),
+                int(np.count_nonzero(~np.isnan(scores[members[number]]))),
+                estimate(*_drawn(means[metric][number]), questions=_free(rows, means[metric][number])),
+                _paired(rows, pairs[metric][number], baselines.get(number)),
+            )
+            for number, name in enumerate(rows.names)
+        ]
+        for metric, scores in rows.scores.items()
+    }
+
+
+def _baselines(names: Sequence[tuple[str, ...]], first: str) -> dict[int, int]:
+    """Number of each group's baseline, of those that have one and are none."""
+    numbers = {name: number for number, name in enumerate(names)}
+    return {
+        number: numbers[first, *name[1:]]
+        for name, number in numbers.items()
+        if name[0] != first and (first, *name[1:]) in numbers
+    }
+
+
+def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp]) -> _Ratio:
+    scored = where[~np.isnan(scores[where])]
+    questions, places = np.unique(rows.questions[scored], return_inverse=True)
+    total = np.bincount(places, weights=scores[scored], minlength=len(questions)).astype(np.float64)
+    count = np.bincount(places, minlength=len(questions)).astype(np.float64)
+    return _Ratio(questions, total, count, [])
+
+
+def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int]) -> list[_Ratio | None]:
+    """For each group: differences by question from its baseline; None without one, or without a common question."""
+    return [
+        _difference(mean, means[baselines[number]]) if number in baselines else None
+        for number, mean in enumerate(means)
+    ]
+
+
+def _difference(group: _Ratio, baseline: _Ratio) -> _Ratio | None:
+    shared, here, there = np.intersect1d(group.questions, baseline.questions, assume_unique=True, return_indices=True)
+    if not len(shared):
+        return None
+    apart = group.above[here] / group.below[here] - baseline.above[there] / baseline.below[there]
+    return _Ratio(shared, apart, np.ones(len(shared)), [])
+
+
+def _drawn(ratio: _Ratio) -> tuple[float, NDArray[np.float64]]:
+    return ratio.value, joined(ratio.drawn)
+
+
+def _free(rows: GroupedRows, ratio: _Ratio) -> int:
+    return free_clusters(ratio.questions, rows.strata)
+
+
+def _paired(rows: GroupedRows, pair: _Ratio | None, baseline: int | None) -> PairedDifference | None:
+    if pair is None or baseline is None:
+        return None
+    return PairedDifference(
+        rows.names[baseline], len(pair.questions), difference(*_drawn(pair), questions=_free(rows, pair))
+    )

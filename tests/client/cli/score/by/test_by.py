@@ -1,0 +1,197 @@
+"""`gradewire score --by`: means, sub-scores, statuses and paired differences of groups, without a label anywhere."""
+
+import json
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from tests.client.cli.conftest import Command, answer, write_rows
+
+from gradewire.testing import StubTransport
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+
+def letters_stub() -> StubTransport:
+    """smile by length, with parts: its sentence part is the score, its keyword part half of it; right from .08 on."""
+
+    def judge(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = answer(request)
+        for item in reply.items:
+            for result in item.results:
+                name = request.metrics[result.metric_index].WhichOneof("metric")
+                if result.status == types_pb2.STATUS_OK:
+                    result.correct = result.score >= 0.08
+                    if name == "smile":
+                        result.smile.sentence, result.smile.keyword = result.score, result.score / 2
+                        result.smile.correct = result.correct
+        return reply
+
+    return StubTransport(judge)
+
+
+def answers(*, questions: int = 30) -> list[dict[str, Any]]:
+    """Two models' answers to the same questions of two data sets; the second model writes two letters more."""
+    return [
+        {
+            "id": f"{model}-{question}",
+            "question": f"question {question}?",
+            "references": ["a"],
+            "prediction": "x" * (1 + question % 10 + more),
+            "model": model,
+            "dataset": "nq" if question % 3 else "tq",
+            "kind": "odd" if question % 2 else "even",
+        }
+        for question in range(questions)
+        for model, more in (("small", 0), ("big", 2))
+    ]
+
+
+def score_of(row: Mapping[str, Any]) -> float:
+    return len(row["prediction"]) / 100
+
+
+class Run:
+    """A run of `gradewire score` and what it leaves."""
+
+    def __init__(self, command: Command, folder: Path, rows: list[dict[str, Any]], *options: str | Path) -> None:
+        file, self.out, summary = write_rows(folder / "rows.jsonl", rows), folder / "out.jsonl", folder / "summary.json"
+        self.done = command(
+            *("score", file, "--out", self.out, "--summary-json", summary, *options), stub=letters_stub()
+        )
+        self.document = json.loads(summary.read_text()) if summary.exists() else {}
+
+    @property
+    def by(self) -> dict[str, Any]:
+        assert self.done.exit_code == 0, self.done.output
+        found: dict[str, Any] = self.document["by"]
+        return found
+
+
+@pytest.fixture
+def score(command: Command, tmp_path: Path) -> Any:
+    return partial(Run, command, tmp_path)
+
+
+def test_groups_have_means_parts_shares_and_differences_from_the_first(score: Any) -> None:
+    rows = answers()
+    run = score(rows, "--metrics", "smile,exact_match", "--by", "model")
+    assert list(run.by["model"]) == ["small", "big"], "the baseline stands first"
+    for model, found in run.by["model"].items():
+        own = [row for row in rows if row["model"] == model]
+        smile = found["smile"]
+        assert (smile["rows"], smile["scored"]) == (30, 30)
+        assert smile["mean"] == pytest.approx(fmean(map(score_of, own)))
+        assert smile["interval_95"][0] < smile["mean"] < smile["interval_95"][1]
+        assert smile["parts"]["sentence"] == pytest.approx(smile["mean"])
+        assert smile["parts"]["keyword"] == pytest.approx(smile["mean"] / 2)
+        assert smile["accuracy"] == pytest.approx(fmean(score_of(row) >= 0.08 for row in own))
+        assert (smile["statuses"], smile["shares_without_score"]) == ({"OK": 30}, {})
+    assert run.by["model"]["small"]["smile"]["difference"] is None
+    apart = run.by["model"]["big"]["smile"]["difference"]
+    assert (apart["baseline"], apart["shared_questions"]) == (["small"], 30)
+    assert (apart["value"], apart["low"], apart["high"]) == pytest.approx((0.02, 0.02, 0.02))
+    for said in ("smile by model", "exact_match by model", "minus small", "sentence", "+0.0200"):
+        assert said in run.done.stderr
+
+
+def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
+    rows = answers()
+    for row in rows[:6]:
+        row["prediction"] = ""
+    run = score(rows, "--by", "model", "--fail-on", "never")
+    smile = run.by["model"]["big"]["smile"]
+    assert (smile["rows"], smile["scored"]) == (30, 27)
+    assert smile["mean"] == pytest.approx(
+        fmean(score_of(row) for row in rows if row["model"] == "big" and row["prediction"])
+    )
+    assert smile["shares_without_score"] == {"EMPTY_PREDICTION": pytest.approx(0.1)}
+    assert smile["difference"]["shared_questions"] == 27
+    assert "10.0% EMPTY_PREDICTION" in run.done.stderr
+
+
+def test_two_columns_together_compare_within_the_second(score: Any) -> None:
+    run = score(answers(), "--by", "model+dataset,kind", "--baseline", "big")
+    assert list(run.by) == ["model+dataset", "kind"]
+    assert "by kind: no row has --baseline big as its kind: compared with the first" in run.done.stderr
+    small = run.by["model+dataset"]["small"]
+    assert small["nq"]["smile"]["difference"]["baseline"] == ["big", "nq"]
+    assert small["tq"]["smile"]["difference"]["value"] == pytest.approx(-0.02)
+    assert run.by["model+dataset"]["big"]["nq"]["smile"]["difference"] is None
+
+
+def test_groups_that_share_no_question_say_so(score: Any) -> None:
+    run = score(answers(), "--by", "kind")
+    assert run.by["kind"]["odd"]["smile"]["difference"] is None
+    assert "by kind: no question was answered in two groups, so there are no paired differences" in run.done.stderr
+    assert "minus" not in run.done.stderr
+
+
+def test_a_resumed_run_tells_the_same_as_a_straight_one(score: Any) -> None:
+    straight = score(answers(), "--by", "model,dataset")
+    lines = straight.out.read_text().splitlines(keepends=True)
+    straight.out.write_text("".join(lines[:25]))
+    resumed = score(answers(), "--by", "model,dataset", "--resume")
+    assert resumed.document["run"]["scored_rows"] == 35
+    assert resumed.by == straight.by
+    again = score(answers(), "--by", "model,dataset", "--resume")
+    assert (again.document["run"]["scored_rows"], again.by) == (0, straight.by)
+
+
+def test_rows_without_a_value_are_in_no_line_and_are_counted(score: Any) -> None:
+    rows = answers()
+    rows[0]["model"] = ""
+    rows[3].pop("model")
+    run = score(rows, "--by", "model")
+    assert {name: found["smile"]["rows"] for name, found in run.by["model"].items()} == {"small": 29, "big": 29}
+    assert "by model: 2 rows have no model and are in no line" in run.done.stderr
+
+
+def test_files_are_groups_too(command: Command, tmp_path: Path) -> None:
+    rows = answers()
+    for model in ("small", "big"):
+        own = [{name: value for name, value in row.items() if name != "model"} for row in rows if row["model"] == model]
+        write_rows(tmp_path / f"{model}.jsonl", own)
+    files = [tmp_path / "small.jsonl", tmp_path / "big.jsonl"]
+    summary = tmp_path / "summary.json"
+    done = command("score", *files, "--by", "file", "--summary-json", summary, stub=letters_stub())
+    assert done.exit_code == 0, done.output
+    found = json.loads(summary.read_text())["by"]["file"]
+    assert list(found) == list(map(str, files))
+    assert found[str(files[1])]["smile"]["difference"]["value"] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--by", "modle"), "no column for --by modle (looked for modle)"),
+        (("--by", "model", "--map", "model=system"), "there is no column 'system'"),
+        (("--by", ","), "write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN"),
+        (("--by", "model+model"), "a column stands there twice"),
+        (("--baseline", "big"), "give --by too"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_refused(score: Any, options: tuple[str, ...], said: str) -> None:
+    run = score(answers(), *options)
+    assert run.done.exit_code == 2
+    assert said in run.done.stderr
+    assert not run.out.exists()
+
+
+def test_many_groups_are_cut_in_the_terminal_and_whole_in_the_document(score: Any) -> None:
+    run = score(answers(questions=80), "--by", "id")
+    assert len(run.by["id"]) == 160
+    assert "by id: 60 of 160 groups are shown; --summary-json has all" in run.done.stderr
+
+
+def test_without_numpy_it_says_what_to_install_before_it_scores(score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    for name in [name for name in sys.modules if name.startswith("gradewire.comparison")]:
+        monkeypatch.delitem(sys.modules, name)
+    run = score(answers(), "--by", "model")
+    assert run.done.exit_code == 2
+    assert "pip install 'gradewire[agree]'" in run.done.stderr
+    assert not run.out.exists()
