@@ -109,6 +109,10 @@ def write_samples(directory: Path) -> None:
         "nli",
         "my-vqa",
         "my-nli",
+        "runs",
+        "base",
+        "new",
+        "unlabelled",
     ):
         (directory / f"{name}.jsonl").write_text(answers)
     (directory / ".data").mkdir()

@@ -83,6 +83,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("models", "list"), "server"),
         (("triton", "status"), "server"),
         (("agree", "rows.jsonl"), "agree"),
+        (("score", "rows.jsonl", "--by", "model"), "agree"),
         (("bench", "accuracy", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),
         (("score", "rows.parquet"), "parquet"),
@@ -105,8 +106,9 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     missing = done.stdout.split()
     assert missing
     # What `agree`, `bench` and `calibrate` are made of.
-    rooms = ("_embedded.", "agreement", "report", "cli.agree", "cli.bench", "cli.calibrate")
-    shared = {"cli.options.labelled", "cli.output.interval_notes", "cli.run.labelled_rows", "cli.run.labelled_run"}
+    rooms = ("_embedded.", "agreement", "comparison", "report", "cli.agree", "cli.bench", "cli.calibrate")
+    shared = {"cli.options.labelled", "cli.output.interval_notes"}
+    shared |= {f"cli.run.{name}" for name in ("accuracy_tables", "evaluator_labels", "labelled_rows", "labelled_run")}
     missing = [name.removeprefix("gradewire.") for name in missing]
     assert all(name.startswith(rooms) or name in shared for name in missing), missing
     done = installed.run("python", "-c", IMPORT_ALL, extras=("agree",))
