@@ -167,6 +167,7 @@ async def test_the_command_sends_pictures_beside_its_file(
     there, nowhere = (json.loads(line)["scores"] for line in done.stdout.splitlines())
     assert there["judge_verdict?image=true"]["status"] == there["bleu"]["status"] == nowhere["bleu"]["status"] == "OK"
     assert nowhere["judge_verdict?image=true"]["status"] == "INVALID_INPUT"
+    assert "'b.png'" in nowhere["judge_verdict?image=true"]["message"]
     assert [urls for urls in map(pictures_of, judge.heard) if urls] == [
         [f"data:image/png;base64,{base64.b64encode(picture()).decode()}"]
     ]

@@ -74,7 +74,8 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
     scheme = uri.partition(":")[0].casefold()
     if scheme != "data":
         raise ImageError(
-            f"uri: {quoted(uri)} is no data: URI and no https address; the server fetches nothing: send the bytes"
+            f"uri: {quoted(uri)} is no data: URI and no https address; the server fetches nothing: send the bytes "
+            "(gradewire score reads files in the folder of FILE or below)"
         )
     begin = _DATA.match(uri[:128])
     if begin is None:
