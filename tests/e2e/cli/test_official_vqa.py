@@ -129,9 +129,59 @@ def test_scores_equal_the_official_programs_overall_and_by_type(score: Any) -> N
         told = {value: means["vqa_accuracy"] for value, means in summary["by"][column].items()}
         assert told.keys() == by_type.keys()
         for value, values in by_type.items():
-            assert told[value] == {"rows": len(values), "scored": len(values), "mean": pytest.approx(fmean(values))}
+            mean = pytest.approx(fmean(values))
+            counts = {"rows": len(values), "scored": len(values)}
+            assert told[value] == {**counts, "mean": mean, "mean_empty_as_wrong": mean}
     assert "By answer_type" in done.stderr
     assert "By question_type" in done.stderr
+
+
+def test_empty_answers_count_as_wrong_by_type_as_in_the_official_program(score: Any) -> None:
+    questions, annotations, results = (rows[:60] for rows in drawn())
+    results = [{**result, "answer": "" if n % 3 else result["answer"]} for n, result in enumerate(results)]
+    done, _, summary = score(results, {"questions": questions}, {"annotations": annotations})
+    assert "mean, empty wrong" in done.stderr.partition("By answer_type")[2]
+    by_type = defaultdict(list)
+    for result, annotation in zip(results, annotations, strict=True):
+        value = oracle(result["answer"], [each["answer"] for each in annotation["answers"]])
+        by_type[annotation["answer_type"]].append(value)
+    told = {value: means["vqa_accuracy"] for value, means in summary["by"]["answer_type"].items()}
+    assert {value: mean["mean_empty_as_wrong"] for value, mean in told.items()} == {
+        value: pytest.approx(fmean(values)) for value, values in by_type.items()
+    }
+
+
+def test_a_question_without_a_usable_annotation_is_named_and_the_rest_is_scored(score: Any) -> None:
+    questions, annotations, _ = (rows[:5] for rows in drawn())
+    annotations[1]["answers"][3]["answer"] = None
+    annotations[2]["answers"] = []
+    del annotations[3]
+    results = [{"question_id": n, "answer": "cat"} for n in (0, 1, 2, 3)]
+    done, rows, _ = score(results, {"questions": questions}, {"annotations": annotations})
+    assert done.exit_code == 1
+    told = [(row["id"], row["scores"]["vqa_accuracy"].get("message", "")) for row in rows]
+    assert [identifier for identifier, _ in told] == list("01234")
+    assert [
+        words in message
+        for (_, message), words in zip(
+            told[1:], ("no text (null)", *["no answers"] * 2, "no answer in the results"), strict=True
+        )
+    ] == [True] * 4
+    assert rows[0]["scores"]["vqa_accuracy"]["status"] == "OK"
+
+
+def test_a_row_without_a_score_has_the_id_of_its_question_and_not_that_of_another(score: Any) -> None:
+    questions, annotations, _ = (rows[:5] for rows in drawn())
+    results = [{"question_id": 4.0, "answer": "cat"}, {"question_id": 4, "answer": "cat"}, {"question_id": 9}]
+    _, rows, _ = score(results, {"questions": questions}, {"annotations": annotations})
+    assert [row["id"] for row in rows] == ["4", "4", "9", "0", "1", "2", "3"]
+
+
+def test_a_prediction_goes_before_the_data_sets_own_answer(score: Any) -> None:
+    question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
+    results = [{"question_id": 1, "answer": "cat", "prediction": "bird"}]
+    _, rows, _ = score(results, {"data": [question]})
+    assert rows[0]["scores"]["vqa_accuracy"]["score"] == 0.0
 
 
 def test_missing_doubled_and_unknown_ids_are_named_and_the_rest_is_scored(score: Any) -> None:
@@ -213,7 +263,12 @@ def test_a_run_is_taken_up_and_its_files_may_be_gzipped(score: Any, tmp_path: Pa
         ({"questions": [{"question_id": 1, "question": "a"}] * 2}, None, "question 1 stands there twice"),
         ({"questions": [{"question_id": 1, "question": "a"}]}, None, "question 1 has no answers: give --annotations"),
         ({"questions": [{"question_id": 1, "question": "a"}]}, {"annotations": []}, "give another --annotations"),
-        ({"data": [{"question_id": 1, "question": "a", "answers": [None]}]}, None, "an answer is no text"),
+        ({"data": [{"question_id": 1, "question": "a", "answers": [None]}]}, None, "an answer that is no text (null)"),
+        (
+            {"questions": [{"question_id": 1, "question": "a"}]},
+            {"annotations": [{"question_id": 1, "answers": ["a"]}, {"question_id": "1", "answers": ["b"]}]},
+            "annotations.json: question 1 stands there twice",
+        ),
     ],
 )
 def test_files_that_cannot_be_used_are_named(score: Any, questions: Any, annotations: Any, message: str) -> None:

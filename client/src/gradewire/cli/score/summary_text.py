@@ -69,11 +69,14 @@ def _figures(tally: MetricTally) -> dict[str, Any]:
 def _print_means(summary: Summary) -> None:
     for column, by_value in summary.by.document().items():
         lines = [
-            [value, label, str(mean["rows"]), str(mean["scored"]), number(mean["mean"])]
+            [value, label]
+            + [str(mean[name]) for name in ("rows", "scored")]
+            + [number(mean[name]) for name in ("mean", "mean_empty_as_wrong")]
             for value, means in by_value.items()
             for label, mean in means.items()
         ]
-        print_table(f"By {column}", [column, "metric", "rows", "scored", "mean"], lines, stream=sys.stderr)
+        columns = [column, "metric", "rows", "scored", "mean", "mean, empty wrong"]
+        print_table(f"By {column}", columns, lines, stream=sys.stderr)
 
 
 def print_summary(summary: Summary, run: RunFigures) -> None:
