@@ -85,6 +85,7 @@ def test_an_item_carries_them_and_a_bad_one_is_that_items_problem() -> None:
     )
     assert isinstance(large, ItemProblem)
     assert large.too_large
+    assert large.message.endswith("send fewer or smaller pictures")
     unshown = encode_item(0, {"references": ["a"], "prediction": "b", "images": [3]}, max_bytes=1000)
     assert not isinstance(unshown, ItemProblem)
     assert not unshown.images

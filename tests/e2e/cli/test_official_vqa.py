@@ -239,6 +239,28 @@ def test_other_forms_are_told_apart_by_what_is_in_them(score: Any) -> None:
     assert summary["by"]["question_type"].keys() == {"attr"}
 
 
+def test_annotators_confidence_is_kept_beside_their_answers(score: Any) -> None:
+    answers = [("zebra", "no"), ("cat", "maybe"), ("dog", "yes")]
+    annotation = {"question_id": 1, "answers": [{"answer": a, "answer_confidence": sure} for a, sure in answers]}
+    kept = ("--keep-columns", "answer_confidence,references")
+    questions = {"questions": [{"question_id": 1, "question": "What?"}]}
+    _, rows, _ = score([{"question_id": 1, "answer": "dog"}], questions, {"annotations": [annotation]}, *kept)
+    assert rows[0]["input"]["references"] == ["zebra", "cat", "dog"]
+    assert rows[0]["input"]["answer_confidence"] == ["no", "maybe", "yes"]
+    assert rows[0]["scores"]["vqa_accuracy"]["matched_reference"] == 2
+
+
+def test_a_mark_of_byte_order_before_a_file_is_no_part_of_it(score: Any, tmp_path: Path) -> None:
+    question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
+    score([{"question_id": 1, "answer": "cat"}], {"data": [question]})
+    names = ("results", "questions")
+    for path in (tmp_path / f"{name}.json" for name in names):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    results, questions = (str(tmp_path / f"{name}.json") for name in names)
+    words = ["score", results, "--from", "vqa", "--questions", questions, "--metrics", "vqa_accuracy", "--embedded"]
+    assert CliRunner().invoke(gradewire, words).exit_code == 0
+
+
 def test_a_run_is_taken_up_and_its_files_may_be_gzipped(score: Any, tmp_path: Path) -> None:
     questions, annotations, results = drawn()
     score(results[:40], {"questions": questions[:40]}, {"annotations": annotations[:40]})
