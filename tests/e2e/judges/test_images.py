@@ -150,6 +150,7 @@ async def test_a_judge_without_eyes_says_so_and_is_listed_so(tmp_path: Path, min
             await asyncio.to_thread(process.__exit__, None, None, None)
     assert item.scores["seen"].status is Status.JUDGE_CANNOT_SEE
     assert "judge_sees_images" in item.scores["seen"].message
+    assert "GRADEWIRE_JUDGE_SEES_IMAGES=yes" in item.scores["seen"].message
     assert item.scores["told"].status is item.scores["smile"].status is Status.OK
     assert [urls for urls in map(pictures_of, blind.heard) if urls] == []
 

@@ -84,7 +84,8 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
             if not count % _STRINGS_AT_ONCE:
                 await asyncio.sleep(0)
             if found + count > _MAX_STRINGS:
-                raise InvalidRequestError(path, f"more than {_MAX_STRINGS} texts in one message; send fewer items")
+                problem = f"more than {_MAX_STRINGS} texts and pictures in one message; send fewer items"
+                raise InvalidRequestError(path, problem)
         found += count
     return found
 
