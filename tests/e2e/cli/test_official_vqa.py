@@ -177,6 +177,13 @@ def test_a_row_without_a_score_has_the_id_of_its_question_and_not_that_of_anothe
     assert [row["id"] for row in rows] == ["4", "4", "9", "0", "1", "2", "3"]
 
 
+def test_results_of_another_form_say_what_they_have(score: Any) -> None:
+    question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
+    done, _, _ = score([{"question_id": 1, "text": "cat"}], {"data": [question]})
+    assert "none of the first rows can be read (" in done.stderr
+    assert "results.json result 1 has no answer (it has: question_id, text))" in done.stderr
+
+
 def test_a_prediction_goes_before_the_data_sets_own_answer(score: Any) -> None:
     question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
     results = [{"question_id": 1, "answer": "cat", "prediction": "bird"}]
@@ -306,6 +313,9 @@ def test_files_that_cannot_be_used_are_named(score: Any, questions: Any, annotat
         (("--from", "vqa"), "needs --questions"),
         (("--questions", "q.json"), "are for --from vqa"),
         (("--from", "vqa", "--questions", "none.json"), "none.json"),
+        (("--from", "vqa", "--questions", "q.json", "--input-format", "csv"), "leave out --input-format"),
+        (("--from", "vqa", "--questions", "q.json", "--encoding", "latin-1"), "leave out --encoding"),
+        (("--from", "vqa", "--questions", "q.json", "--delimiter", ";"), "leave out --delimiter"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
