@@ -84,7 +84,7 @@ def encode_item(index: int, item: object, *, max_bytes: int, images: bool = Fals
         return ItemProblem("", f"items[{index}] is a {type(item).__name__}: {way_out}")
     values = found_values(item, _FIELDS)
     try:
-        pictures = image_messages(item.get("images") or ()) if images else ()
+        pictures = image_messages(item.get("images")) if images else ()
     except UnreadableValueError as error:
         return ItemProblem(_printable(values.get("id", "")), f"items[{index}].images{_printable(error)}")
     message = _message_of(values)
@@ -99,7 +99,8 @@ def encode_item(index: int, item: object, *, max_bytes: int, images: bool = Fals
     message.images.extend(pictures)
     if (size := message.ByteSize()) <= max_bytes:
         return message
-    problem = f"items[{index}] takes {size} bytes, at most {max_bytes} fit into a message: shorten it"
+    way_out = "send fewer or smaller pictures" if pictures else "shorten it"
+    problem = f"items[{index}] takes {size} bytes, at most {max_bytes} fit into a message: {way_out}"
     return ItemProblem(message.id, problem, too_large=True)
 
 

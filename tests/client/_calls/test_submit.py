@@ -58,6 +58,21 @@ def test_later_changes_of_the_caller_do_not_reach_it(client: Client, small_serve
     assert list(small_server.script.requests[0].items[0].references) == ["a"]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("form", [dict, gradewire.Item])
+def test_pictures_are_sent_where_a_metric_shows_them(client: Client, small_server: SmallServer, form: Any) -> None:
+    pictures = [b"one"]
+    small_server.script.hold.clear()
+    items = [form(**RIGHT, images=pictures)]
+    futures = [client.submit(items, metrics) for metrics in ("judge_verdict?image=true", "smile")]
+    pictures.append(b"two")
+    small_server.script.hold.set()
+    for future in futures:
+        future.exception(10)
+    requests: list[Any] = small_server.script.requests
+    sent = [(each.metrics[0].WhichOneof("metric"), [image.data for image in each.items[0].images]) for each in requests]
+    assert sorted(sent) == [("judge_verdict", [b"one"]), ("smile", [])]
+
+
 def test_a_full_queue_is_said_at_once_and_empties_again(client: Client, small_server: SmallServer) -> None:
     small_server.script.hold.clear()
     taken = [client.submit([RIGHT] * 5) for _ in range(2)]

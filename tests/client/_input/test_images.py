@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image as Pillow
 
@@ -32,13 +33,37 @@ def test_a_picture_of_pillow_is_sent_as_png() -> None:
         assert (sent.format, sent.size, sent.getpixel((0, 0))) == ("PNG", (3, 2), (255, 0, 0))
 
 
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "P", "L", "LA", "I;16", "1"])
+def test_modes_that_files_have_are_sent_whether_or_not_png_has_them(mode: str) -> None:
+    (message,) = image_messages(Pillow.new(mode, (3, 2)))
+    with Pillow.open(io.BytesIO(message.data)) as sent:
+        sent.load()
+        assert (sent.format, sent.size) == ("PNG", (3, 2))
+
+
+@pytest.mark.parametrize("nothing", [None, (), "", float("nan"), [None], [float("nan")]])
+def test_a_missing_picture_is_none(nothing: Any) -> None:
+    assert image_messages(nothing) == []
+
+
+def test_an_array_in_place_of_pictures_is_that_items_problem() -> None:
+    item = {"references": ["a"], "prediction": "b", "images": np.zeros((2, 2, 3), np.uint8)}
+    problem = encode_item(0, item, max_bytes=1000, images=True)
+    assert isinstance(problem, ItemProblem)
+    assert problem.message.startswith("items[0].images[0] is a ndarray: give bytes")
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         (1.5, r"\[1\] is a float"),
         ("https://\ud800", r"\[1\] is an address that cannot be encoded"),
         (Path("/no/such/file.png"), r"\[1\] cannot be read: No such file"),
-        ({"path": "/etc/hostname", "bytes": None}, r"\[1\] is a NoneType"),
+        ({"path": "/etc/hostname", "bytes": None}, r"\[1\] is a mapping without bytes"),
+        (Path("a\0b"), r"\[1\] cannot be read: embedded null byte"),
+        (Pillow.new("F", (2, 2)), r"\[1\] is a picture of mode F .*convert it to RGB"),
+        (Pillow.new("RGB", (0, 0)), r"\[1\] is a picture of mode RGB .*empty"),
+        (np.zeros((2, 2, 3), np.uint8), r"\[1\] is a ndarray"),
     ],
 )
 def test_anything_else_is_named(value: Any, message: str) -> None:
@@ -60,6 +85,7 @@ def test_an_item_carries_them_and_a_bad_one_is_that_items_problem() -> None:
     )
     assert isinstance(large, ItemProblem)
     assert large.too_large
+    assert large.message.endswith("send fewer or smaller pictures")
     unshown = encode_item(0, {"references": ["a"], "prediction": "b", "images": [3]}, max_bytes=1000)
     assert not isinstance(unshown, ItemProblem)
     assert not unshown.images
@@ -71,8 +97,9 @@ def test_rows_send_files_beside_them_and_no_others(tmp_path: Path) -> None:
     (folder / "images" / "a.png").write_bytes(PNG)
     (tmp_path / "secret.png").write_bytes(b"secret")
     (folder / "link.png").symlink_to(tmp_path / "secret.png")
-    assert local_picture("images/a.png", folder) == [PNG]
-    assert local_picture(str(folder / "images" / "a.png"), folder) == [PNG]
-    assert [local_picture(uri, folder) for uri in (DATA_URI, ADDRESS)] == [[DATA_URI], [ADDRESS]]
+    assert local_picture("images/a.png", folder) == PNG
+    assert local_picture(str(folder / "images" / "a.png"), folder) == PNG
+    assert [local_picture(uri, folder) for uri in (DATA_URI, ADDRESS)] == [DATA_URI, ADDRESS]
     for elsewhere in ("../secret.png", str(tmp_path / "secret.png"), "link.png", "images", "none.png", "\0", "4711"):
-        assert local_picture(elsewhere, folder) == []
+        assert local_picture(elsewhere, folder) == elsewhere  # the server says that it is no picture
+    assert local_picture("\ud800.png", folder) == "?.png"

@@ -137,6 +137,61 @@ def test_scores_equal_the_official_programs_overall_and_by_type(score: Any) -> N
     assert "vqa_accuracy by question_type" in done.stderr
 
 
+def test_empty_answers_count_as_wrong_by_type_as_in_the_official_program(score: Any) -> None:
+    questions, annotations, results = (rows[:60] for rows in drawn())
+    results = [{**result, "answer": "" if n % 3 else result["answer"]} for n, result in enumerate(results)]
+    done, _, summary = score(results, {"questions": questions}, {"annotations": annotations})
+    assert "mean, empty wrong" in done.stderr.partition("by answer_type")[2]
+    by_type = defaultdict(list)
+    for result, annotation in zip(results, annotations, strict=True):
+        value = oracle(result["answer"], [each["answer"] for each in annotation["answers"]])
+        by_type[annotation["answer_type"]].append(value)
+    told = {value: means["vqa_accuracy"] for value, means in summary["by"]["answer_type"].items()}
+    assert {value: mean["mean_empty_as_wrong"] for value, mean in told.items()} == {
+        value: pytest.approx(fmean(values)) for value, values in by_type.items()
+    }
+
+
+def test_a_question_without_a_usable_annotation_is_named_and_the_rest_is_scored(score: Any) -> None:
+    questions, annotations, _ = (rows[:5] for rows in drawn())
+    annotations[1]["answers"][3]["answer"] = None
+    annotations[2]["answers"] = []
+    del annotations[3]
+    results = [{"question_id": n, "answer": "cat"} for n in (0, 1, 2, 3)]
+    done, rows, _ = score(results, {"questions": questions}, {"annotations": annotations})
+    assert done.exit_code == 1
+    told = [(row["id"], row["scores"]["vqa_accuracy"].get("message", "")) for row in rows]
+    assert [identifier for identifier, _ in told] == list("01234")
+    assert [
+        words in message
+        for (_, message), words in zip(
+            told[1:], ("no text (null)", *["no answers"] * 2, "no answer in the results"), strict=True
+        )
+    ] == [True] * 4
+    assert rows[0]["scores"]["vqa_accuracy"]["status"] == "OK"
+
+
+def test_a_row_without_a_score_has_the_id_of_its_question_and_not_that_of_another(score: Any) -> None:
+    questions, annotations, _ = (rows[:5] for rows in drawn())
+    results = [{"question_id": 4.0, "answer": "cat"}, {"question_id": 4, "answer": "cat"}, {"question_id": 9}]
+    _, rows, _ = score(results, {"questions": questions}, {"annotations": annotations})
+    assert [row["id"] for row in rows] == ["4", "4", "9", "0", "1", "2", "3"]
+
+
+def test_results_of_another_form_say_what_they_have(score: Any) -> None:
+    question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
+    done, _, _ = score([{"question_id": 1, "text": "cat"}], {"data": [question]})
+    assert "none of the first rows can be read (" in done.stderr
+    assert "results.json result 1 has no answer (it has: question_id, text))" in done.stderr
+
+
+def test_a_prediction_goes_before_the_data_sets_own_answer(score: Any) -> None:
+    question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
+    results = [{"question_id": 1, "answer": "cat", "prediction": "bird"}]
+    _, rows, _ = score(results, {"data": [question]})
+    assert rows[0]["scores"]["vqa_accuracy"]["score"] == 0.0
+
+
 def test_missing_doubled_and_unknown_ids_are_named_and_the_rest_is_scored(score: Any) -> None:
     questions, annotations, _ = drawn()
     answer = annotations[0]["answers"][0]["answer"]
@@ -192,6 +247,28 @@ def test_other_forms_are_told_apart_by_what_is_in_them(score: Any) -> None:
     assert summary["by"]["question_type"].keys() == {"attr"}
 
 
+def test_annotators_confidence_is_kept_beside_their_answers(score: Any) -> None:
+    answers = [("zebra", "no"), ("cat", "maybe"), ("dog", "yes")]
+    annotation = {"question_id": 1, "answers": [{"answer": a, "answer_confidence": sure} for a, sure in answers]}
+    kept = ("--keep-columns", "answer_confidence,references")
+    questions = {"questions": [{"question_id": 1, "question": "What?"}]}
+    _, rows, _ = score([{"question_id": 1, "answer": "dog"}], questions, {"annotations": [annotation]}, *kept)
+    assert rows[0]["input"]["references"] == ["zebra", "cat", "dog"]
+    assert rows[0]["input"]["answer_confidence"] == ["no", "maybe", "yes"]
+    assert rows[0]["scores"]["vqa_accuracy"]["matched_reference"] == 2
+
+
+def test_a_mark_of_byte_order_before_a_file_is_no_part_of_it(score: Any, tmp_path: Path) -> None:
+    question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
+    score([{"question_id": 1, "answer": "cat"}], {"data": [question]})
+    names = ("results", "questions")
+    for path in (tmp_path / f"{name}.json" for name in names):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    results, questions = (str(tmp_path / f"{name}.json") for name in names)
+    words = ["score", results, "--from", "vqa", "--questions", questions, "--metrics", "vqa_accuracy", "--embedded"]
+    assert CliRunner().invoke(gradewire, words).exit_code == 0
+
+
 def test_a_run_is_taken_up_and_its_files_may_be_gzipped(score: Any, tmp_path: Path) -> None:
     questions, annotations, results = drawn()
     score(results[:40], {"questions": questions[:40]}, {"annotations": annotations[:40]})
@@ -216,7 +293,12 @@ def test_a_run_is_taken_up_and_its_files_may_be_gzipped(score: Any, tmp_path: Pa
         ({"questions": [{"question_id": 1, "question": "a"}] * 2}, None, "question 1 stands there twice"),
         ({"questions": [{"question_id": 1, "question": "a"}]}, None, "question 1 has no answers: give --annotations"),
         ({"questions": [{"question_id": 1, "question": "a"}]}, {"annotations": []}, "give another --annotations"),
-        ({"data": [{"question_id": 1, "question": "a", "answers": [None]}]}, None, "an answer is no text"),
+        ({"data": [{"question_id": 1, "question": "a", "answers": [None]}]}, None, "an answer that is no text (null)"),
+        (
+            {"questions": [{"question_id": 1, "question": "a"}]},
+            {"annotations": [{"question_id": 1, "answers": ["a"]}, {"question_id": "1", "answers": ["b"]}]},
+            "annotations.json: question 1 stands there twice",
+        ),
     ],
 )
 def test_files_that_cannot_be_used_are_named(score: Any, questions: Any, annotations: Any, message: str) -> None:
@@ -232,6 +314,9 @@ def test_files_that_cannot_be_used_are_named(score: Any, questions: Any, annotat
         (("--from", "vqa"), "needs --questions"),
         (("--questions", "q.json"), "are for --from vqa"),
         (("--from", "vqa", "--questions", "none.json"), "none.json"),
+        (("--from", "vqa", "--questions", "q.json", "--input-format", "csv"), "leave out --input-format"),
+        (("--from", "vqa", "--questions", "q.json", "--encoding", "latin-1"), "leave out --encoding"),
+        (("--from", "vqa", "--questions", "q.json", "--delimiter", ";"), "leave out --delimiter"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

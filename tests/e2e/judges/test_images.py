@@ -150,6 +150,7 @@ async def test_a_judge_without_eyes_says_so_and_is_listed_so(tmp_path: Path, min
             await asyncio.to_thread(process.__exit__, None, None, None)
     assert item.scores["seen"].status is Status.JUDGE_CANNOT_SEE
     assert "judge_sees_images" in item.scores["seen"].message
+    assert "GRADEWIRE_JUDGE_SEES_IMAGES=yes" in item.scores["seen"].message
     assert item.scores["told"].status is item.scores["smile"].status is Status.OK
     assert [urls for urls in map(pictures_of, blind.heard) if urls] == []
 
@@ -167,6 +168,7 @@ async def test_the_command_sends_pictures_beside_its_file(
     there, nowhere = (json.loads(line)["scores"] for line in done.stdout.splitlines())
     assert there["judge_verdict?image=true"]["status"] == there["bleu"]["status"] == nowhere["bleu"]["status"] == "OK"
     assert nowhere["judge_verdict?image=true"]["status"] == "INVALID_INPUT"
+    assert "'b.png'" in nowhere["judge_verdict?image=true"]["message"]
     assert [urls for urls in map(pictures_of, judge.heard) if urls] == [
         [f"data:image/png;base64,{base64.b64encode(picture()).decode()}"]
     ]

@@ -52,6 +52,20 @@ def test_an_item_is_refused_exactly_when_its_bytes_exceed_the_limit(
         assert str(size) in item.message
 
 
+def test_captions_stand_behind_the_caption_in_their_order() -> None:
+    item = read_item(types_pb2.Item(caption="b", captions=["c", " ", "a"]), Limits(), check_bytes=True)
+    assert isinstance(item, Item)
+    assert item.captions == ("b", "c", "a")
+
+
+def test_pictures_beyond_all_reason_are_refused_before_they_are_taken_apart() -> None:
+    few, many = (types_pb2.Item(images=[types_pb2.Image(data=b"a")] * count) for count in (1024, 1025))
+    assert isinstance(read_item(few, Limits(), check_bytes=False), Item)
+    refused = read_item(many, Limits(), check_bytes=False)
+    assert isinstance(refused, Failure)
+    assert (refused.status, refused.message.split(":")[0]) == (Status.INVALID_INPUT, "images")
+
+
 def test_too_many_references_are_refused() -> None:
     limits = Limits(max_references_per_item=2)
     for refused in (

@@ -111,7 +111,9 @@ class ClientCalls:
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
         """Scores later; may be called from any thread, and `loop` gives the loop that the calls run on."""
-        return self._submissions.add(loop, items, lambda taken: self.score(taken, options), callback)
+        return self._submissions.add(
+            loop, items, lambda taken: self.score(taken, options), callback, lambda: options.choose().shows_images
+        )
 
     async def flush(self, timeout_s: float | None) -> bool:
         """Waits until what was submitted is done; False when time ran out before."""

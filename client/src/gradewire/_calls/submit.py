@@ -7,6 +7,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -89,12 +90,22 @@ class Submissions:
         items: ItemsLike,
         score: Score,
         callback: SubmitCallback | None,
+        shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Takes a snapshot and returns; every failure, also of the items' own iterator, is in the future."""
+        """Takes a snapshot and returns; every failure, also of the items' own iterator, is in the future.
+
+        Args:
+            loop: Gives the loop to work on.
+            items: The items.
+            score: Scores them.
+            callback: Called with the future.
+            shows_images: Whether their pictures are shown; asked once. Else none is kept.
+        """
         submission = _Submission(score, callback)
         try:
+            kept = _READ | {"images"} if shows_images() else _READ
             for item in rows_of("items", items):
-                taken, size = _snapshot(item)
+                taken, size = _snapshot(item, kept)
                 submission.items.append(taken)
                 submission.text_bytes += size
                 # Also while reading: the copy itself must not take more memory than the queue may.
@@ -239,22 +250,22 @@ def _call(callback: SubmitCallback | None, result: Future[ScoreReport]) -> None:
         _log.exception("a callback of submit() failed; its scores are in the future")
 
 
-def _snapshot(item: Any) -> tuple[Any, int]:
-    """A copy that the caller's later changes do not reach, and the bytes of its texts."""
+def _snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
+    """A copy that the caller's later changes do not reach, and the bytes of its texts and pictures."""
     if isinstance(item, Item):
-        values = {name: getattr(item, name) for name in (*TEXT_FIELDS, *LIST_FIELDS)}
         lists: dict[str, Any] = {name: _copied(getattr(item, name)) for name in LIST_FIELDS}
-        copied = replace(item, **lists)
-        return copied, _size(values)
+        lists["images"] = _copied(item.images) if "images" in read else ()
+        values = {name: getattr(item, name) for name in TEXT_FIELDS}
+        return replace(item, **lists), _size(values | lists)
     if isinstance(item, Mapping):
         # Of a field that is not looked at only the name is kept, for messages: it may hold an image.
-        kept = {name: _copied(value) if _is_read(name) else None for name, value in item.items()}
+        kept = {name: _copied(value) if _is_read(name, read) else None for name, value in item.items()}
         return kept, _size(kept)
     return item, 0
 
 
-def _is_read(name: object) -> bool:
-    return name in _READ or str(name).strip().casefold() in _READ
+def _is_read(name: object, read: AbstractSet[str]) -> bool:
+    return name in read or str(name).strip().casefold() in read
 
 
 def _copied(value: Any) -> Any:

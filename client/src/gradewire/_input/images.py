@@ -6,10 +6,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from gradewire._input.values import UnreadableValueError
+from gradewire._input.values import UnreadableValueError, is_missing
 from gradewire_proto.v1 import types_pb2
 
 _HANDED_ON = ("data:", "https:")
+_JPEGS_MODES = frozenset({"CMYK", "YCbCr"})
+"""Usual in files, and none that PNG has."""
 
 
 def image_messages(values: object) -> list[types_pb2.Image]:
@@ -23,29 +25,35 @@ def image_messages(values: object) -> list[types_pb2.Image]:
     Raises:
         UnreadableValueError: The message names the place: "[1] is a float: …".
     """
+    if isinstance(values, str) and not values.strip():
+        return []
     listed = values if isinstance(values, list | tuple) else [values]
-    return [_message(place, value) for place, value in enumerate(listed) if value is not None]
+    return [_message(place, value) for place, value in enumerate(listed) if not is_missing(value)]
 
 
-def local_picture(named: str, folder: Path) -> list[bytes | str]:
-    """What is sent of a picture that a row names; nothing where it names none that may be sent.
+def local_picture(named: str, folder: Path) -> bytes | str:
+    """What is sent of a picture that a row names: the file, or else the name, which the server says is no picture.
 
     A URI is sent as it is. A path is read where it lies in `folder` or below: a file of rows from somewhere else must
     not send what lies elsewhere on this machine.
     """
     named = named.strip()
-    if named[:6].casefold().startswith(_HANDED_ON):
-        return [named]
-    try:
-        path = (folder / named).resolve()
-        return [path.read_bytes()] if path.is_file() and path.is_relative_to(folder.resolve()) else []
-    except (OSError, ValueError):
-        return []
+    if not named[:6].casefold().startswith(_HANDED_ON):
+        try:
+            path = (folder / named).resolve()
+            if path.is_file() and path.is_relative_to(folder.resolve()):
+                return path.read_bytes()
+        except (OSError, ValueError):
+            pass
+    return named.encode(errors="replace").decode()
 
 
 def _message(place: int, value: Any) -> types_pb2.Image:
     if isinstance(value, Mapping):
-        value = value.get("bytes")  # no path: rows come from strangers, who may name any file of this machine
+        # No path: rows come from strangers, who may name any file of this machine.
+        value = value.get("bytes")
+        if value is None:
+            raise UnreadableValueError(f"[{place}] is a mapping without bytes: give those of the file that it names")
     if isinstance(value, bytes | bytearray | memoryview):
         return types_pb2.Image(data=bytes(value))
     if isinstance(value, str):
@@ -56,10 +64,22 @@ def _message(place: int, value: Any) -> types_pb2.Image:
     if isinstance(value, PathLike):
         try:
             return types_pb2.Image(data=Path(value).read_bytes())
-        except OSError as error:
-            raise UnreadableValueError(f"[{place}] cannot be read: {error.strerror or error}") from error
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UnreadableValueError(f"[{place}] cannot be read: {why}") from error
     if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # of Pillow's, which is not imported here
-        file = io.BytesIO()
-        value.save(file, "PNG")
-        return types_pb2.Image(data=file.getvalue())
+        return types_pb2.Image(data=_png(place, value))
     raise UnreadableValueError(f"[{place}] is a {type(value).__name__}: give bytes, a pathlib.Path or a URI")
+
+
+def _png(place: int, picture: Any) -> bytes:
+    file = io.BytesIO()
+    try:
+        (picture.convert("RGB") if picture.mode in _JPEGS_MODES else picture).save(file, "PNG")
+    # Whatever decoders raise over a file that is read only now.
+    except Exception as error:
+        raise UnreadableValueError(
+            f"[{place}] is a picture of mode {picture.mode} that cannot be written as PNG ({error}): convert it to "
+            "RGB, or give the file's bytes"
+        ) from error
+    return file.getvalue()

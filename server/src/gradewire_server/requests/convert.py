@@ -30,6 +30,9 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
+_MAX_IMAGES: Final = 1024
+"""Pictures of an item, whatever it is graded by: more are not even taken apart. What a judge is shown is bounded by
+`max_images_per_item`, and only for the metrics that show them."""
 _MAX_PART_CHARACTERS: Final = 8192
 """Of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
 _PARTS: Final[Mapping[type[Parts], str]] = {
@@ -72,6 +75,10 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
     """
     references = message.references
     failure = _over_limit(len(references), limits)
+    if failure is None and len(message.images) > _MAX_IMAGES:
+        failure = Failure(
+            Status.INVALID_INPUT, f"images: {len(message.images)} of them, no item may have more than {_MAX_IMAGES}"
+        )
     if failure is None and (id_bytes := byte_count(message.id)) > MAX_ID_BYTES:
         failure = Failure(Status.INVALID_INPUT, f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
     if failure is None and check_bytes:

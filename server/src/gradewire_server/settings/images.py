@@ -1,6 +1,7 @@
 """Which pictures judges are shown."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Final
 
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
@@ -8,10 +9,14 @@ from pydantic.dataclasses import dataclass
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import MIB, Bytes, Count, Names
 
+_HOST: Final = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(?::(?P<port>[1-9][0-9]{0,4}))?")
+_MOST_PORT: Final = 65_535
+
 
 def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
-        if "/" in name or "@" in name or "*" in name or not name.isascii():
+        named = _HOST.fullmatch(name)
+        if named is None or int(named["port"] or 1) > _MOST_PORT:
             raise ValueError(f"{name!r} is no host: write images.example.org, or images.example.org:8443")
     return tuple(name.casefold() for name in names)
 

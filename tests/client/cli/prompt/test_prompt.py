@@ -51,6 +51,21 @@ def sections(shown: str) -> list[tuple[str, str]]:
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
+def test_the_picture_that_a_row_names_is_told(command: Command, file: Path) -> None:
+    (file.parent / "a.png").write_bytes(b"not looked at")
+    rows = [ROWS[0] | {"image": "a.png"}, ROWS[0] | {"image": "https://images.example.org/a.png"}, ROWS[0]]
+    write_rows(file, rows)
+    told = []
+    for row in ("0", "1", "2"):
+        shown = command("prompt", "show", "judge_verdict?image=true", str(file), "--row", row)
+        assert shown.exit_code == 0, shown.output
+        told.append([line for line, _ in sections(shown.stdout) if line.startswith(("a picture", "no judge"))])
+    first = "a picture, which is neither checked nor counted here: "
+    assert told[:2] == [[f"{first}13 bytes"], [f"{first}https://images.example.org/a.png"]]
+    assert "INVALID_INPUT, images: there is none" in told[2][0]
+    assert "=== a picture" not in command("prompt", "show", "judge_verdict", str(file)).stdout
+
+
 def test_known_prompts_are_listed_and_exported(command: Command, file: Path) -> None:
     listed = command("prompt", "list")
     assert listed.exit_code == 0, listed.output

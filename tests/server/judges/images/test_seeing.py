@@ -88,6 +88,16 @@ async def test_what_is_wrong_with_one_is_named_and_nothing_is_asked(images: tupl
     assert not isinstance((await bench.service.choose(showing(Image(data=RED)))).answer, Failure)
 
 
+async def test_a_picture_that_was_good_is_still_refused_under_another_type() -> None:
+    bench = seeing()
+    for claimed in ("", "image/png"):
+        good = showing(Image(data=RED, media_type=claimed))
+        assert not isinstance((await bench.service.choose(good)).answer, Failure)
+    answer = (await bench.service.choose(showing(Image(data=RED, media_type="image/gif")))).answer
+    assert isinstance(answer, Failure)
+    assert answer.message.startswith("images[0]: is image/png, not 'image/gif'")
+
+
 async def test_an_address_is_handed_on_where_its_host_is_allowed() -> None:
     bench = seeing(hosts=("images.example.org",))
     address = "https://images.example.org/a.png"

@@ -8,6 +8,7 @@ from tests.server.judges.images.pictures import picture
 from gradewire_server.domain.image import Image
 from gradewire_server.judges.images.errors import ImageError
 from gradewire_server.judges.images.sources import check_address, content, is_address
+from gradewire_server.settings.images import ImageConfig
 
 PNG = picture()
 DATA_URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
@@ -21,6 +22,26 @@ def test_bytes_are_taken_as_they_are() -> None:
         PNG,
         "image/png",
     )
+
+
+def test_base64_in_lines_is_taken() -> None:
+    in_lines = base64.encodebytes(PNG * 3).decode().replace("\n", "\r\n\t ")
+    assert content(Image(uri=f"data:image/png;base64,{in_lines}"), 3 * len(PNG)) == (PNG * 3, "image/png")
+
+
+def test_no_address_in_brackets_is_handed_on() -> None:
+    # Python reads the host of both as ::1.
+    for uri in ("https://[::1]/a.png", "https://evil.org[::1]/a.png", "https://evil.org[::1]:443/a.png"):
+        with pytest.raises(ImageError, match="in brackets"):
+            check_address(uri, ("::1", "[::1]"))
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a b", "[::1]", "::1", "*.org", "a/b", "u@a", "é.org", "a:", "a:0", "a:x", "a:70000"]
+)
+def test_what_is_no_host_is_refused_at_start(name: str) -> None:
+    with pytest.raises(ValueError, match="is no host"):
+        ImageConfig(hosts=(name,))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +106,10 @@ def test_addresses_of_allowed_hosts_are_handed_on(uri: str) -> None:
         "https://images.example.org /a.png",
         "https://images.ex\u0430mple.org/a.png",  # a Cyrillic letter
         "https://images.example.org:port/a.png",
+        "https://images.example.org:0/a.png",
+        "https://images.example.org:00000/a.png",
+        "https://images.example.org./a.png",
+        "https://evil.org[images.example.org]/a.png",
         "https:///a.png",
         "https://",
         "https://images.example.org/" + "a" * 3000,

@@ -69,3 +69,42 @@ async def test_a_server_that_refuses_pictures_gives_that_status_and_stays_in_use
     assert (refused.status, judge.trouble()) == (Status.JUDGE_CANNOT_SEE, "")
     assert "judge_sees_images" in refused.message
     assert server.heard[0].body["messages"][-1]["content"][0]["image_url"]["url"] == "data:image/png;base64,iVBORw=="
+
+
+async def test_what_is_wrong_with_a_picture_is_not_said_of_the_model() -> None:
+    answers = [reply(500, {"error": {"message": "Failed to load image or audio file"}}), SAYS_3]
+    async with OddServer(answers=answers) as server, opened(server.url, sees_images="yes") as judge:
+        refused = (await judge.choose(showing())).answer
+        assert isinstance((await judge.choose(choose())).answer, Choice)
+        assert (len(server.heard), judge.trouble()) == (2, "")  # neither sent again, nor is the server away
+    assert isinstance(refused, Failure)
+    assert refused.status is Status.INVALID_INPUT
+    assert refused.message.startswith("images: the judge's server refuses these (status 500)")
+
+
+async def test_a_server_that_wants_fewer_requests_with_pictures_is_asked_again() -> None:
+    words = "Rate limit reached for gpt-vision-preview on images per minute"
+    answers = [reply(429, {"error": {"message": words}}, retry_after="0"), SAYS_3]
+    async with OddServer(answers=answers) as server, opened(server.url, sees_images="yes") as judge:
+        assert isinstance((await judge.choose(showing())).answer, Choice)
+
+
+async def test_a_feature_that_is_refused_beside_a_picture_is_left_out_as_ever() -> None:
+    words = "logprobs are not supported by this vision model"
+    refusal = reply(400, {"error": {"message": words}})
+    answers = [refusal, refusal, completion("3"), completion("3")]
+    async with OddServer(answers=answers) as server, opened(server.url, sees_images="yes") as judge:
+        assert isinstance((await judge.choose(showing())).answer, Choice)
+    assert ["logprobs" in heard.body for heard in server.heard] == [True, True, False, False]
+
+
+async def test_pictures_that_are_too_long_are_named_beside_the_texts() -> None:
+    words = (
+        "The prompt is longer than the maximum model length of 4096. For image inputs, the number of image tokens "
+        "depends on the number of images: multimodal"
+    )
+    answers = [reply(400, {"error": {"message": words}})]
+    async with OddServer(answers=answers) as server, opened(server.url, sees_images="yes") as judge:
+        refused = (await judge.choose(showing())).answer
+    assert isinstance(refused, Failure)
+    assert (refused.status, refused.message[:9]) == (Status.INVALID_INPUT, "pictures,")

@@ -199,6 +199,8 @@ async def test_pictures_are_its_image_input_and_have_a_place_in_the_prompt(tmp_p
             assert not judge.status.sees_images  # the input is there for models without eyes too
         async with opened(judges(server.url, sees_images="yes", image_placeholder="<image>")) as judge:
             unplaced = (await judge.choose(showing(red))).answer
+            assert not judge.trouble()  # texts are judged as ever
+            assert isinstance((await judge.choose(showing())).answer, Choice)
     without, *seen = (reply.answer for reply in replies)
     assert all(isinstance(answer, Choice) for answer in (without, *seen))
     tokens = [answer.prompt_tokens for answer in (without, *seen) if isinstance(answer, Choice)]
@@ -208,6 +210,7 @@ async def test_pictures_are_its_image_input_and_have_a_place_in_the_prompt(tmp_p
     assert isinstance(addressed, Failure)
     assert (addressed.status, addressed.message[:7]) == (Status.INVALID_INPUT, "images:")
     assert isinstance(unplaced, Failure)
+    assert unplaced.status is Status.INVALID_INPUT  # it is about these pictures: others are judged as ever
 
 
 async def test_a_model_without_the_input_has_no_eyes_whatever_its_operator_says(vllm: TritonServer) -> None:

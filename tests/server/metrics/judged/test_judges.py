@@ -1,5 +1,6 @@
 """Grade, similarity and verdict of a judge; what they share with LAVE is tested there."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from tests.support.engines.programs import Table
 from tests.support.judges.prompts import GRADE, SIMILARITY, VERDICT
 from tests.support.judges.scripted import Script, choice, saying
 
+from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
@@ -50,6 +52,23 @@ def test_a_grade_and_behind_it_a_verdict(value: str, grade: float) -> None:
         prompt_tokens=sum(len(seen.split()) for seen in table.judge.seen),
     )
     assert [need.prompt.opening for need in table.judge.asked] == ["Grade:", "Grade: 4\nCorrect:"]
+
+
+@pytest.mark.parametrize("style", ["plain", "step_by_step", "reasons"])
+def test_instructions_speak_of_pictures_where_these_are_shown(style: str) -> None:
+    picture = Image(data=b"a")
+    item = replace(ITEM, images=(picture,), captions=("A desk.",))
+    told = {}
+    for image, caption in ((True, False), (True, True), (False, True), (False, False)):
+        _, table = judged(JUDGE_VERDICT, JudgeVerdictParameters(style=style, image=image, caption=caption), item)
+        for need in table.judge.asked:
+            assert need.prompt.images == ((picture,) if image else ())
+            assert ("Image: A desk." in need.prompt.lead) is caption
+        told[image, caption] = table.judge.asked[0].prompt.fixed[0].text
+    assert told[True, False] == told[True, True]
+    assert "the image that you are shown" in told[True, False]
+    assert "a line says what the image shows" in told[False, True]
+    assert "image" not in told[False, False]
 
 
 def test_key_facts_first() -> None:

@@ -73,6 +73,15 @@ def test_what_a_judge_reads_of_the_papers_examples(item: Item, said: dict[str, A
     )
 
 
+def test_the_closest_reference_alone_is_shown_beside_the_preset_where_that_is_asked() -> None:
+    for item, closest in ((FLAG, "usa"), (BOAT, "boat")):
+        result, table = asked(item, references=types_pb2.SHOWN_REFERENCES_CLOSEST, **PAPER)
+        assert f"Reference answers: {closest}\nCandidate answer: {item.prediction}\n" in shown(
+            table.judge.asked[0].prompt
+        )
+        assert result.matched_reference == item.references.index(closest)
+
+
 def test_votes_are_counted_in_the_order_in_which_they_were_given() -> None:
     votes = ("lake", "water", "lush", "water", "water", "lake", "water", "water", "water", "water")
     _, table = asked(Item("1", "What is it?", votes, "aquatic"), **PAPER)

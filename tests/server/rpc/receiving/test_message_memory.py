@@ -21,9 +21,29 @@ async def test_every_string_of_a_list_counts(references: list[str], answers: lis
     entry = references_pb2.ReferenceEntry(references=references, synthetic_answers=answers, question="x" * padding)
     for message in (scoring_pb2.ScoreRequest(items=[item]), references_pb2.PrepareRequest(entries=[entry])):
         data = message.SerializeToString()
-        assert await memory_bytes(data, Counts(items=1), message.DESCRIPTOR) >= 6 * len(data) + 80 * (
+        assert await memory_bytes(data, Counts(items=1), message.DESCRIPTOR) >= 6 * len(data) + 120 * (
             len(references) + len(answers)
         )
+
+
+def _lists_of_items() -> list[str]:
+    return [field.name for field in types_pb2.Item.DESCRIPTOR.fields if field.is_repeated]
+
+
+@pytest.mark.parametrize("name", _lists_of_items())
+async def test_every_list_of_an_item_counts(name: str) -> None:
+    entries = [types_pb2.Image(data=b"ab")] if name == "images" else ["ab"]
+    item = types_pb2.Item(**{name: entries * 5000})
+    data = scoring_pb2.ScoreRequest(items=[item]).SerializeToString()
+    assert await memory_bytes(data, Counts(items=1), _SCORE) >= 6 * len(data) + 120 * 5000
+
+
+@pytest.mark.parametrize("name", _lists_of_items())
+async def test_no_list_of_an_item_may_have_millions_of_entries(name: str) -> None:
+    entries = [types_pb2.Image(data=b"ab")] if name == "images" else ["ab"]
+    item = types_pb2.Item(**{name: entries * 600_000})
+    with pytest.raises(InvalidRequestError, match="texts"):
+        await memory_bytes(scoring_pb2.ScoreRequest(items=[item]).SerializeToString(), Counts(items=1), _SCORE)
 
 
 async def test_a_plain_request_counts_little() -> None:
@@ -48,7 +68,7 @@ async def test_tags_that_are_longer_than_they_need_count_too(tag: bytes) -> None
     body = (tag + b"\x01x") * 5000
     data = b"\x0a" + bytes((len(body) & 0x7F | 0x80, len(body) >> 7 & 0x7F | 0x80, len(body) >> 14)) + body
     assert len(scoring_pb2.ScoreRequest.FromString(data).items[0].references) == 5000
-    assert await memory_bytes(data, Counts(items=1), _SCORE) >= 6 * len(data) + 80 * 5000
+    assert await memory_bytes(data, Counts(items=1), _SCORE) >= 6 * len(data) + 120 * 5000
 
 
 async def test_text_that_is_full_of_stars_is_counted_as_what_it_is() -> None:
@@ -68,7 +88,7 @@ async def test_a_small_message_counts_for_no_less_once_it_is_parsed(
     counts = counts_in(message)
     assert (counts.items, counts.metrics) == (items, metrics)
     data = message.SerializeToString()
-    assert small_memory_bytes(len(data), counts) >= 6 * len(data) + 80 * items * len(references)
+    assert small_memory_bytes(len(data), counts) >= 6 * len(data) + 120 * items * len(references)
 
 
 def test_lists_in_messages_of_their_own_are_counted_once_parsed() -> None:

@@ -77,7 +77,11 @@ def open_rows(path: str, records: Iterable[Record], options: RowOptions, *, only
 
 def _unreadable(peeked: Sequence[Record], readable: Sequence[object]) -> Iterator[str]:
     if peeked and not readable:
-        yield "none of the first rows can be read: if the file is of another format or encoding, give --input-format"
+        why = printable(f"{peeked[0].place} {peeked[0].problem}")
+        yield (
+            f"none of the first rows can be read ({why}): if the file is of another format or encoding, give "
+            "--input-format or --encoding"
+        )
 
 
 def _columns_of(names: Iterable[str], present: Collection[str], options: RowOptions) -> list[str]:

@@ -17,6 +17,7 @@ class Record:
         raw: What tells an unreadable row apart from another: of JSON its text, bytes that are no UTF-8 as lone
             surrogates. Empty otherwise.
         file: Where several files are read: the one that it stands in, as it was named; else "".
+        id: What an unreadable row is about, where that is known; else "".
     """
 
     index: int
@@ -25,6 +26,7 @@ class Record:
     problem: str = ""
     raw: str = ""
     file: str = ""
+    id: str = ""
 
 
 def printable(text: str) -> str:

@@ -129,7 +129,7 @@ def _unreadable(record: Record) -> Row:
     return Row(
         index=record.index,
         place=record.place,
-        id=str(record.index),
+        id=printable(record.id) or str(record.index),
         item=None,
         problem=f"{record.place} {record.problem}",
         digest=_digest([record.problem, record.raw]),

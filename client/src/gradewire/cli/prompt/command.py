@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from gradewire._input.images import local_picture
 from gradewire.cli.input.files import InputFile, input_file, input_options
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
@@ -103,9 +104,11 @@ def show_command(
     """
     with one_line_errors():
         asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)
-        row = _row(input_file(options), index)
+        source = input_file(options)
+        row = _row(source, index)
         prompts = embedded_module("prompts")
-        view = prompts.view_prompt(asked.to_spec(), _item(row))
+        shows_images = bool(getattr(asked, "image", None))
+        view = prompts.view_prompt(asked.to_spec(), _item(row, source.folder if shows_images else None))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
         tokenizer = prompts.judge_tokenizer(named)
         place = f"{row.place} (id {row.id})"
@@ -132,8 +135,11 @@ def _row(source: InputFile, index: int) -> Row:
     raise InputError(f"{source.name} has no row {index}: it has {rows}, counted from 0")
 
 
-def _item(row: Row) -> types_pb2.Item:
-    message = encode_item(row.index, row.item, max_bytes=_MAX_ITEM_BYTES)
+def _item(row: Row, pictures: Path | None) -> types_pb2.Item:
+    """The item, with the picture that the row names from the folder `pictures`; None: none is shown."""
+    shown = [] if pictures is None or not row.picture else [local_picture(row.picture, pictures)]
+    item = {**(row.item or {}), "images": shown}
+    message = encode_item(row.index, item, max_bytes=_MAX_ITEM_BYTES, images=pictures is not None)
     if isinstance(message, ItemProblem):
         raise InputError(f"{row.place}: {message.message}")
     return message

@@ -182,5 +182,5 @@ def _items(rows: Sequence[Row], folder: Path | None) -> list[Mapping[str, Any]]:
     items = [row.item for row in rows if row.item is not None]
     if folder is None:
         return items
-    pictures = [local_picture(row.picture, folder) if row.picture else [] for row in rows if row.item is not None]
+    pictures = [[local_picture(row.picture, folder)] if row.picture else [] for row in rows if row.item is not None]
     return [{**item, "images": shown} for item, shown in zip(items, pictures, strict=True)]

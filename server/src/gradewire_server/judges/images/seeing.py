@@ -69,7 +69,8 @@ def cannot_see(name: str) -> Failure:
     return Failure(
         Status.JUDGE_CANNOT_SEE,
         f"judge {quoted(name)} cannot be shown pictures: name one that can (model), or leave out image=true; where the "
-        "model of a judge's own server can, its operator says so (judge_sees_images)",
+        "model of a judge's own server can, its operator says so (judge_sees_images; of gradewire score --judge-url: "
+        "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
     )
 
 

@@ -9,8 +9,9 @@ from typing_extensions import override
 from gradewire_server.judges.openai.answers import answer_of, kind_of, sees_images
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.openai.features import Features
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, blind, says_blind, unreadable
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, says_too_long, unreadable
 from gradewire_server.judges.remote.http_client import HttpClient, Reply
+from gradewire_server.judges.remote.refused_pictures import refusal_of_pictures
 from gradewire_server.judges.remote.replies import BAD_REQUEST, NOT_FOUND, error_of, said
 from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
 from gradewire_server.judges.remote.text import harmless
@@ -21,6 +22,9 @@ _log = logging.getLogger(__name__)
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
+_OF_REQUESTS: Final = BAD_REQUEST | {404, 415, 500}
+"""Statuses by which servers refuse what a request holds: llama.cpp's 500 a picture that it cannot use, gateways' 404 a
+model without eyes."""
 
 
 class OpenAIServer(Server):
@@ -80,15 +84,12 @@ class OpenAIServer(Server):
                     return self._with_paid(replace(answer, steps=()))
                 if await self._is_all_there_is(answer, dialect):
                     return self._with_paid(answer)
-            elif question.prompt.images and says_blind(said(reply)):
-                self._note(reply)
-                raise blind(self._model)
             elif reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG:
                 self._note(reply)
                 if dialect.without(said(reply)) == dialect or not await self._features.confirm(dialect):
-                    raise error
+                    raise self._of_pictures(reply, question) or error
             else:
-                raise error
+                raise self._of_pictures(reply, question) or error
         raise unreadable("another refusal each time")
 
     @override
@@ -117,6 +118,11 @@ class OpenAIServer(Server):
         if not learnt:
             raise unreadable("no log probabilities this time")
         return False
+
+    def _of_pictures(self, reply: Reply, question: Question) -> RemoteError | None:
+        if not question.prompt.images or reply.status not in _OF_REQUESTS or says_too_long(said(reply)):
+            return None
+        return refusal_of_pictures(said(reply), self._model, reply.status)
 
     def _with_paid(self, answer: Answer) -> Answer:
         paid, self._paid = self._paid.plus(self._features.take_paid()), Paid()

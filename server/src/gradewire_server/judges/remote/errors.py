@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 
 
@@ -80,16 +79,11 @@ def rejected(status: int) -> RemoteError:
     return _error(RemoteFault.REJECTED, Status.INTERNAL, message)
 
 
-def too_long() -> RemoteError:
-    """The prompt does not fit the model."""
-    message = "question, references and instructions are too long for the judge"
+def too_long(*, pictures: bool = False) -> RemoteError:
+    """The prompt does not fit the model; with pictures it may be these that do not."""
+    shown = "pictures, question, references" if pictures else "question, references"
+    message = f"{shown} and instructions are too long for the judge"
     return _error(RemoteFault.TOO_LONG, Status.INVALID_INPUT, message)
-
-
-def blind(model: str) -> RemoteError:
-    """The server says that its model takes no pictures, whatever our operator says of it."""
-    message = f"the judge's server says that its model {quoted(model)} takes no pictures (judge_sees_images)"
-    return _error(RemoteFault.REJECTED, Status.JUDGE_CANNOT_SEE, message)
 
 
 def addressed() -> RemoteError:
@@ -126,9 +120,3 @@ def says_too_long(text: str) -> bool:
             "max_model_len",
         )
     )
-
-
-def says_blind(text: str) -> bool:
-    """Whether a server's words about a request with pictures mean that its model takes none."""
-    lowered = text[:4000].casefold()
-    return any(word in lowered for word in ("image", "multimodal", "multi-modal", "vision"))

@@ -153,7 +153,9 @@ class RemoteJudge(Judge):
             try:
                 return await self._requests.ask(question, deadline_s), question.prompt
             except RemoteError as error:
-                shorter = halved(question.prompt) if error.kind is RemoteFault.TOO_LONG else None
-                if shorter is None:
+                if error.kind is not RemoteFault.TOO_LONG:
                     raise
+                shorter = halved(question.prompt)
+                if shorter is None:
+                    raise too_long(pictures=bool(question.prompt.images)) from error
                 question = replace(question, prompt=shorter)

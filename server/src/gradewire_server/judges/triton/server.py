@@ -23,6 +23,7 @@ from gradewire_server.judges.remote.errors import (
     unreachable,
     unreadable,
 )
+from gradewire_server.judges.remote.refused_pictures import refusal_of_pictures
 from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.triton.answers import answer_from, request_tensors
 from gradewire_server.triton.client import TritonClient
@@ -30,6 +31,7 @@ from gradewire_server.triton.errors import Fault, TritonError
 
 _log = logging.getLogger(__name__)
 
+_OF_REQUESTS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
 _LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
 QWEN_PLACEHOLDER: Final = "<|vision_start|><|image_pad|><|vision_end|>"
 _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
@@ -81,7 +83,7 @@ class TritonServer(Server):
         if any(image.uri for image in question.prompt.images):
             raise addressed()
         tensors = request_tensors(question, self._inputs, self._image_placeholder)
-        with self._translating():
+        with self._translating(pictures=bool(question.prompt.images)):
             answers = await self._client.stream(self._model, tensors, timeout_s=self._client.timeout_s)
         return answer_from(answers)
 
@@ -103,13 +105,13 @@ class TritonServer(Server):
         )
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, *, pictures: bool = False) -> Iterator[None]:
         try:
             yield
         except TritonError as error:
-            raise self._translated(error) from error
+            raise self._translated(error, pictures=pictures) from error
 
-    def _translated(self, error: TritonError) -> RemoteError:
+    def _translated(self, error: TritonError, *, pictures: bool = False) -> RemoteError:
         words = str(error)
         if error.kind is Fault.FAILED and says_too_long(words):
             return too_long()
@@ -117,6 +119,8 @@ class TritonServer(Server):
             # What it says may quote the request, and that a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
+        if pictures and error.kind in _OF_REQUESTS and (refusal := refusal_of_pictures(words, self._model, 400)):
+            return refusal
         return {
             Fault.UNREACHABLE: unreachable(self._address),
             Fault.NOT_READY: self._not_ready(),

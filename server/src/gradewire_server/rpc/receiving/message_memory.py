@@ -11,17 +11,18 @@ from gradewire_server.rpc.receiving.wire_counts import Counts, elements, fields_
 
 _PER_BYTE: Final = 6
 """The message as it came, as protobuf holds it, as texts, and what metrics make of them: words, windows, forms."""
-_PER_STRING: Final = 80
-"""A string of a list, however short it is: in protobuf, as a text and its place in a tuple."""
+_PER_STRING: Final = 120
+"""A string or picture of a list, however short it is: in protobuf, as a text and its place in a tuple."""
 _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
 """A result with its parts, its timing and where they come from."""
 _MAX_STRINGS: Final = 500_000
-"""Of one message: far more than people send, and 40 MB."""
+"""Of one message: far more than people send, and 60 MB."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
-_LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x00)
-"""Tags of lists of strings in items and entries, and the last byte of a tag that is written longer than it needs."""
+_LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
+"""Tags of lists of strings and of pictures in items and entries, and the last byte of a tag that is written longer than
+it needs."""
 _STRINGS_AT_ONCE: Final = 16_384
 
 
@@ -34,7 +35,7 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
         descriptor: Its type.
 
     Raises:
-        InvalidRequestError: It has more references and synthetic answers than any message may.
+        InvalidRequestError: It has more references, synthetic answers, captions and pictures than any message may.
         MalformedError: It cannot be parsed.
     """
     strings = await _strings_at_most(data)
@@ -83,7 +84,8 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
             if not count % _STRINGS_AT_ONCE:
                 await asyncio.sleep(0)
             if found + count > _MAX_STRINGS:
-                raise InvalidRequestError(path, f"more than {_MAX_STRINGS} texts in one message; send fewer items")
+                problem = f"more than {_MAX_STRINGS} texts and pictures in one message; send fewer items"
+                raise InvalidRequestError(path, problem)
         found += count
     return found
 

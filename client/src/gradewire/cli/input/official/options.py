@@ -35,4 +35,7 @@ def official_files(options: Mapping[str, Any]) -> VqaFiles | None:
         return None
     if not questions:
         raise click.UsageError("--from vqa needs --questions FILE: the data set's questions")
+    for name in ("input_format", "encoding", "delimiter"):
+        if options.get(name):
+            raise click.UsageError(f"--from vqa reads JSON in UTF-8: leave out --{name.replace('_', '-')}")
     return VqaFiles(questions, annotations or "")

@@ -19,7 +19,8 @@ TYPE_COLUMNS: Final = ("answer_type", "question_type")
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
-_GIVEN: Final = ("answer", "prediction", "pred_answer")
+_GIVEN: Final = ("prediction", "pred_answer", "answer")
+"""Beside a prediction "answer" is the data set's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +46,32 @@ class VqaFiles:
 def vqa_records(path: str, files: VqaFiles) -> Iterator[Record]:
     """A row for each entry of the results, in their order, then one for each question that they do not answer.
 
-    An entry without a known question, a second one for the same question, and a question without an answer are rows
-    with a problem: each is named, and the others are scored.
+    An entry without a known question, a second one for the same question, one for a question whose annotation is
+    missing or cannot be read, and a question without an answer are rows with a problem: each is named, and the others
+    are scored.
 
     Raises:
-        InputError: A file is not there, is not JSON, or not of a known form; a question has no annotation.
+        InputError: A file is not there, is not JSON, or not of a known form; no question has an annotation.
     """
-    asked = _questions(files)
+    asked, unusable = _questions(files)
     results = _entries(path, _loaded(path))
     first: dict[str, int] = {}
     for index, entry in enumerate(results):
         place = f"{path} result {index + 1}"
         identifier = _first(entry, _IDS)
-        problem = _problem(entry, identifier, asked, first)
+        problem = _problem(entry, identifier, asked, first) or unusable.get(identifier, "")
         if problem:
-            yield Record(index, place, None, problem, json.dumps(entry, sort_keys=True, default=repr))
+            raw = json.dumps(entry, sort_keys=True, default=repr)
+            yield Record(index, place, None, problem, raw, id=identifier)
+            if identifier in unusable:
+                first.setdefault(identifier, index)
             continue
         first[identifier] = index
         yield Record(index, place, {**asked[identifier], "prediction": _given(entry)})
     missing = (identifier for identifier in asked if identifier not in first)
     for index, identifier in enumerate(missing, len(results)):
         problem = "has no answer in the results: it is in no mean"
-        yield Record(index, f"question {printable(identifier)}", None, problem, identifier)
+        yield Record(index, f"question {printable(identifier)}", None, problem, identifier, id=identifier)
 
 
 def _problem(entry: object, identifier: str, asked: Mapping[str, Any], first: Mapping[str, int]) -> str:
@@ -83,9 +88,10 @@ def _problem(entry: object, identifier: str, asked: Mapping[str, Any], first: Ma
     return ""
 
 
-def _questions(files: VqaFiles) -> dict[str, dict[str, Any]]:
-    """Fields of every question by its id."""
+def _questions(files: VqaFiles) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Fields of every question by its id, and why answers to some of them cannot be scored."""
     asked: dict[str, dict[str, Any]] = {}
+    unusable: dict[str, str] = {}
     for entry in _entries(files.questions, _loaded(files.questions)):
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
@@ -98,33 +104,57 @@ def _questions(files: VqaFiles) -> dict[str, dict[str, Any]]:
             "question_id": identifier,
             "image_id": _first(fields, _IMAGES),
             "question": fields["question"],
-            **_annotation(fields),
+            **_annotation({}),
         }
+        if not files.annotations or "answers" in fields or "answer" in fields:
+            _annotate(asked[identifier], fields, files.questions, unusable)
     if files.annotations:
-        _annotate(asked, files)
-    bare = next((identifier for identifier, fields in asked.items() if not fields["references"]), None)
-    if bare is not None:
+        _annotate_all(asked, files.annotations, unusable)
+    for identifier, fields in asked.items():
+        if not fields.get("references"):
+            unusable.setdefault(identifier, f"answers question {printable(identifier)}, which has no answers")
+    if asked and len(unusable) == len(asked):
         way_out = "give another --annotations" if files.annotations else "give --annotations FILE"
-        raise InputError(f"{files.questions}: question {printable(bare)} has no answers: {way_out}")
-    return asked
+        why = next(iter(unusable.values())).removeprefix("answers ").replace(", which", "", 1)
+        raise InputError(f"{files.questions}: {why}: {way_out}")
+    return asked, unusable
 
 
-def _annotate(asked: Mapping[str, dict[str, Any]], files: VqaFiles) -> None:
-    for entry in _entries(files.annotations, _loaded(files.annotations)):
+def _annotate_all(asked: Mapping[str, dict[str, Any]], path: str, unusable: dict[str, str]) -> None:
+    annotated: set[str] = set()
+    for entry in _entries(path, _loaded(path)):
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
-        if identifier in asked:
-            asked[identifier].update({name: value for name, value in _annotation(fields).items() if value})
+        if identifier not in asked:
+            continue  # of another part of the data set
+        if identifier in annotated:
+            raise InputError(f"{path}: question {printable(identifier)} stands there twice")
+        annotated.add(identifier)
+        _annotate(asked[identifier], fields, path, unusable)
+
+
+def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, unusable: dict[str, str]) -> None:
+    try:
+        question.update({name: value for name, value in _annotation(fields).items() if value})
+    except ValueError as error:
+        unusable[question["id"]] = f"answers question {printable(question['id'])}, which has {error} in {path}"
+    else:
+        unusable.pop(question["id"], None)
 
 
 def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """References with what belongs to them, and the types; empty where there is nothing."""
+    """References with what belongs to them, and the types; empty where there is nothing.
+
+    Raises:
+        ValueError: An answer is no text.
+    """
     answers = fields.get("answers")
     # GQA has one answer; VQA's multiple_choice_answer is one of the annotators'.
     listed = answers if isinstance(answers, list) else [fields["answer"]] if "answer" in fields else []
     texts = [each.get("answer") if isinstance(each, dict) else each for each in listed]
     if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"an answer is no text: {_shown(listed)}")
+        broken = next(text for text in texts if not isinstance(text, str))
+        raise ValueError(f"an answer that is no text ({_shown(broken)})")
     sure = [each.get("answer_confidence") for each in listed if isinstance(each, dict)]
     types = fields.get("types")
     own = types if isinstance(types, dict) else {}
@@ -161,9 +191,13 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
 
 
 def _first(fields: object, names: Sequence[str]) -> str:
-    """The first of these fields that is there, as a text; ids are numbers in some files and texts in others."""
+    """The first of these fields that is there, as a text; ids are numbers in some files and texts in others.
+
+    A whole number may have become a float: table libraries write 7 as 7.0 where another row has none.
+    """
     values = (fields.get(name) for name in names) if isinstance(fields, dict) else ()
-    return next((str(value) for value in values if isinstance(value, str | int) and not isinstance(value, bool)), "")
+    whole = (int(value) if isinstance(value, float) and value.is_integer() else value for value in values)
+    return next((str(value) for value in whole if isinstance(value, str | int) and not isinstance(value, bool)), "")
 
 
 def _given(entry: Mapping[str, Any]) -> Any:

@@ -60,6 +60,17 @@ class Tally:
         return self.total / self.scored if self.scored else math.nan
 
     @property
+    def empty(self) -> int:
+        """Rows whose prediction is empty."""
+        return self.statuses[Status.EMPTY_PREDICTION]
+
+    @property
+    def mean_empty_as_wrong(self) -> float:
+        """The mean with every empty prediction counted as 0, as official programs do."""
+        rows = self.scored + self.empty
+        return self.total / rows if rows else math.nan
+
+    @property
     def share_right(self) -> float:
         """Share of rows called right among those with a verdict, NaN without any."""
         judged = self.verdicts.total()

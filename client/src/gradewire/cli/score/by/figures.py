@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,11 @@ from gradewire.cli.output.tables import FigureTable
 from gradewire.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gradewire.cli.input.files import InputFile
     from gradewire.cli.score.by.collected import GroupColumn, GroupedScores, Tally
-    from gradewire.comparison import GroupFigures
+    from gradewire.comparison import GroupFigures, PairedDifference
 
 # A column of ids makes as many groups as rows: the JSON has them all.
 SHOWN_GROUPS = 60
@@ -140,6 +139,7 @@ def _line_document(line: MetricLine) -> dict[str, Any]:
     tally, figures = line.tally, line.figures
     mean = {"rows": tally.rows, "scored": tally.scored, "mean": tally.mean}
     rest = {
+        "mean_empty_as_wrong": tally.mean_empty_as_wrong,
         "accuracy": tally.share_right,
         "parts": tally.part_means,
         "statuses": dict(tally.statuses),
@@ -156,36 +156,43 @@ def _line_document(line: MetricLine) -> dict[str, Any]:
 
 
 def _table(title: str, columns: Sequence[str], lines: Sequence[MetricLine]) -> FigureTable:
-    parts = list(dict.fromkeys(name for line in lines for name in line.tally.parts))
-    paired = [line.figures.paired for line in lines if line.figures is not None and line.figures.paired is not None]
-    baseline = paired[0].baseline[0] if paired else ""
-    judged = any(line.tally.verdicts for line in lines)
-    heads = ["rows", "scored", "mean", *([f"minus {baseline}", "on questions"] if paired else [])]
-    failed = any(line.tally.scored < line.tally.rows for line in lines)
-    heads += [*(["right"] if judged else []), *parts, *(["without score"] if failed else [])]
+    shown = dict(_columns(lines))
     return FigureTable(
         title,
-        [*columns, *heads],
-        [
-            [*line.group, *itertools.islice(_cells(line, parts, paired=bool(paired), judged=judged), len(heads))]
-            for line in lines
-        ],
+        [*columns, *shown],
+        [[*line.group, *(cell(line) for cell in shown.values())] for line in lines],
         heads=len(columns),
     )
 
 
-def _cells(line: MetricLine, parts: Sequence[str], *, paired: bool, judged: bool) -> Iterator[Figure]:
-    tally, figures = line.tally, line.figures
-    yield count(tally.rows)
-    yield count(tally.scored)
-    yield measured(tally.mean) if figures is None else estimated(figures.mean)
-    if paired:
-        difference = figures.paired if figures is not None else None
-        yield Figure("") if difference is None else differing(difference.mean)
-        yield Figure("") if difference is None else count(difference.questions)
-    if judged:
-        yield measured(tally.share_right)
-    means = tally.part_means
-    for name in parts:
-        yield measured(means.get(name, math.nan))
-    yield Figure(", ".join(f"{share:.1%} {status}" for status, share in tally.shares_without_score.items()) or "none")
+def _columns(lines: Sequence[MetricLine]) -> Iterator[tuple[str, Callable[[MetricLine], Figure]]]:
+    """Heads of the columns that say something of these lines, each with what makes its cells."""
+    tallies = [line.tally for line in lines]
+    yield "rows", lambda line: count(line.tally.rows)
+    yield "scored", lambda line: count(line.tally.scored)
+    yield "mean", lambda line: measured(line.tally.mean) if line.figures is None else estimated(line.figures.mean)
+    if any(tally.empty for tally in tallies):
+        yield "mean, empty wrong", lambda line: measured(line.tally.mean_empty_as_wrong)
+    if baseline := next((paired.baseline[0] for line in lines if (paired := _paired(line)) is not None), ""):
+        yield f"minus {baseline}", lambda line: _of_paired(line, lambda paired: differing(paired.mean))
+        yield "on questions", lambda line: _of_paired(line, lambda paired: count(paired.questions))
+    if any(tally.verdicts for tally in tallies):
+        yield "right", lambda line: measured(line.tally.share_right)
+    for name in dict.fromkeys(name for tally in tallies for name in tally.parts):
+        yield name, lambda line, name=name: measured(line.tally.part_means.get(name, math.nan))  # type: ignore[misc]
+    if any(tally.scored < tally.rows for tally in tallies):
+        yield "without score", lambda line: Figure(_shares(line.tally) or "none")
+
+
+def _paired(line: MetricLine) -> PairedDifference | None:
+    return None if line.figures is None else line.figures.paired
+
+
+def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Figure]) -> Figure:
+    """A cell of the difference; blank for a baseline, and where no question is shared."""
+    paired = _paired(line)
+    return Figure("") if paired is None else cell(paired)
+
+
+def _shares(tally: Tally) -> str:
+    return ", ".join(f"{share:.1%} {status}" for status, share in tally.shares_without_score.items())
