@@ -172,3 +172,6 @@ async def test_the_command_sends_pictures_beside_its_file(
     assert [urls for urls in map(pictures_of, judge.heard) if urls] == [
         [f"data:image/png;base64,{base64.b64encode(picture()).decode()}"]
     ]
+    listed = await asyncio.to_thread(CliRunner().invoke, gradewire, ["models", "list", "--server", server.address])
+    assert "judge m (default): LOADED" in listed.stdout
+    assert "  remote, sees pictures\n" in listed.stdout
