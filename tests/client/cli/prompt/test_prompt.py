@@ -51,6 +51,28 @@ def sections(shown: str) -> list[tuple[str, str]]:
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
+def test_a_picture_is_named_where_the_judge_sees_it(command: Command, file: Path) -> None:
+    (file.parent / "boy.png").write_bytes(b"123456789")
+    address = "https://images.example.org/" + "a" * 200
+    pictures = ["boy.png", "none.png", address, ""]
+    seeing = write_rows(file.with_name("seeing.jsonl"), [{**ROWS[0], "image": picture} for picture in pictures])
+
+    def shown(row: int, metric: str = "judge_verdict?image=true") -> list[str]:
+        done = command("prompt", "show", metric, seeing, "--row", str(row))
+        assert done.exit_code == 0, done.output
+        return [heading for heading, _ in sections(done.stdout)]
+
+    place = "picture 1, before the item's text and not among its tokens: "
+    headings = shown(0)
+    assert headings[headings.index("the item") - 1] == f"{place}9 bytes"
+    assert f"{place}{address[:100]}" in shown(2)
+    title, why = shown(1)
+    assert title.endswith("line 2 (id boy), picture none.png: there is no such file in the folder of the rows")
+    assert why == "no judge is asked: INVALID_INPUT, images: there is none, and image=true needs one"
+    assert [heading.endswith("line 4 (id boy)") for heading in shown(3)] == [True, False]
+    assert [heading for heading in shown(0, "judge_verdict") if heading.startswith("picture")] == []
+
+
 def test_known_prompts_are_listed_and_exported(command: Command, file: Path) -> None:
     listed = command("prompt", "list")
     assert listed.exit_code == 0, listed.output

@@ -4,12 +4,10 @@ import hashlib
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from gradewire._input.aliases import ALIASES, LIST_FIELDS
 from gradewire._input.cells import unpacked_list
-from gradewire._input.images import picture_digest
 from gradewire._input.values import UnreadableValueError, is_missing, plain
 from gradewire.cli.input.cells import CellReading
 from gradewire.cli.input.labels import HumanLabel, read_labels
@@ -125,15 +123,6 @@ def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReadi
 def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
     """`Row.key` of the row that an output row is the result of."""
     return output["index"], output["digest"] + output.get("picture_digest", "")
-
-
-def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
-    """The same rows, where the pictures that they name from `folder` are shown; as they are, where there is none."""
-    for row in rows:
-        if folder is None or row.item is None or not row.picture:
-            yield row
-        else:
-            yield replace(row, picture_digest=picture_digest(row.picture, folder))
 
 
 def _unreadable(record: Record) -> Row:

@@ -1,12 +1,14 @@
 """`gradewire prompt`: what judges are shown."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gradewire.cli.input.files import InputFile, input_file, input_options
+from gradewire.cli.input.pictures import item_with_picture
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.group import INPUT_FILE
@@ -103,12 +105,15 @@ def show_command(
     """
     with one_line_errors():
         asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)
-        row = _row(input_file(options), index)
+        source = input_file(options)
+        row = _row(source, index)
         prompts = embedded_module("prompts")
-        view = prompts.view_prompt(asked.to_spec(), _item(row))
+        shows_images = bool(getattr(asked, "image", None))
+        item, lack = item_with_picture(row, source.folder if shows_images else None)
+        view = prompts.view_prompt(asked.to_spec(), _message(row, item, images=shows_images))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
         tokenizer = prompts.judge_tokenizer(named)
-        place = f"{row.place} (id {row.id})"
+        place = f"{row.place} (id {row.id})" + (f", {lack}" if lack else "")
         for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
             click.echo(printable(line))
 
@@ -132,8 +137,8 @@ def _row(source: InputFile, index: int) -> Row:
     raise InputError(f"{source.name} has no row {index}: it has {rows}, counted from 0")
 
 
-def _item(row: Row) -> types_pb2.Item:
-    message = encode_item(row.index, row.item, max_bytes=_MAX_ITEM_BYTES)
+def _message(row: Row, item: Mapping[str, Any], *, images: bool) -> types_pb2.Item:
+    message = encode_item(row.index, item, max_bytes=_MAX_ITEM_BYTES, images=images)
     if isinstance(message, ItemProblem):
         raise InputError(f"{row.place}: {message.message}")
     return message

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from gradewire._embedded.prompts import JudgeTokenizer, PromptRound, PromptView, RoundTokens
 
+_ADDRESS_CHARACTERS = 100
+
 
 def shown_rounds(
     view: PromptView,
@@ -36,6 +38,9 @@ def shown_rounds(
             yield _heading("the same for all items of this kind", tokens.fixed if tokens else None, ids=ids)
             yield fixed.removesuffix("\n")
         cut = ", the answer cut at its end" if tokens and tokens.truncated else ""
+        for number, image in enumerate(asked.prompt.images, 1):
+            shown = f"{len(image.data)} bytes" if image.data else image.uri[:_ADDRESS_CHARACTERS]
+            yield f"=== picture {number}, before the item's text and not among its tokens: {shown}"
         yield _heading(f"the item{cut}", tokens.item if tokens else None, ids=ids)
         yield item
         yield f"=== {_answer(asked, tokens)}"

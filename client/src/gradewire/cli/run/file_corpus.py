@@ -7,7 +7,8 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.input.rows import result_key, with_picture_digests
+from gradewire.cli.input.pictures import with_picture_digests
+from gradewire.cli.input.rows import result_key
 from gradewire.cli.output.metric_lines import CORPUS_PARAMETERS
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import files_of, may_pass, read_results

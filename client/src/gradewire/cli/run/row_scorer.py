@@ -8,14 +8,11 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from gradewire import AsyncClient, ScoreReport
 from gradewire._calls.corpus import counting_over_request
-from gradewire._input.images import local_picture
-from gradewire._input.values import UnreadableValueError
-from gradewire.cli.input.record import printable
+from gradewire.cli.input.pictures import item_with_picture
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import BATCH_DEADLINE_S
 from gradewire.cli.output.progress import Progress
@@ -28,7 +25,6 @@ from gradewire.results import MetricScore, Status
 
 # So many batches in a row without an answer in time say that the server hangs.
 GIVE_UP_AFTER = 8
-_NAME_CHARACTERS = 200
 _ITEM = re.compile(r"^items\[\d+\]")
 
 
@@ -125,7 +121,7 @@ class RowScorer:
         known = [self.known(row) for row in rows]
         fresh = [row for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
         folder = self.plan.pictures
-        shown = await asyncio.to_thread(lambda: [_with_picture(row, folder) for row in fresh])
+        shown = await asyncio.to_thread(lambda: [item_with_picture(row, folder) for row in fresh])
         answers = await self._finished_answers([item for item, _ in shown]) if shown else []
         finished = zip(answers, [lack for _, lack in shown], strict=True)
         scored = []
@@ -181,14 +177,3 @@ class RowScorer:
         said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
         return ScoredRow(row, {**place, "scores": results, "digest": row.digest}, scores)
-
-
-def _with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """The item of a row that has one, with the picture that it names from `folder`; and why that is not with it."""
-    item = row.item or {}
-    if folder is None or not row.picture:
-        return item, ""
-    try:
-        return {**item, "images": [local_picture(row.picture, folder)]}, ""
-    except UnreadableValueError as error:
-        return item, f"picture {printable(row.picture[:_NAME_CHARACTERS])}: {error}"

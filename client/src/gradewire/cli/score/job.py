@@ -13,8 +13,9 @@ import click
 
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.official.vqa import TYPE_COLUMNS
+from gradewire.cli.input.pictures import with_picture_digests
 from gradewire.cli.input.record import printable
-from gradewire.cli.input.rows import Row, with_picture_digests
+from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
 from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
