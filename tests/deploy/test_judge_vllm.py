@@ -1,4 +1,4 @@
-"""The judge on a GPU, as far as can be seen without one; tests/server/judges/triton/test_judge.py loads its
+"""The judges on a GPU, as far as can be seen without one; tests/server/judges/triton/test_judge.py loads their
 config.pbtxt into the real server."""
 
 import json
@@ -10,9 +10,13 @@ import yaml
 from tests.deploy.conftest import DEPLOY, ROOT, flags_of
 from tests.deploy.rendering import of_kind
 
+from gradewire_models.judges import find_judge
 from gradewire_models.repository.config import read_config
+from gradewire_server.settings.images import ImageConfig
+from gradewire_server.settings.judge import RemoteJudgeConfig
 
 NAME = "qwen2.5-7b-instruct-awq"
+SEEING = "qwen2.5-vl-7b-instruct-awq"
 REPOSITORY = ROOT / "model_repo" / "vllm"
 
 
@@ -28,9 +32,6 @@ def compose() -> dict[str, Any]:
 
 
 def test_the_model_has_one_name_everywhere(manifests: list[dict[str, Any]], compose: dict[str, Any]) -> None:
-    assert [path.name for path in REPOSITORY.iterdir()] == [NAME]
-    config, _ = read_config(REPOSITORY / NAME / "config.pbtxt")
-    assert (config.name, config.backend, config.max_batch_size) == (NAME, "vllm", 0)
     (container,) = of_kind(manifests, "Deployment")["judge-vllm"]["spec"]["template"]["spec"]["containers"]
     mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounted["model"] == f"/models/{NAME}"
@@ -51,10 +52,47 @@ def test_it_may_write_the_weights_that_it_downloads(manifests: list[dict[str, An
     assert security["fsGroup"] == security["runAsUser"]
 
 
-def test_vllm_gives_as_many_alternatives_as_are_asked_for() -> None:
-    engine = json.loads((REPOSITORY / NAME / "1" / "model.json").read_text(encoding="utf-8"))
+def test_a_model_is_named_as_its_folder() -> None:
+    assert sorted(path.name for path in REPOSITORY.iterdir()) == [NAME, SEEING]
+    for name in (NAME, SEEING):
+        config, _ = read_config(REPOSITORY / name / "config.pbtxt")
+        assert (config.name, config.backend, config.max_batch_size) == (name, "vllm", 0)
+
+
+@pytest.mark.parametrize("name", [NAME, SEEING])
+def test_vllm_gives_as_many_alternatives_as_are_asked_for(name: str) -> None:
+    engine = engine_of(name)
     assert engine["max_logprobs"] >= 20
     assert engine["enable_prefix_caching"]
+
+
+@pytest.mark.parametrize("name", [NAME, SEEING])
+def test_the_catalog_names_what_vllm_fetches(name: str) -> None:
+    engine, judge = engine_of(name), find_judge(name)
+    assert engine["model"] == judge.origin
+    assert engine["max_model_len"] <= judge.context_tokens
+
+
+def test_the_one_that_sees_takes_pictures_beside_what_the_other_takes() -> None:
+    blind, seeing = (
+        [line for line in (REPOSITORY / name / "config.pbtxt").read_text().splitlines() if "#" not in line]
+        for name in (NAME, SEEING)
+    )
+    seeing.remove('  { name: "image" data_type: TYPE_STRING dims: [ -1 ] optional: true },')
+    assert seeing == [line.replace(NAME, SEEING) for line in blind]
+
+
+def test_as_many_pictures_as_an_item_may_have_fit_beside_its_text() -> None:
+    engine, pictures = engine_of(SEEING), ImageConfig().max_count
+    assert engine["limit_mm_per_prompt"]["image"] == pictures
+    picture_tokens = engine["mm_processor_kwargs"]["max_pixels"] / 28**2  # Qwen2.5-VL: a token for 28 x 28 pixels
+    text_tokens = RemoteJudgeConfig("", SEEING).max_prompt_characters / 4
+    assert pictures * picture_tokens + text_tokens <= engine["max_model_len"]
+
+
+def engine_of(name: str) -> dict[str, Any]:
+    engine: dict[str, Any] = json.loads((REPOSITORY / name / "1" / "model.json").read_text(encoding="utf-8"))
+    return engine
 
 
 @pytest.mark.parametrize("kubernetes", ["1.27", "1.37"])

@@ -19,6 +19,8 @@ class ModelInfo:
         kind: "encoder" or "judge".
         remarks: What one should know before using it.
         without_metrics: Metrics that the encoder cannot compute as it is built, by name, and why.
+        sees_images: Whether the judge can be shown pictures; certain once it is LOADED, until then what the server's
+            settings say of it.
     """
 
     name: str
@@ -34,6 +36,7 @@ class ModelInfo:
     kind: str = "encoder"
     remarks: tuple[str, ...] = ()
     without_metrics: Mapping[str, str] = field(default_factory=dict)
+    sees_images: bool = False
 
 
 @dataclass(frozen=True, slots=True)

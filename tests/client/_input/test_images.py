@@ -1,6 +1,8 @@
 """Pictures as people hold them."""
 
+import hashlib
 import io
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,14 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from gradewire._input.images import image_messages, local_picture
+from gradewire._input.images import image_messages, local_picture, picture_digest
 from gradewire._input.values import UnreadableValueError
 from gradewire.items import Item, ItemProblem, encode_item
 
 PNG = b"\x89PNG\r\n\x1a\nnot much"
 DATA_URI = "data:image/png;base64,AAAA"
 ADDRESS = "https://images.example.org/a.png"
+URIS = (DATA_URI, ADDRESS, "https://images.example.org/\udcff.png")
 
 
 def test_every_usual_form_is_taken(tmp_path: Path) -> None:
@@ -97,9 +100,39 @@ def test_rows_send_files_beside_them_and_no_others(tmp_path: Path) -> None:
     (folder / "images" / "a.png").write_bytes(PNG)
     (tmp_path / "secret.png").write_bytes(b"secret")
     (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    (folder / "round.png").symlink_to("round.png")
     assert local_picture("images/a.png", folder) == PNG
     assert local_picture(str(folder / "images" / "a.png"), folder) == PNG
-    assert [local_picture(uri, folder) for uri in (DATA_URI, ADDRESS)] == [DATA_URI, ADDRESS]
-    for elsewhere in ("../secret.png", str(tmp_path / "secret.png"), "link.png", "images", "none.png", "\0", "4711"):
-        assert local_picture(elsewhere, folder) == elsewhere  # the server says that it is no picture
-    assert local_picture("\ud800.png", folder) == "?.png"
+    assert [local_picture(f" {uri} ", folder) for uri in (DATA_URI, ADDRESS)] == [DATA_URI, ADDRESS]
+    reasons = {
+        "outside of the folder": ["../secret.png", str(tmp_path / "secret.png"), "link.png"],
+        "no such file": ["images", "none.png", "4711"],
+        "found by this name": ["\0"],
+        "cannot be read|no such file|found by this name": ["round.png", "x" * 300],
+    }
+    for reason, names in reasons.items():
+        for name in names:
+            with pytest.raises(UnreadableValueError, match=reason):
+                local_picture(name, folder)
+            assert picture_digest(name, folder) == ""
+
+
+def test_the_digest_is_that_of_what_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    of_file = picture_digest("a.png", tmp_path)
+    assert of_file == hashlib.blake2b(PNG, digest_size=16).hexdigest()
+    (tmp_path / "copy.png").write_bytes(PNG)
+    assert picture_digest("copy.png", tmp_path) == of_file
+    (tmp_path / "a.png").write_bytes(PNG + b"more")
+    digests = {of_file, picture_digest("a.png", tmp_path), *(picture_digest(uri, tmp_path) for uri in URIS)}
+    assert len(digests) == 2 + len(URIS)
+
+
+def test_the_digest_of_a_large_file_takes_no_memory(tmp_path: Path) -> None:
+    with (tmp_path / "large.png").open("wb") as stream:
+        stream.truncate(64 << 20)
+    tracemalloc.start()
+    assert picture_digest("large.png", tmp_path)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 2 << 20

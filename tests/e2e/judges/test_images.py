@@ -167,8 +167,12 @@ async def test_the_command_sends_pictures_beside_its_file(
     assert done.exit_code == 0, done.stderr
     there, nowhere = (json.loads(line)["scores"] for line in done.stdout.splitlines())
     assert there["judge_verdict?image=true"]["status"] == there["bleu"]["status"] == nowhere["bleu"]["status"] == "OK"
-    assert nowhere["judge_verdict?image=true"]["status"] == "INVALID_INPUT"
-    assert "'b.png'" in nowhere["judge_verdict?image=true"]["message"]
+    unseen = nowhere["judge_verdict?image=true"]
+    assert unseen["status"] == "INVALID_INPUT"
+    assert unseen["message"].endswith("(picture b.png: there is no such file in the folder of the rows)")
     assert [urls for urls in map(pictures_of, judge.heard) if urls] == [
         [f"data:image/png;base64,{base64.b64encode(picture()).decode()}"]
     ]
+    listed = await asyncio.to_thread(CliRunner().invoke, gradewire, ["models", "list", "--server", server.address])
+    assert "judge m (default): LOADED" in listed.stdout
+    assert "  remote, sees pictures\n" in listed.stdout

@@ -1,7 +1,9 @@
 """Pictures of an item, as people hold them, and as they go on the wire."""
 
+import contextlib
+import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from gradewire_proto.v1 import types_pb2
 _HANDED_ON = ("data:", "https:")
 _JPEGS_MODES = frozenset({"CMYK", "YCbCr"})
 """Usual in files, and none that PNG has."""
+_DIGEST_BYTES = 16
 
 
 def image_messages(values: object) -> list[types_pb2.Image]:
@@ -32,20 +35,57 @@ def image_messages(values: object) -> list[types_pb2.Image]:
 
 
 def local_picture(named: str, folder: Path) -> bytes | str:
-    """What is sent of a picture that a row names: the file, or else the name, which the server says is no picture.
+    """What is sent of a picture that a row names.
 
     A URI is sent as it is. A path is read where it lies in `folder` or below: a file of rows from somewhere else must
     not send what lies elsewhere on this machine.
+
+    Raises:
+        UnreadableValueError: There is nothing that may be sent; the message says why, without the picture's name.
     """
     named = named.strip()
-    if not named[:6].casefold().startswith(_HANDED_ON):
-        try:
-            path = (folder / named).resolve()
-            if path.is_file() and path.is_relative_to(folder.resolve()):
-                return path.read_bytes()
-        except (OSError, ValueError):
-            pass
-    return named.encode(errors="replace").decode()
+    if _is_handed_on(named):
+        # A lone surrogate has no place on the wire; the server refuses the address as it comes.
+        return named.encode(errors="replace").decode()
+    with _named_reasons():
+        return _file_in(named, folder).read_bytes()
+
+
+def picture_digest(named: str, folder: Path) -> str:
+    """32 hex digits over what `local_picture` sends, "" where it sends nothing; files are read piece by piece."""
+    named = named.strip()
+    if _is_handed_on(named):
+        return hashlib.blake2b(named.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+    try:
+        with _named_reasons(), _file_in(named, folder).open("rb") as stream:
+            return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
+    except UnreadableValueError:
+        return ""
+
+
+def _is_handed_on(named: str) -> bool:
+    return named[:6].casefold().startswith(_HANDED_ON)
+
+
+def _file_in(named: str, folder: Path) -> Path:
+    path = (folder / named).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise UnreadableValueError("it lies outside of the folder of the rows, and nothing is sent from there")
+    if not path.is_file():
+        raise UnreadableValueError("there is no such file in the folder of the rows")
+    return path
+
+
+@contextlib.contextmanager
+def _named_reasons() -> Iterator[None]:
+    try:
+        yield
+    except UnreadableValueError:
+        raise
+    except OSError as error:
+        raise UnreadableValueError(f"it cannot be read: {error.strerror or error}") from error
+    except (ValueError, RuntimeError) as error:  # a NUL in the name; links that lead to each other
+        raise UnreadableValueError("no file can be found by this name") from error
 
 
 def _message(place: int, value: Any) -> types_pb2.Image:

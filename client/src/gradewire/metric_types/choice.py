@@ -52,8 +52,13 @@ class MetricChoice:
         return any(metric.needs_judge for metric in self.metrics)
 
     @property
+    def image_labels(self) -> frozenset[str]:
+        """Labels of the metrics that show a judge the items' pictures."""
+        return frozenset(label for label, metric in self.named.items() if getattr(metric, "image", None))
+
+    @property
     def shows_images(self) -> bool:
-        """Whether one of the metrics shows a judge the items' pictures; else none is sent."""
+        """Whether one of the metrics shows pictures; else none is sent."""
         return any(getattr(metric, "image", None) for metric in self.metrics)
 
 

@@ -51,19 +51,26 @@ def sections(shown: str) -> list[tuple[str, str]]:
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
-def test_the_picture_that_a_row_names_is_told(command: Command, file: Path) -> None:
-    (file.parent / "a.png").write_bytes(b"not looked at")
-    rows = [ROWS[0] | {"image": "a.png"}, ROWS[0] | {"image": "https://images.example.org/a.png"}, ROWS[0]]
-    write_rows(file, rows)
-    told = []
-    for row in ("0", "1", "2"):
-        shown = command("prompt", "show", "judge_verdict?image=true", str(file), "--row", row)
-        assert shown.exit_code == 0, shown.output
-        told.append([line for line, _ in sections(shown.stdout) if line.startswith(("a picture", "no judge"))])
-    first = "a picture, which is neither checked nor counted here: "
-    assert told[:2] == [[f"{first}13 bytes"], [f"{first}https://images.example.org/a.png"]]
-    assert "INVALID_INPUT, images: there is none" in told[2][0]
-    assert "=== a picture" not in command("prompt", "show", "judge_verdict", str(file)).stdout
+def test_a_picture_is_named_where_the_judge_sees_it(command: Command, file: Path) -> None:
+    (file.parent / "boy.png").write_bytes(b"123456789")
+    address = "https://images.example.org/" + "a" * 200
+    pictures = ["boy.png", "none.png", address, ""]
+    seeing = write_rows(file.with_name("seeing.jsonl"), [{**ROWS[0], "image": picture} for picture in pictures])
+
+    def shown(row: int, metric: str = "judge_verdict?image=true") -> list[str]:
+        done = command("prompt", "show", metric, seeing, "--row", str(row))
+        assert done.exit_code == 0, done.output
+        return [heading for heading, _ in sections(done.stdout)]
+
+    place = "picture 1, before the item's text and not among its tokens: "
+    headings = shown(0)
+    assert headings[headings.index("the item") - 1] == f"{place}9 bytes"
+    assert f"{place}{address[:100]}" in shown(2)
+    title, why = shown(1)
+    assert title.endswith("line 2 (id boy), picture none.png: there is no such file in the folder of the rows")
+    assert why == "no judge is asked: INVALID_INPUT, images: there is none, and image=true needs one"
+    assert [heading.endswith("line 4 (id boy)") for heading in shown(3)] == [True, False]
+    assert [heading for heading in shown(0, "judge_verdict") if heading.startswith("picture")] == []
 
 
 def test_known_prompts_are_listed_and_exported(command: Command, file: Path) -> None:

@@ -34,6 +34,9 @@ def grade(prediction: str, *references: str, **parameters: Any) -> Any:
         ("a long answer about a cat", "cat", 0.0),  # more edits than letters: not below 0
         ("kitten", "sitting", 4 / 7),  # two substitutions and one insertion
         ("abcxxxxxxx", "abcdefghij", 0.3),  # seven substitutions of ten
+        ("", "cat", 0.0),
+        ("cat", "", 0.0),  # three edits of none
+        ("", "", 1.0),
     ],
 )
 def test_similarity_is_one_minus_edits_per_letter_of_the_reference(
@@ -83,6 +86,14 @@ def test_nothing_in_common_names_no_reference() -> None:
     assert (result.score, result.matched_reference) == (0.0, None)
 
 
+def test_an_answer_of_articles_alone_is_like_others_of_that_kind_as_of_the_hard_one() -> None:
+    result = grade("the", "a", "?", "dog")
+    # similarities 1, 1, 0, left out in turn: (1/3 + 1/3 + 2/3) / 3
+    assert result.score == pytest.approx(4 / 9)
+    assert (result.matched_reference, result.parts) == (0, VqaParts(2, 3, ""))
+    assert SoftVqaAccuracy.info.version == 2
+
+
 def test_long_texts_are_cut_and_say_so() -> None:
     prediction = "x" * 1_000_000
     result = grade(prediction, prediction[:-1] + "y", "dog")
@@ -92,7 +103,10 @@ def test_long_texts_are_cut_and_say_so() -> None:
     assert not grade("x" * MAX_CHARACTERS, "cat", "dog").warnings
 
 
-@given(st.sampled_from(["cat", "dog", "Two", "the cat"]), st.lists(st.sampled_from(["cat", "2", "a cat"]), min_size=2))
+@given(
+    st.sampled_from(["cat", "dog", "Two", "the cat", "the", "?"]),
+    st.lists(st.sampled_from(["cat", "2", "a cat", "a", "..."]), min_size=2),
+)
 def test_it_is_never_below_the_hard_one(prediction: str, references: list[str]) -> None:
     item = Item("1", "", tuple(references), prediction)
     hard = Table().run(VqaAccuracy().score(item, VqaAccuracyParameters(), NO_MODEL))

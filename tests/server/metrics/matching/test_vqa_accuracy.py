@@ -77,6 +77,21 @@ def test_what_is_unanimous_is_normalised_too_where_that_is_asked_for() -> None:
         VqaAccuracyParameters(normalise="never")  # type: ignore[arg-type] # what the wire could send
 
 
+def test_the_empty_text_that_normalisation_leaves_equals_the_empty_text() -> None:
+    # two of ten annotators gave nothing but an article or a mark: (2 * 1/3 + 8 * 2/3) / 10
+    references = ["a", "?", *[f"dog {n}" for n in range(8)]]
+    for prediction in ("the", "A", "...", "(an)"):
+        result = grade(prediction, *references)
+        assert result.score == pytest.approx(0.6)
+        assert (result.matched_reference, result.correct) == (0, True)
+        assert result.parts == VqaParts(2, 10, "")
+    assert grade("the dog", *references).score == 0.0
+    # where all annotators agree nothing is taken away
+    assert grade("the", *["a"] * 10).score == 0.0
+    assert grade("the", *["a"] * 10, normalise="always").score == 1.0
+    assert VqaAccuracy.info.version == 2
+
+
 @pytest.mark.parametrize(
     ("prediction", "references", "normalise", "score"),
     [

@@ -30,13 +30,14 @@ class Row:
         id: The file's id, else the row number.
         item: What `Client.score` takes; None for a row that cannot be read.
         problem: Why it cannot be read, else "".
-        digest: 32 hex digits over everything that a score or an output row depends on.
+        digest: 32 hex digits over everything that a score or an output row depends on, but for its picture.
         human: What people said of it.
         dataset: Data set; "" without.
         model: Model under test; "" without.
         group: Any further label to tell rows apart by; "" without.
         flags: What is said against using the row, for instance that its answer changes over time.
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
+        picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
         kept: Columns of the file that the output has too, by name.
         grouping: Values of the columns by which rows are told apart, by name as --by has it.
         file: As in `Record`.
@@ -57,9 +58,15 @@ class Row:
     flags: tuple[str, ...] = ()
     question_key: str = ""
     picture: str = ""
+    picture_digest: str = ""
     kept: Mapping[str, Any] = field(default_factory=dict)
     grouping: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What an earlier result has to agree with to be one of this row: number and content."""
+        return self.index, self.digest + self.picture_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,11 @@ def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReadi
             yield _unreadable(record)
         elif is_wanted(record.fields, options.where):
             yield _row(record, record.fields, options, reading)
+
+
+def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
+    """`Row.key` of the row that an output row is the result of."""
+    return output["index"], output["digest"] + output.get("picture_digest", "")
 
 
 def _unreadable(record: Record) -> Row:

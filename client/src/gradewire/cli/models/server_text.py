@@ -36,6 +36,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
         f"{model.dims} dims" if model.dims else "",
         f"at most {model.max_tokens} tokens" if model.max_tokens else "",
         model.numeric_class,
+        _sight(model),
     ]
     yield f"{model.kind} {model.name}{default}: {model.state}{f', digest {model.digest}' if model.digest else ''}"
     if known := ", ".join(filter(None, facts)):
@@ -45,6 +46,13 @@ def _model(model: ModelInfo) -> Iterator[str]:
             yield f"  {line}"
     for metric, reason in sorted(model.without_metrics.items()):
         yield f"  cannot compute {metric}: {reason}"
+
+
+def _sight(model: ModelInfo) -> str:
+    if model.sees_images:
+        return "sees pictures"
+    # Of a judge that nobody has asked yet the server may not know.
+    return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 
 def _metric(metric: MetricInfo) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from gradewire.cli.input.record import printable
-from gradewire.cli.input.rows import Row
+from gradewire.cli.input.rows import Row, result_key
 from gradewire.cli.output.metric_lines import check_lines, lines_of, with_lines, without_lines
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status
@@ -168,7 +168,7 @@ class ResultsFile:
                 row = next(rows, None)
                 if row is None:
                     raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
-                if (row.index, row.digest) != (result["index"], result["digest"]) or may_pass(result):
+                if row.key != result_key(result) or may_pass(result):
                     self._check_columns(row, result)
                     pending.append(row)
                     break
@@ -192,14 +192,14 @@ class ResultsFile:
         return pending
 
     def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
-        """Good rows behind `end` and in FILE.resume: where each stands, by row number and digest."""
+        """Good rows behind `end` and in FILE.resume: where each stands, by `Row.key`."""
         found: dict[tuple[int, str], tuple[Path, int]] = {}
         for source in (self.path, self.aside_path):
             begin = 0
             for row_end, result in _results_of(source):
                 if not (source == self.path and row_end <= end) and not may_pass(result):
                     check_lines(source, result, lines)
-                    found.setdefault((result["index"], result["digest"]), (source, begin))
+                    found.setdefault(result_key(result), (source, begin))
                 begin = row_end
         return found
 
@@ -226,12 +226,12 @@ class ResultsFile:
     ) -> list[Row]:
         """Reads on until a row of the input is one of the file; a file that shares none belongs to another input."""
         last = max(index for index, _ in finished)
-        if any((row.index, row.digest) in finished for row in read):
+        if any(row.key in finished for row in read):
             return []
         further: list[Row] = []
         for row in rows:
             further.append(row)
-            if (row.index, row.digest) in finished:
+            if row.key in finished:
                 return further
             if row.index >= last:
                 break
@@ -258,7 +258,7 @@ class ResultsFile:
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
         """The result of a row that waits in FILE.resume, if it is there and of the same content."""
-        offset = self._aside.get((row.index, row.digest))
+        offset = self._aside.get(row.key)
         if offset is None or self._aside_stream is None:
             return None
         self._aside_stream.seek(offset)
@@ -296,7 +296,7 @@ class ResultsFile:
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
         if left:
             for _, result in read_results(self.path):
-                left.pop((result["index"], result["digest"]), None)
+                left.pop(result_key(result), None)
         if left:
             self._gather(left)
         else:

@@ -21,6 +21,8 @@ TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
 _HEAD: Final = ("id", "index")
+_TAIL: Final = ("picture_digest", "digest")
+"""Of no use to people, so they are the last columns."""
 
 
 def is_table(path: Path) -> bool:
@@ -52,11 +54,11 @@ def write_table(path: Path, rows: Path) -> None:
     Raises:
         InputError: The table cannot be written.
     """
-    kinds: dict[str, set[str]] = {column: set() for column in _HEAD}
+    kinds: dict[str, set[str]] = {column: set() for column in (*_HEAD, "digest")}
     for row in _rows(rows):
         for column, value in _flat(row).items():
             kinds.setdefault(column, set()).add(_kind(value))
-    kinds["digest"] = kinds.pop("digest", set())  # of no use to people, so it is the last column
+    kinds |= {column: kinds.pop(column) for column in _TAIL if column in kinds}
     flat = map(_flat, _rows(rows))
     unfinished = path.with_name(f"{path.name}.new")
     with named_errors(path):
@@ -76,11 +78,10 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with one value a cell: METRIC.KEY of what is said of a score, input columns under their own names."""
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
-    if "file" in row:
-        cells["file"] = row["file"]
+    cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
     for column, value in row.get("input", {}).items():
         # A column may be called as one of the output is, in this row or in another.
-        taken = column in cells or column.startswith(tuple(f"{label}." for label in row["scores"]))
+        taken = column in cells or column in _TAIL or column.startswith(tuple(f"{label}." for label in row["scores"]))
         cells[f"input.{column}" if taken else column] = value
     for label, result in row["scores"].items():
         cells |= {f"{label}.{key}": value for key, value in result.items()}

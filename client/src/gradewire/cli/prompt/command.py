@@ -1,13 +1,14 @@
 """`gradewire prompt`: what judges are shown."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gradewire._input.images import local_picture
 from gradewire.cli.input.files import InputFile, input_file, input_options
+from gradewire.cli.input.pictures import item_with_picture
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.group import INPUT_FILE
@@ -108,10 +109,11 @@ def show_command(
         row = _row(source, index)
         prompts = embedded_module("prompts")
         shows_images = bool(getattr(asked, "image", None))
-        view = prompts.view_prompt(asked.to_spec(), _item(row, source.folder if shows_images else None))
+        item, lack = item_with_picture(row, source.folder if shows_images else None)
+        view = prompts.view_prompt(asked.to_spec(), _message(row, item, images=shows_images))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
         tokenizer = prompts.judge_tokenizer(named)
-        place = f"{row.place} (id {row.id})"
+        place = f"{row.place} (id {row.id})" + (f", {lack}" if lack else "")
         for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
             click.echo(printable(line))
 
@@ -135,11 +137,8 @@ def _row(source: InputFile, index: int) -> Row:
     raise InputError(f"{source.name} has no row {index}: it has {rows}, counted from 0")
 
 
-def _item(row: Row, pictures: Path | None) -> types_pb2.Item:
-    """The item, with the picture that the row names from the folder `pictures`; None: none is shown."""
-    shown = [] if pictures is None or not row.picture else [local_picture(row.picture, pictures)]
-    item = {**(row.item or {}), "images": shown}
-    message = encode_item(row.index, item, max_bytes=_MAX_ITEM_BYTES, images=pictures is not None)
+def _message(row: Row, item: Mapping[str, Any], *, images: bool) -> types_pb2.Item:
+    message = encode_item(row.index, item, max_bytes=_MAX_ITEM_BYTES, images=images)
     if isinstance(message, ItemProblem):
         raise InputError(f"{row.place}: {message.message}")
     return message

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
     from gradewire._embedded.prompts import JudgeTokenizer, PromptRound, PromptView, RoundTokens
 
-_SHOWN_CHARACTERS = 80
-"""Of a picture's address or data."""
+_ADDRESS_CHARACTERS = 100
 
 
 def shown_rounds(
@@ -38,10 +37,10 @@ def shown_rounds(
         if before is None or before.prompt.fixed != asked.prompt.fixed:
             yield _heading("the same for all items of this kind", tokens.fixed if tokens else None, ids=ids)
             yield fixed.removesuffix("\n")
-        for image in asked.prompt.images:
-            of_what = f"{len(image.data)} bytes" if image.data else image.uri[:_SHOWN_CHARACTERS]
-            yield f"=== a picture, which is neither checked nor counted here: {of_what}"
         cut = ", the answer cut at its end" if tokens and tokens.truncated else ""
+        for number, image in enumerate(asked.prompt.images, 1):
+            shown = f"{len(image.data)} bytes" if image.data else image.uri[:_ADDRESS_CHARACTERS]
+            yield f"=== picture {number}, before the item's text and not among its tokens: {shown}"
         yield _heading(f"the item{cut}", tokens.item if tokens else None, ids=ids)
         yield item
         yield f"=== {_answer(asked, tokens)}"

@@ -7,6 +7,8 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.pictures import with_picture_digests
+from gradewire.cli.input.rows import result_key
 from gradewire.cli.output.metric_lines import CORPUS_PARAMETERS
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import files_of, may_pass, read_results
@@ -62,11 +64,11 @@ async def with_file_corpus(
     return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or report.reference_set))
 
 
-def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path) -> None:
+def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
     """Refuses to score the rest of a file with a metric whose corpus are the rows that are scored together.
 
     Rows that no request can hold, because they cannot be read, count on neither side. `out` is the output of an earlier
-    run and need not be there.
+    run and need not be there; `pictures` as in `ScorePlan`.
 
     Raises:
         InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing
@@ -79,8 +81,8 @@ def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path)
     for path in files_of(out)[:2]:
         with named_errors(path):
             results = read_results(path) if path.exists() else ()
-            done |= {(result["index"], result["digest"]) for _, result in results if not may_pass(result)}
-    rows = {(row.index, row.digest) for row in source.open().rows if row.item is not None}
+            done |= {result_key(result) for _, result in results if not may_pass(result)}
+    rows = {row.key for row in with_picture_digests(source.open().rows, pictures) if row.item is not None}
     if rows & done and (left := len(rows - done)):
         raise InputError(
             f"{', '.join(names)}: corpus=request counts the rows that are scored together, and of {len(rows)} rows "

@@ -8,12 +8,11 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from gradewire import AsyncClient, ScoreReport
 from gradewire._calls.corpus import counting_over_request
-from gradewire._input.images import local_picture
+from gradewire.cli.input.pictures import item_with_picture
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import BATCH_DEADLINE_S
 from gradewire.cli.output.progress import Progress
@@ -121,9 +120,10 @@ class RowScorer:
     async def _score_batch(self, rows: list[Row]) -> list[ScoredRow]:
         known = [self.known(row) for row in rows]
         fresh = [row for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
-        pictures = self.plan.pictures
-        items = _items(fresh, None) if pictures is None else await asyncio.to_thread(_items, fresh, pictures)
-        answers = iter(await self._finished_answers(items) if items else ())
+        folder = self.plan.pictures
+        shown = await asyncio.to_thread(lambda: [item_with_picture(row, folder) for row in fresh])
+        answers = await self._finished_answers([item for item, _ in shown]) if shown else []
+        finished = zip(answers, [lack for _, lack in shown], strict=True)
         scored = []
         for row, output in zip(rows, known, strict=True):
             if output is not None:
@@ -132,7 +132,7 @@ class RowScorer:
                 failed = MetricScore(score=None, status=Status.INVALID_INPUT, message=row.problem)
                 scored.append(self._scored(row, dict.fromkeys(self.lines, failed)))
             else:
-                scored.append(self._scored(row, next(answers)))
+                scored.append(self._scored(row, *next(finished)))
         return scored
 
     async def _finished_answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
@@ -163,24 +163,17 @@ class RowScorer:
                 )
         return report
 
-    def _scored(self, row: Row, scores: Mapping[str, MetricScore]) -> ScoredRow:
+    def _scored(self, row: Row, scores: Mapping[str, MetricScore], lack: str = "") -> ScoredRow:
         results = {}
         for label, score in scores.items():
             result = score.to_dict()
             if score.message:
                 # The client counts within its batch; people look for the place in their file.
                 result["message"] = _ITEM.sub(row.place, score.message)
+            if lack and score.status is Status.INVALID_INPUT and label in self.plan.chosen.image_labels:
+                result["message"] = f"{result.get('message', row.place)} ({lack})"
             # A row that never reached the server carries the line as well, so that --resume can compare.
             results[label] = {**result, "line": self.lines[label]}
-        said = {"file": row.file, "input": dict(row.kept)}
+        said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
         return ScoredRow(row, {**place, "scores": results, "digest": row.digest}, scores)
-
-
-def _items(rows: Sequence[Row], folder: Path | None) -> list[Mapping[str, Any]]:
-    """Items of rows that have one, with the pictures that they name where a metric shows them."""
-    items = [row.item for row in rows if row.item is not None]
-    if folder is None:
-        return items
-    pictures = [[local_picture(row.picture, folder)] if row.picture else [] for row in rows if row.item is not None]
-    return [{**item, "images": shown} for item, shown in zip(items, pictures, strict=True)]

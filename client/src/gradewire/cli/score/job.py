@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.pictures import with_picture_digests
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
@@ -74,11 +75,13 @@ class ScoreJob:
                 )
                 self.summary.prices = self.prices if plan.judge_elsewhere or self.prices.known else None
                 if out and self.output.resume:
-                    refuse_part_of_a_request(plan.chosen, self.source, out)
+                    refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
                 known = results.waiting if results else lambda _: None
                 scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
                 total = self.source.count() if self.output.resume or not quiet else None
-                rows = self._rows(opened.rows, results, scorer, total)
+                # What is written says which picture was shown, so that --resume finds out when it is another one.
+                read = with_picture_digests(opened.rows, plan.pictures if results else None)
+                rows = self._rows(read, results, scorer, total)
                 before = self.summary.rows
                 shown = stack.enter_context(
                     progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before)

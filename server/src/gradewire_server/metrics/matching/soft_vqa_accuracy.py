@@ -29,7 +29,9 @@ MAX_CHARACTERS: Final = 4096
 
 
 def character_similarity(prediction: str, reference: str) -> float:
-    """1 - edit distance / length of the reference (not empty), at least 0."""
+    """1 - edit distance / length of the reference, at least 0; only the empty text is like the empty text."""
+    if not reference:
+        return float(not prediction)
     # One edit per character of the reference is as far as it matters: a long prediction is left early.
     limit = len(reference) - 1
     distance = Levenshtein.distance(prediction, reference, score_cutoff=limit)
@@ -44,7 +46,7 @@ class SoftVqaAccuracy(VqaAccuracy):
 
     info = MetricInfo(
         name="soft_vqa_accuracy",
-        version=1,
+        version=2,
         description="VQA accuracy with 1 - character error rate in place of equality; all references count.",
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
         parameters=(

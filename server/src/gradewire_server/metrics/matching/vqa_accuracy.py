@@ -112,7 +112,7 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
 
     info = MetricInfo(
         name="vqa_accuracy",
-        version=1,
+        version=2,
         description="How many annotators gave the predicted answer, as the VQA challenge counts; all references count.",
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
         parameters=(CONSENSUS_INFO, VERDICT_CUT_INFO, NORMALISE_INFO),

@@ -60,21 +60,17 @@ def tidy(text: str) -> str:
 
 
 def vqa_normalise(text: str) -> str:
-    """The words of an answer as the VQA challenge compares them, joined by single spaces.
+    """The words of an answer as the VQA challenge compares them, joined by single spaces; "" where none is left.
 
     A punctuation mark becomes a space; it goes without one where it stands beside a space anywhere in the text, and all
     do where a comma stands between digits. Apostrophes and colons stay. A period goes unless a digit follows. Then
     lower case, "two" to "2" (zero to ten; "none" is 0), no articles, and the apostrophe into contractions ("dont").
-
-    Where that leaves nothing, less is taken away (articles stay, then punctuation), so that the answer "A" does not
-    equal "the".
     """
     tight = _COMMA_IN_NUMBER.search(text) is not None
     gaps = {
         ord(mark): "" if tight or f"{mark} " in text or f" {mark}" in text else " "
         for mark in _PUNCTUATION.intersection(text)
     }
-    words = _PERIOD_OUTSIDE_NUMBER.sub("", text.translate(gaps)).lower().split() or text.lower().split()
-    numbered = [_NUMBERS.get(word, word) for word in words]
-    kept = [word for word in numbered if word not in _ARTICLES] or numbered
+    words = _PERIOD_OUTSIDE_NUMBER.sub("", text.translate(gaps)).lower().split()
+    kept = [_NUMBERS.get(word, word) for word in words if word not in _ARTICLES]
     return " ".join(_CONTRACTIONS.get(word, word) for word in kept)
