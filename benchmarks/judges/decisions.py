@@ -131,7 +131,7 @@ async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[
     for row in rows:
         shown = [asked_of(Question(need.prompt, need.options)) for need in needs_of(row)]
         asked = [each for each in shown if each.state == shown[0].state]
-        bodies = [SYSTEM_ONE.body(config.model, each) for each in asked]
+        bodies = [SYSTEM_ONE.body(config.model, [each]) for each in asked]
         begin_s = time.perf_counter()
         alone = [await _answers(client, body) for body in bodies]
         middle_s = time.perf_counter()
