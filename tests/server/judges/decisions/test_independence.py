@@ -44,7 +44,7 @@ def first_only(heard: Heard, answers: Answers) -> Answers:
     [
         (Decider(leak=0.0003), "its answers hang on what else is asked"),
         (Decider(change=first_only), "its answers hang on what else is asked"),
-        (Decider(change=certain), "certain of all answers"),
+        (Decider(change=certain), "certain of its answers"),
         (Decider(change=several(lambda answers: {"verdict": answers["verdict"]})), "does not answer several"),
         (Decider(change=several(lambda answers: {f"q{n}": a for n, a in enumerate(answers.values())})), "several"),
         (Decider(change=several(lambda _: reply(400, {"error": "one question please"}))), "several"),
@@ -77,8 +77,9 @@ async def test_our_own_questions_hold_no_item_and_are_asked_only_where_two_could
     assert "first of all" not in json.dumps([heard.body for heard in own])
 
 
-async def test_a_difference_that_rounding_makes_is_none() -> None:
-    async with OddServer(answers=[Decider(leak=0.00003)]) as server, opened(server.url) as judge:
+@pytest.mark.parametrize("leak", [0.0, 0.00003, 0.0001 / 3])
+async def test_a_difference_that_rounding_makes_is_none(leak: float) -> None:
+    async with OddServer(answers=[Decider(leak=leak)]) as server, opened(server.url) as judge:
         assert "up to 4" in await looked_at(judge)
 
 

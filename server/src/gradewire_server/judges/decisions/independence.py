@@ -19,8 +19,8 @@ from gradewire_server.judges.remote.server import Answer
 
 _log = logging.getLogger(__name__)
 
-_LARGEST_DIFFERENCE: Final = 1e-4
-"""Of a probability: servers round to four digits."""
+_LARGEST_DIFFERENCE: Final = 1.01e-4
+"""Of a probability: servers round to four digits, and what that leaves of a sum is divided out."""
 _CERTAIN: Final = 0.999
 """An answer as sure as this would not show what moved it."""
 _TIMEOUT_S: Final = 30.0
@@ -56,6 +56,7 @@ class Independence:
         self._ask = ask
         self._clock = clock
         self._own = own_questions(most)
+        self._most_bytes = _bytes(self._own)
         self._shown: bool | None = None
         self._not_before_s = float("-inf")
         self._failed = 0
@@ -67,7 +68,7 @@ class Independence:
 
         Finds out in the background where that is not known.
         """
-        if len(asked) > self._most or _bytes(asked) > _bytes(self._own):
+        if len(asked) > self._most or _bytes(asked) > self._most_bytes:
             return False
         if self._shown is None and self._looking is None and self._clock() >= self._not_before_s:
             # A context of its own: what it logs is not about the request that came first.
@@ -118,7 +119,7 @@ class Independence:
     async def _why_not(self, alone: Probabilities) -> str:
         """Why questions must not be put together; empty where they may."""
         if sum(max(each) < _CERTAIN for each in alone) < 2:
-            return "it is certain of all answers, which does not show whether they hang on what else is asked"
+            return "it is certain of its answers, which does not show whether they hang on what else is asked"
         for backwards in (False, True):
             step = -1 if backwards else 1
             try:
