@@ -1,6 +1,7 @@
 """A decision model as judge, from the client's socket to a real decision server."""
 
 import json
+import random
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -48,17 +49,32 @@ def sparrow() -> Iterator[SparrowServer]:
         yield server
 
 
+def serving(directory: Path, minilm: Path, sparrow: SparrowServer, **settings: object) -> ServerProcess:
+    return ServerProcess(
+        directory,
+        model_repository=minilm,
+        judge_backend="decisions",
+        judge_url=sparrow.url,
+        judge_remote_model=MODEL,
+        **settings,
+    )
+
+
 @pytest.fixture(scope="module")
 def behind_sparrow(
     tmp_path_factory: pytest.TempPathFactory, minilm: Path, sparrow: SparrowServer
 ) -> Iterator[ServerProcess]:
-    settings = {
-        "model_repository": minilm,
-        "judge_backend": "decisions",
-        "judge_url": sparrow.url,
-        "judge_remote_model": MODEL,
-    }
-    with ServerProcess(tmp_path_factory.mktemp("decisions"), **settings) as server:
+    with serving(tmp_path_factory.mktemp("decisions"), minilm, sparrow) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def one_a_request(
+    tmp_path_factory: pytest.TempPathFactory, minilm: Path, sparrow: SparrowServer
+) -> Iterator[ServerProcess]:
+    """Another server with a cache of its own, which never puts questions together."""
+    directory = tmp_path_factory.mktemp("one-a-request")
+    with serving(directory, minilm, sparrow, judge_questions_per_request=1) as server:
         yield server
 
 
@@ -122,13 +138,51 @@ def test_a_score_is_what_the_server_says_of_the_state_the_instructions_and_the_l
     assert item.scores["verdict"].score == pytest.approx(told["correct"], abs=1e-6)
 
 
-def test_a_verdict_does_not_hang_on_what_else_is_asked(behind_sparrow: ServerProcess) -> None:
-    fresh = [{**row, "prediction": f"{row['prediction']} So I think."} for row in ROWS]
-    together = score(behind_sparrow, fresh, CHOOSING)
-    for row, item in zip(fresh, together, strict=True):
-        # Another name for the same question, so that the cache has no say: what is asked is the same but for a blank.
-        (alone,) = score(behind_sparrow, [{**row, "question": f" {row['question']}"}], {"lave": Lave()})
-        assert alone.scores["lave"].score == item.scores["lave"].score
+def test_a_verdict_does_not_hang_on_what_else_is_asked(
+    behind_sparrow: ServerProcess, one_a_request: ServerProcess
+) -> None:
+    together = score(behind_sparrow, ROWS, CHOOSING)
+    for row, item in zip(ROWS, together, strict=True):
+        for name, metric in CHOOSING.items():
+            (alone,) = score(one_a_request, [row], {name: metric})
+            assert alone.scores[name].score == item.scores[name].score
+
+
+def requests(server: ServerProcess) -> float:
+    return gauge(server, "gradewire_judge_remote_request_seconds_count")
+
+
+def test_metrics_of_one_item_share_a_request_and_score_as_alone(
+    behind_sparrow: ServerProcess, one_a_request: ServerProcess
+) -> None:
+    shared = {name: CHOOSING[name] for name in ("lave", "verdict", "grade")}  # they show the item in the same words
+    rng = random.Random(7)  # noqa: S311 - no secret
+    words = ["Paris", "Lyon", "a city", "42", "no idea", "1984", "Orwell", "in the north", "yes", "blue"]
+    drawn = [
+        {
+            "id": str(n),
+            "question": f"Which one is number {n}, {rng.choice(words)}?",
+            "references": rng.sample(words, 2),
+            "prediction": " ".join(rng.sample(words, 3)),
+        }
+        for n in range(40)
+    ]
+    fresh = {**ROWS[0], "prediction": "Paris, I am told."}
+    score(behind_sparrow, [fresh], shared)  # with which it finds out, if it has not yet
+    with Client(behind_sparrow.address) as client:
+
+        def remarks() -> str:
+            return " ".join(next(model for model in client.models().models if model.kind == "judge").remarks)
+
+        eventually(lambda: "up to 4 questions about an item in one request" in remarks())
+    before, before_apart = requests(behind_sparrow), requests(one_a_request)
+    together, apart = score(behind_sparrow, drawn, shared), score(one_a_request, drawn, shared)
+    asked, asked_apart = requests(behind_sparrow) - before, requests(one_a_request) - before_apart
+    assert asked < 0.6 * asked_apart
+    for one, other in zip(apart, together, strict=True):
+        for name in shared:
+            expected = one.scores[name].parts.probabilities
+            assert other.scores[name].parts.probabilities == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.restarts

@@ -163,5 +163,6 @@ class OddServer:
                 self.hung_up += 1
                 raise ConnectionError
             gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)  # else the next request finds it still reading
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return answer if isinstance(answer, bytes) else answer(heard)

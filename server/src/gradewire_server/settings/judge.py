@@ -112,6 +112,15 @@ class RemoteJudgeConfig:
         PositiveSeconds, Setting("judge_timeout_s", "Longest wait for one answer of the judge's server.")
     ] = 60.0
     max_in_flight: Annotated[Count, Setting("judge_max_in_flight", "Requests in flight to the judge's server.")] = 16
+    questions_per_request: Annotated[
+        int,
+        Field(ge=1, le=8),
+        Setting(
+            "judge_questions_per_request",
+            "Questions about one item in one request to a decision model that answers each as it does alone.",
+        ),
+    ] = 4
+    """Our own questions show whether it does; there are 8 of them."""
     input_price: Annotated[
         OptionalPrice,
         Setting("judge_input_price", "Price of a million tokens that the judge's server reads; unset: not known."),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.server.judges.remote.remote import prompt
 from tests.support.examples import example_count
 
-from gradewire_server.judges.decisions.answers import answer_of
+from gradewire_server.judges.decisions.answers import answer_of, answers_of
 from gradewire_server.judges.decisions.asked import asked_of
-from gradewire_server.judges.decisions.forms import DECISIONS, FORMS, SYSTEM_ONE, Form
+from gradewire_server.judges.decisions.forms import DECISIONS, FORMS, SYSTEM_ONE, Form, names
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.http_client import Reply
 from gradewire_server.judges.remote.server import Answer, Question
@@ -34,6 +34,13 @@ def one(probabilities: object, **more: Any) -> dict[str, Any]:
 
 def many(*entries: object, **more: Any) -> dict[str, Any]:
     return {"answers": [{"type": "choice", "name": "verdict", "probabilities": list(entries)} | more]}
+
+
+def each(*bodies: object, form: Form = SYSTEM_ONE, **more: Any) -> list[Answer | RemoteError]:
+    """What is read of the answers to several questions."""
+    answers: object = dict(zip(names(len(bodies)), bodies, strict=True)) if form is SYSTEM_ONE else list(bodies)
+    content = json.dumps({"answers": answers, **more}).encode()
+    return answers_of(Reply(200, content, "", "http://h/v1"), form, [ASKED] * len(bodies))
 
 
 def entry(value: object, probability: object) -> dict[str, object]:
@@ -133,6 +140,55 @@ def test_what_is_no_distribution_over_the_labels_is_refused(body: object, words:
 def test_lists_of_decisions_are_checked_alike(body: object, words: str) -> None:
     with pytest.raises(RemoteError, match=words):
         read(body, DECISIONS)
+
+
+def test_each_question_of_several_gets_its_answer_or_what_is_wrong_with_it() -> None:
+    turned = {"1": 0.7, "2": 0.2, "3": 0.1}
+    first, bad, missing, last = each(
+        {"probabilities": GOOD}, {"probabilities": {"1": 0.5, "2": 0.5, "3": 0.5}}, None, {"probabilities": turned}
+    )
+    assert isinstance(first, Answer)
+    assert first.probabilities == pytest.approx((0.1, 0.2, 0.7))
+    assert isinstance(last, Answer)
+    assert last.probabilities == pytest.approx((0.7, 0.2, 0.1))
+    assert isinstance(bad, RemoteError)
+    assert "sum to 1.5" in bad.failure.message
+    assert isinstance(missing, RemoteError)
+    assert missing.kind is RemoteFault.UNREADABLE
+
+
+def test_lists_of_decisions_come_in_the_order_of_the_questions_named_or_not() -> None:
+    good = {"probabilities": [entry(*pair) for pair in GOOD.items()]}
+    for named in ({}, {"name": None}, {"name": "verdict_2"}):
+        first, second = each({**good, "name": "verdict"}, {**good, **named}, form=DECISIONS)
+        assert isinstance(first, Answer)
+        assert isinstance(second, Answer)
+    with pytest.raises(RemoteError, match="other questions"):
+        each({**good, "name": "verdict_2"}, {**good, "name": "verdict"}, form=DECISIONS)
+
+
+@pytest.mark.parametrize("form", [SYSTEM_ONE, DECISIONS])
+@pytest.mark.parametrize("count", [1, 3])
+def test_as_many_answers_as_questions_or_none_is_taken(form: Form, count: int) -> None:
+    answers: object = {name: {} for name in names(count)} if form is SYSTEM_ONE else [{}] * count
+    content = json.dumps({"answers": answers}).encode()
+    with pytest.raises(RemoteError, match="other questions"):
+        answers_of(Reply(200, content, "", "http://h/v1"), form, [ASKED] * 2)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=8), st.integers(1, 1000), st.integers(0, 1000))
+def test_tokens_are_shared_out_among_the_answers_without_a_rest(good: list[bool], read: int, written: int) -> None:
+    given_ = [{"probabilities": GOOD if each_good else {}} for each_good in good]
+    answers = [
+        answer
+        for answer in each(*given_, usage={"input_tokens": read, "output_tokens": written})
+        if isinstance(answer, Answer)
+    ]
+    assert len(answers) == sum(good)
+    if answers:
+        counts = [(answer.prompt_tokens or 0, answer.generated_tokens or 0) for answer in answers]
+        assert tuple(map(sum, zip(*counts, strict=True))) == (read, written)
+        assert all(max(column) - min(column) <= 1 for column in zip(*counts, strict=True))
 
 
 JSON = st.recursive(

@@ -24,7 +24,7 @@ def test_the_item_is_the_state_and_labels_are_described_by_the_line_that_a_chat_
 
 def test_demonstrations_are_left_out() -> None:
     assert without_demonstrations(prompt()).fixed == FIXED[:1]
-    sent = json.dumps(SYSTEM_ONE.body("m", asked_of(QUESTION)))
+    sent = json.dumps(SYSTEM_ONE.body("m", [asked_of(QUESTION)]))
     assert "Madrid" not in sent
 
 
@@ -53,12 +53,12 @@ def test_no_answer_moves_from_the_state_to_instructions_or_criteria(one: str, ot
     assert asked[0].instructions == asked[1].instructions
     assert asked[0].options == asked[1].options
     for form in FORMS:
-        json.dumps(form.body("m", asked[0])).encode()
+        json.dumps(form.body("m", asked[:1])).encode()
 
 
 def test_bodies_are_those_of_the_two_forms() -> None:
     asked = asked_of(Question(choose().prompt, options=("1", "2")))
-    assert SYSTEM_ONE.body("m", asked) == {
+    assert SYSTEM_ONE.body("m", [asked]) == {
         "model": "m",
         "state": STATE,
         "questions": {
@@ -69,7 +69,7 @@ def test_bodies_are_those_of_the_two_forms() -> None:
             }
         },
     }
-    assert DECISIONS.body("m", asked) == {
+    assert DECISIONS.body("m", [asked]) == {
         "model": "m",
         "input": STATE,
         "questions": [
@@ -81,3 +81,13 @@ def test_bodies_are_those_of_the_two_forms() -> None:
             }
         ],
     }
+
+
+def test_several_questions_about_a_state_have_a_name_each_and_the_first_keeps_its_own() -> None:
+    asked = [asked_of(QUESTION), asked_of(Question(prompt(opening="Grade:"), options=("0", "5")))]
+    system_one, decisions = (form.body("m", asked) for form in (SYSTEM_ONE, DECISIONS))
+    assert system_one["state"] == decisions["input"] == STATE
+    assert system_one["questions"]["verdict"] == SYSTEM_ONE.body("m", asked[:1])["questions"]["verdict"]
+    assert system_one["questions"]["verdict_2"]["criteria"] == {"0": "Grade: 0", "5": "Grade: 5"}
+    assert [each["name"] for each in decisions["questions"]] == ["verdict", "verdict_2"]
+    assert len(system_one["questions"]) == 2

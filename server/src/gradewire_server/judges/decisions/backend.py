@@ -32,7 +32,9 @@ class DecisionJudges(RemoteBackend):
             "decisions",
             config,
             observer,
-            lambda: DecisionServer(HttpClient(reached), config.model, forms),
+            lambda: DecisionServer(
+                HttpClient(reached), config.model, forms, most_questions=config.questions_per_request
+            ),
             remarks=(_REMARK,),
         )
 

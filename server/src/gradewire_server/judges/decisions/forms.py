@@ -9,7 +9,7 @@ Sources: System One as llama.cpp's `server-decision.cpp`, sparrow-decider 0.2.0 
 it; Decisions as the types of openai 3.54 have it. Gateways serve the first under the second's address as well.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ from gradewire_server.judges.decisions.asked import Asked
 from gradewire_server.judges.remote.errors import unreadable
 
 _NAME: Final = "verdict"
-"""Of the question, always: some models read it."""
+"""Of a question that is asked alone, always: some models read it."""
 _NO_ANSWER: Final = "no answer to the question"
+_OTHER_ANSWERS: Final = "answers to other questions than those it was asked"
 OTHER_LABELS: Final = "probabilities of other labels than those it was asked for"
 
 Given = Mapping[str, object]
@@ -31,46 +32,76 @@ class Form:
 
     Attributes:
         path: Behind its base address.
-        body: From the model's name and what is asked to the JSON object that is sent.
-        given: From the JSON object of an answer to its probabilities; raises RemoteError where there are none.
+        body: From the model's name and what is asked about one state to the JSON object that is sent.
+        answers: From the JSON object of an answer and the number of questions to the answer to each of them; raises
+            RemoteError where these are not answered, or others are.
+        given: From an answer to its probabilities; raises RemoteError where there are none.
     """
 
     path: str
-    body: Callable[[str, Asked], dict[str, Any]]
-    given: Callable[[Given], Given]
+    body: Callable[[str, Sequence[Asked]], dict[str, Any]]
+    answers: Callable[[Given, int], list[object]]
+    given: Callable[[object], Given]
 
 
-def _system_one_body(model: str, asked: Asked) -> dict[str, Any]:
-    question = {"type": "choice", "instructions": asked.instructions, "criteria": asked.options}
-    return {"model": model, "state": asked.state, "questions": {_NAME: question}}
+def names(count: int) -> list[str]:
+    """Of the questions of a request, the first one's is that of a question that is asked alone."""
+    return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
 
 
-def _system_one_given(reply: Given) -> Given:
+def _system_one_body(model: str, asked: Sequence[Asked]) -> dict[str, Any]:
+    questions = {
+        name: {"type": "choice", "instructions": each.instructions, "criteria": each.options}
+        for name, each in zip(names(len(asked)), asked, strict=True)
+    }
+    return {"model": model, "state": asked[0].state, "questions": questions}
+
+
+def _system_one_answers(reply: Given, count: int) -> list[object]:
     answers = reply.get("answers")
     if not isinstance(answers, dict):
         raise unreadable("something else than decisions")
-    probabilities = _answer(answers.get(_NAME)).get("probabilities")
+    asked = names(count)
+    if count > 1 and answers.keys() != set(asked):
+        raise unreadable(_OTHER_ANSWERS)
+    return [answers.get(name) for name in asked]
+
+
+def _system_one_given(answer: object) -> Given:
+    probabilities = _answer(answer).get("probabilities")
     if not isinstance(probabilities, dict):
         raise unreadable("a decision without probabilities")
     return probabilities
 
 
-def _decisions_body(model: str, asked: Asked) -> dict[str, Any]:
-    choices = [{"value": label, "description": text} for label, text in asked.options.items()]
-    question = {"type": "choice", "name": _NAME, "instructions": asked.instructions, "choices": choices}
-    return {"model": model, "input": asked.state, "questions": [question]}
+def _decisions_body(model: str, asked: Sequence[Asked]) -> dict[str, Any]:
+    questions = [
+        {
+            "type": "choice",
+            "name": name,
+            "instructions": each.instructions,
+            "choices": [{"value": label, "description": text} for label, text in each.options.items()],
+        }
+        for name, each in zip(names(len(asked)), asked, strict=True)
+    ]
+    return {"model": model, "input": asked[0].state, "questions": questions}
 
 
-def _decisions_given(reply: Given) -> Given:
+def _decisions_answers(reply: Given, count: int) -> list[object]:
     answers = reply.get("answers")
     if not isinstance(answers, list):
         raise unreadable("something else than decisions")
-    if len(answers) != 1:
-        raise unreadable(_NO_ANSWER)
-    answer = _answer(answers[0])
-    if answer.get("name", _NAME) not in (_NAME, None):
-        raise unreadable(_NO_ANSWER)
-    entries = answer.get("probabilities")
+    if len(answers) != count:
+        raise unreadable(_NO_ANSWER if count == 1 else _OTHER_ANSWERS)
+    for name, answer in zip(names(count), answers, strict=True):
+        # They come in the order of the questions, and need not be named.
+        if isinstance(answer, dict) and answer.get("name", name) not in (name, None):
+            raise unreadable(_NO_ANSWER if count == 1 else _OTHER_ANSWERS)
+    return answers
+
+
+def _decisions_given(answer: object) -> Given:
+    entries = _answer(answer).get("probabilities")
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise unreadable("a decision without probabilities")
     given = {each["value"]: each.get("probability") for each in entries if isinstance(each.get("value"), str)}
@@ -90,8 +121,8 @@ def _answer(answer: object) -> Given:
     return answer
 
 
-SYSTEM_ONE: Final = Form("systemone", _system_one_body, _system_one_given)
-DECISIONS: Final = Form("decisions", _decisions_body, _decisions_given)
-SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions", _system_one_body, _system_one_given)
+SYSTEM_ONE: Final = Form("systemone", _system_one_body, _system_one_answers, _system_one_given)
+DECISIONS: Final = Form("decisions", _decisions_body, _decisions_answers, _decisions_given)
+SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions", _system_one_body, _system_one_answers, _system_one_given)
 FORMS: Final = (SYSTEM_ONE, DECISIONS, SYSTEM_ONE_AT_DECISIONS)
 """In the order in which a server is tried."""

@@ -1,28 +1,36 @@
-"""One decision model behind a server, as `RemoteJudge` asks it: one question in each request.
+"""One decision model behind a server, as `RemoteJudge` asks it.
 
-Questions are not put together. What else is in a request can change an answer (Clef's head reads all questions at
-once), and metrics ask about one state in one question as a rule, so there is little to put together.
+Questions about one state share a request where the server was shown to answer them independently
+(`independence.py`).
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.judge import JudgePrompt, Role, Turn
-from gradewire_server.judges.decisions.answers import answer_of
-from gradewire_server.judges.decisions.asked import asked_of, without_demonstrations
+from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.decisions.answers import answer_of, answers_of
+from gradewire_server.judges.decisions.asked import Asked, asked_of, without_demonstrations
 from gradewire_server.judges.decisions.forms import DECISIONS, FORMS, Form
-from gradewire_server.judges.remote.errors import ADDRESS_SETTING, MODEL_SETTING, RemoteError, refused, server_at
+from gradewire_server.judges.decisions.independence import Independence
+from gradewire_server.judges.remote.errors import (
+    ADDRESS_SETTING,
+    MODEL_SETTING,
+    OF_THE_REQUEST,
+    RemoteError,
+    refused,
+    server_at,
+)
 from gradewire_server.judges.remote.http_client import HttpClient, Reply
 from gradewire_server.judges.remote.replies import BAD_REQUEST, NOT_FOUND, error_of
 from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
 
 _log = logging.getLogger(__name__)
 
-_OWN_QUESTION: Final = Question(
-    JudgePrompt((Turn(Role.SYSTEM, "Say whether the statement is true."),), lead="Water is wet.", opening="It is"),
-    options=("true", "false"),
+_OWN: Final = Asked(
+    "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
 """It holds nothing from users."""
 _PREFIX: Final = "the judge's server answered with "
@@ -36,14 +44,24 @@ class DecisionServer(Server):
         client: Where it is.
         model: The model's name there.
         forms: How it may be asked; the first that it takes is used.
+        most_questions: How many questions one request may have at most.
     """
 
-    def __init__(self, client: HttpClient, model: str, forms: tuple[Form, ...] = FORMS) -> None:
+    def __init__(
+        self, client: HttpClient, model: str, forms: tuple[Form, ...] = FORMS, *, most_questions: int = 1
+    ) -> None:
         self._client = client
         self._model = model
         self._forms = forms
         self._form = forms[0]
         self._paid = Paid()
+        self._most_questions = most_questions
+        self._independence = Independence(model, most_questions, self._ask_own)
+
+    @property
+    @override
+    def remarks(self) -> tuple[str, ...]:
+        return (self._independence.remark,) if self._independence.remark else ()
 
     @property
     @override
@@ -61,9 +79,10 @@ class DecisionServer(Server):
 
     @override
     async def find_out(self) -> None:
+        self._independence.forget()
         refusal: RemoteError | None = None
         for form in self._forms:
-            reply = await self._send(_OWN_QUESTION, form)
+            reply = await self._send([_OWN], form)
             error = error_of(reply, self._model, _WANTED)
             if error is None:
                 self._look_at_own_answer(reply, form)
@@ -79,16 +98,36 @@ class DecisionServer(Server):
                 raise refusal
 
     @override
+    def subject(self, question: Question) -> str | None:
+        return asked_of(question).state if self._most_questions > 1 else None
+
+    @override
+    def takes(self, questions: Sequence[Question]) -> bool:
+        return self._independence.allows([asked_of(question) for question in questions])
+
+    @override
     async def ask(self, question: Question) -> Answer:
-        reply = await self._send(question, self._form)
-        error = error_of(reply, self._model, _WANTED)
-        if error is not None:
-            if reply.status in BAD_REQUEST:
-                self._note(reply)
-            raise error
-        answer = answer_of(reply, self._form, asked_of(question))
+        asked = asked_of(question)
+        answer = answer_of(await self._answered([asked]), self._form, asked)
         paid, self._paid = self._paid, Paid()
         return paid.within(answer)
+
+    @override
+    async def ask_together(self, questions: Sequence[Question]) -> list[Answer | RemoteError]:
+        asked = [asked_of(question) for question in questions]
+        try:
+            answers = answers_of(await self._answered(asked), self._form, asked)
+        except RemoteError as error:
+            if error.kind in OF_THE_REQUEST:
+                self._independence.failed()
+            raise
+        self._independence.succeeded()
+        for place, answer in enumerate(answers):
+            if isinstance(answer, Answer):
+                paid, self._paid = self._paid, Paid()
+                answers[place] = paid.within(answer)
+                break
+        return answers
 
     @override
     async def probe(self) -> None:
@@ -96,14 +135,33 @@ class DecisionServer(Server):
 
     @override
     async def close(self) -> None:
+        await self._independence.close()
         await self._client.close()
 
-    async def _send(self, question: Question, form: Form) -> Reply:
-        return await self._client.post(form.path, form.body(self._model, asked_of(question)))
+    async def _answered(self, asked: Sequence[Asked]) -> Reply:
+        reply = await self._send(asked, self._form)
+        error = error_of(reply, self._model, _WANTED)
+        if error is None:
+            return reply
+        if reply.status in BAD_REQUEST:
+            self._note(reply)
+        raise error
+
+    async def _ask_own(self, asked: Sequence[Asked]) -> list[Answer]:
+        answers: list[Answer] = []
+        for answer in answers_of(await self._answered(asked), self._form, asked):
+            if isinstance(answer, RemoteError):
+                raise answer
+            answers.append(answer)
+            self._paid = self._paid.plus(answer)
+        return answers
+
+    async def _send(self, asked: Sequence[Asked], form: Form) -> Reply:
+        return await self._client.post(form.path, form.body(self._model, asked))
 
     def _look_at_own_answer(self, reply: Reply, form: Form) -> None:
         try:
-            self._paid = self._paid.plus(answer_of(reply, form, asked_of(_OWN_QUESTION)))
+            self._paid = self._paid.plus(answer_of(reply, form, _OWN))
         except RemoteError as error:
             # A web page, for instance: nothing here is about an item, and items need not be tried.
             raise refused(

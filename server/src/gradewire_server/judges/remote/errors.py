@@ -23,6 +23,8 @@ RETRIED = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFa
 """Requests that are sent again. A server that was too slow once is not asked the same again."""
 AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """The server is taken to be away until a request is answered again."""
+OF_THE_REQUEST = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
+"""The request or its answer is to blame, and others may go well: of several questions in it, it may be one."""
 ADDRESS_SETTING: Final = "judge_url (--judge-url)"
 MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
 KEY_SETTING: Final = "judge_token (gradewire score: --judge-key-env)"

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,8 +15,9 @@ from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import Judge
 from gradewire_server.judges.backoff import Backoff
 from gradewire_server.judges.observers import RemoteJudgeObserver
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, too_long
+from gradewire_server.judges.remote.errors import OF_THE_REQUEST, RemoteError, RemoteFault, too_long
 from gradewire_server.judges.remote.labels import AMBIGUOUS, Labels
+from gradewire_server.judges.remote.queue import Answered, AnsweredEach, RequestQueue
 from gradewire_server.judges.remote.reading import read_choice, read_text
 from gradewire_server.judges.remote.requests import ServerRequests
 from gradewire_server.judges.remote.server import Answer, Question, Server
@@ -57,8 +58,8 @@ class RemoteJudge(Judge):
         self._server = server
         self._sees_images = config.sees_images
         self._max_prompt_characters = config.max_prompt_characters
-        self._permits = asyncio.Semaphore(config.max_in_flight)
         self._requests = ServerRequests(status.name, server, config, observer, backoff or Backoff())
+        self._queue = RequestQueue(config.max_in_flight, self._alone, self._together, server.takes)
         self._tasks: set[asyncio.Task[object]] = set()
         self._closed = False
 
@@ -66,29 +67,33 @@ class RemoteJudge(Judge):
     @override
     def status(self) -> ModelStatus:
         # Verdicts that were read in another way are of another precision.
-        lacks, said = self._server.lacks, self._server.sees_images
+        lacks, said, remarks = self._server.lacks, self._server.sees_images, self._server.remarks
         sees = {"yes": said is not False, "auto": said is True, "no": False}[self._sees_images]
         status = self._status if sees == self._status.sees_images else replace(self._status, sees_images=sees)
+        if remarks:
+            status = replace(status, remarks=(*status.remarks, *remarks))
         if not lacks:
             return status
         return replace(
             status,
             precision=f"{self._status.precision} without {lacks}",
-            remarks=(*self._status.remarks, f"Its server does not give what its kind can: {lacks}."),
+            remarks=(*status.remarks, f"Its server does not give what its kind can: {lacks}."),
         )
 
     @override
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         if not Labels(need.options).distinct:
             return JudgeReply(AMBIGUOUS, AnswerSource.COMPUTED, Timing())
-        question = Question(self._server.shown(need.prompt), options=need.options)
+        question = Question(self._server.shown(need.prompt), options=need.options, namespace=need.namespace)
         return await self._ask(question, deadline_s, lambda answer, sent: read_choice(need, answer, sent))
 
     @override
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         if not self._server.writes:
             return JudgeReply(_WRITES_NOTHING, AnswerSource.COMPUTED, Timing())
-        question = Question(self._server.shown(need.prompt), max_tokens=need.max_tokens, stop=need.stop)
+        question = Question(
+            self._server.shown(need.prompt), max_tokens=need.max_tokens, stop=need.stop, namespace=need.namespace
+        )
         return await self._ask(question, deadline_s, lambda answer, sent: read_text(need, answer, sent))
 
     @override
@@ -101,6 +106,7 @@ class RemoteJudge(Judge):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._queue.close()
         await self._requests.close()
 
     async def _ask(
@@ -111,9 +117,7 @@ class RemoteJudge(Judge):
         answer = answered if isinstance(answered, Failure) else read(*answered)
         return JudgeReply(answer, AnswerSource.COMPUTED, timing)
 
-    async def _answered(
-        self, question: Question, deadline_s: float | None, timing: Timing
-    ) -> tuple[Answer, JudgePrompt] | Failure:
+    async def _answered(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered | Failure:
         prompt = fitted(question.prompt, self._max_prompt_characters)
         if prompt is None:
             return too_long().failure
@@ -135,19 +139,27 @@ class RemoteJudge(Judge):
                 raise
             return _CLOSED
 
-    async def _work(self, question: Question, deadline_s: float | None, timing: Timing) -> tuple[Answer, JudgePrompt]:
+    async def _work(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered:
         left_s = None if deadline_s is None else deadline_s - time.monotonic()
+        subject = self._server.subject(question)
+        # A tenant's question waits for no other tenant's, and is not answered by its request.
+        shared = None if subject is None else (question.namespace, subject)
         async with asyncio.timeout(left_s):
-            queued_s = time.monotonic()
-            async with self._permits:
-                started_s = time.monotonic()
-                timing.queue_s += started_s - queued_s
-                try:
-                    return await self._fitting(question, deadline_s)
-                finally:
-                    timing.inference_s += time.monotonic() - started_s
+            return await self._queue.ask(question, shared, deadline_s, timing)
 
-    async def _fitting(self, question: Question, deadline_s: float | None) -> tuple[Answer, JudgePrompt]:
+    async def _together(self, questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
+        try:
+            answers = await self._requests.ask_together(questions, deadline_s)
+        except RemoteError as error:
+            if error.kind in OF_THE_REQUEST:
+                return None  # each is asked alone
+            raise
+        return [
+            answer if isinstance(answer, RemoteError) else (answer, question.prompt)
+            for answer, question in zip(answers, questions, strict=True)
+        ]
+
+    async def _alone(self, question: Question, deadline_s: float | None) -> Answered:
         """Halves the prediction as long as the server says that the whole is too long for its model."""
         while True:
             try:

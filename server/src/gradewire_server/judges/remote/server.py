@@ -1,27 +1,31 @@
 """What a judge's server is asked and answers, whatever kind it is."""
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.labels import Step
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request.
+    """What one answer is wanted to.
 
     Attributes:
         prompt: What the judge is to see, not yet made harmless.
         options: Labels to choose from; empty for free text.
         max_tokens: Longest free text.
         stop: Texts that end it.
+        namespace: Whose it is.
     """
 
     prompt: JudgePrompt
     options: tuple[str, ...] = ()
     max_tokens: int = 0
     stop: tuple[str, ...] = ()
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,11 @@ class Server(Protocol):
         return prompt
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What it turned out to be like, for whoever lists judges."""
+        return ()
+
+    @property
     def lacks(self) -> str:
         """Names of what it does not do though its kind does, where that changes answers; ""."""
 
@@ -110,6 +119,25 @@ class Server(Protocol):
 
     async def ask(self, question: Question) -> Answer:
         """Has one question answered; raises RemoteError. Cancelling it cancels the request."""
+
+    def subject(self, question: Question) -> Hashable:
+        """What questions must have in common to be put into one request; None: this one is always asked alone."""
+        del question
+        return None
+
+    def takes(self, questions: Sequence[Question]) -> bool:
+        """Whether these, of one subject, may be put into one request now; does not wait."""
+        del questions
+        return False
+
+    async def ask_together(self, questions: Sequence[Question]) -> list[Answer | RemoteError]:
+        """Has questions that it takes together answered by one request: an answer or what is wrong with it for each.
+
+        Counts of tokens are shared out among the answers, so that their sum is the request's. Raises RemoteError where
+        the whole request has failed. Cancelling it cancels the request.
+        """
+        del questions
+        raise RuntimeError("a server that takes one question a request was asked several")
 
     async def probe(self) -> None:
         """Asks for as little as possible; raises RemoteError while the server is of no use."""
