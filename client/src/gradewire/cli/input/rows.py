@@ -69,6 +69,7 @@ class RowOptions:
         missing: Further words of cells that hold nothing.
         label_map: What words or grades in place of labels mean.
         kept: Columns that the output has too; None for all.
+        kept_anywhere: One of several files may lack some of them.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -78,6 +79,7 @@ class RowOptions:
     missing: Sequence[str] = ()
     label_map: Mapping[str, float] = field(default_factory=dict)
     kept: Sequence[str] | None = ()
+    kept_anywhere: bool = False
 
     def names(self, name: str) -> tuple[str, ...]:
         """Columns in which a field may stand."""

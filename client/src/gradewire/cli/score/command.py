@@ -49,6 +49,8 @@ Examples:
       --judge-input-price 0.15 --judge-output-price 0.60
   gradewire score results.json --from vqa --questions questions.json --annotations annotations.json \\
       --metrics vqa_accuracy,smile
+  gradewire score results/my-model --from lm-eval --metrics smile --keep-columns lm_eval_exact_match
+  gradewire score logs/run.eval --from inspect --metrics smile,exact_match
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}

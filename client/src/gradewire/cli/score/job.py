@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.input.official.vqa import TYPE_COLUMNS
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
@@ -51,7 +50,7 @@ class ScoreJob:
 
     def __post_init__(self) -> None:
         if self.source.reading.official is not None:
-            self.summary.by = MeansByColumn(TYPE_COLUMNS)
+            self.summary.by = MeansByColumn(self.source.reading.official.type_columns)
 
     async def run(self, *, transport: Transport | None) -> None:
         """Scores the rows and tells the summary; `transport`, from tests, takes the place of the connection.
