@@ -15,6 +15,7 @@ LOGS = Path(__file__).parents[2] / "support/harness_logs"
 # By --from: the folder, rows, rows with a score, rows that exact_match finds right, and a column of the harness.
 RUNS = {
     "lm-eval": ("lm_eval", 19, 16, 7, "lm_eval_acc"),
+    "lmms-eval": ("lmms_eval", 7, 7, 5, "lmms_eval_exact_match"),
     "inspect": ("inspect/eval", 16, 13, 6, "inspect_includes"),
 }
 
@@ -104,6 +105,16 @@ def test_a_filter_of_lm_eval_is_chosen(score: Any) -> None:
     assert [row["id"] for row in rows] == ["gw_sums/0/flexible", "gw_sums/1/flexible"]
     assert summary["by"]["filter"].keys() == {"flexible"}
     assert "--filter flexible" in done.stderr
+
+
+def test_a_filter_of_lmms_eval_is_chosen_and_means_are_told_by_category(score: Any) -> None:
+    (log,) = LOGS.glob("lmms_eval/*gw_letters*")
+    done, rows, _ = score(log, "--from", "lmms-eval", "--filter", "2")
+    assert done.exit_code == 0, done.output
+    assert [row["id"] for row in rows] == ["gw_letters/0/filter 2", "gw_letters/1/filter 2"]
+    (log,) = LOGS.glob("lmms_eval/*gw_pictures*")
+    done, _, summary = score(log, "--from", "lmms-eval", "--overwrite")
+    assert summary["by"]["category"].keys() == {"what", "yes/no", "count"}
 
 
 def test_columns_are_mapped(score: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from gradewire.cli.input.official import inspect_logs, lm_eval, vqa
+from gradewire.cli.input.official import inspect_logs, lm_eval, lmms_eval, vqa
 from gradewire.cli.input.official.files import OfficialFiles
 from gradewire.cli.options.group import option_group
 
@@ -16,10 +16,11 @@ _LOGS: Final = {
     files.name: files
     for files in (
         OfficialFiles("lm-eval", lm_eval.lm_eval_records, lm_eval.TYPE_COLUMNS, lm_eval.PATTERNS),
+        OfficialFiles("lmms-eval", lmms_eval.lmms_eval_records, lmms_eval.TYPE_COLUMNS, lmms_eval.PATTERNS),
         OfficialFiles("inspect", inspect_logs.inspect_records, inspect_logs.TYPE_COLUMNS, inspect_logs.PATTERNS),
     )
 }
-_FILTERED: Final = {"lm-eval": lm_eval.lm_eval_records}
+_FILTERED: Final = {"lm-eval": lm_eval.lm_eval_records, "lmms-eval": lmms_eval.lmms_eval_records}
 """Those whose logs have the answers once for each filter."""
 
 official_options = option_group(
@@ -38,7 +39,8 @@ official_options = option_group(
         "--filter",
         "sample_filter",
         metavar="NAME",
-        help="With --from lm-eval: only answers as this filter of the task let them pass. Default: of all.",
+        help="With --from lm-eval and lmms-eval (by its number there): only answers as this filter of the task let "
+        "them pass. Default: of all.",
     ),
 )
 

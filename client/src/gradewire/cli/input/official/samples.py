@@ -11,6 +11,7 @@ QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_s
 """Where a document has its question; the first with a text counts, capitals do not matter."""
 REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
 """Where a document has what is right."""
+_CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 _PEEKED: Final = 64
 _MARKS: Final = (
     ("inspect", {"eval", "plan"}),
@@ -30,6 +31,12 @@ def question_of(doc: Mapping[str, Any]) -> str:
 def references_of(doc: Mapping[str, Any]) -> Any:
     """What a document says is right, as it stands there; None without."""
     return next((value for value in _values(doc, REFERENCES) if value not in (None, "", [])), None)
+
+
+def category_of(*objects: Any) -> str:
+    """The kind of question by which a data set's own figures are told; "" where none of these objects says one."""
+    found = (each.get(name) for each in objects if isinstance(each, Mapping) for name in _CATEGORIES)
+    return next((value for value in found if isinstance(value, str) and value), "")
 
 
 def _values(doc: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
