@@ -101,8 +101,10 @@ def _write_harness_logs(directory: Path) -> None:
         path for task in ("choices", "facts", "letters") for path in _LOGS.glob(f"lm_eval/samples_gw_{task}_*")
     ):
         shutil.copy(path, directory / "results/my-model")
-    (directory / "logs").mkdir()
+    for folder in ("logs", "outputs/model"):
+        (directory / folder).mkdir(parents=True)
     shutil.copyfile(_LOGS / "inspect/eval/sums.eval", directory / "logs/run.eval")
+    shutil.copyfile(_LOGS / "vlmevalkit/table_GwQuestions.xlsx", directory / "outputs/model/model_MMStar.xlsx")
 
 
 def _jsonl(records: list[dict[str, Any]]) -> str:

@@ -16,8 +16,14 @@ LOGS = Path(__file__).parents[2] / "support/harness_logs"
 RUNS = {
     "lm-eval": ("lm_eval", 19, 16, 7, "lm_eval_acc"),
     "lmms-eval": ("lmms_eval", 7, 7, 5, "lmms_eval_exact_match"),
+    "vlmevalkit": ("vlmevalkit/*.xlsx", 6, 5, 3, "vlmevalkit_answer"),
     "inspect": ("inspect/eval", 16, 13, 6, "inspect_includes"),
 }
+
+
+def files_of(name: str) -> list[Path]:
+    folder = LOGS / RUNS[name][0]
+    return sorted(LOGS.glob(RUNS[name][0]) if "*" in folder.name else folder.iterdir())
 
 
 def run(*words: object) -> Result:
@@ -89,13 +95,22 @@ def test_the_summary_names_the_command_that_does_the_same(score: Any, name: str)
 def test_a_log_of_another_harness_is_refused(name: str, other: str, tmp_path: Path) -> None:
     if name == other:
         return
-    for path in sorted((LOGS / RUNS[other][0]).iterdir()):
+    for path in files_of(other):
         done = run(path, "--from", name, "--metrics", "exact_match")
         assert done.exit_code == 2, (path, done.output)
         assert path.name in done.stderr
         assert "Traceback" not in done.stderr
-    shutil.copytree(LOGS / RUNS[other][0], tmp_path / "run", dirs_exist_ok=True)
-    assert run(tmp_path / "run", "--from", name, "--metrics", "exact_match").exit_code == 2
+        shutil.copy(path, tmp_path)
+    assert run(tmp_path, "--from", name, "--metrics", "exact_match").exit_code == 2
+
+
+def test_tables_of_vlmevalkit_say_the_same_in_every_format(score: Any) -> None:
+    scores = []
+    for kind in ("xlsx", "tsv", "json"):
+        _, rows, summary = score(LOGS / f"vlmevalkit/*.{kind}", "--from", "vlmevalkit", "--overwrite")
+        scores.append([(row["id"], row["scores"]["exact_match"]["score"]) for row in rows])
+        assert summary["by"]["category"].keys() == {"matter", "food", "animals", "text", "numbers"}
+    assert scores[0] == scores[1] == scores[2]
 
 
 def test_a_filter_of_lm_eval_is_chosen(score: Any) -> None:
@@ -140,6 +155,7 @@ def test_columns_that_no_file_has_are_refused() -> None:
         (("--filter", "strict"), "--filter is for --from lm-eval"),
         (("--from", "lm-eval", "--questions", "q.json"), "are for --from vqa"),
         (("--from", "lm-eval"), "no samples_*.jsonl"),
+        (("--from", "vlmevalkit"), "is a folder: name its files for --from vlmevalkit themselves"),
         (("--from", "none"), "'none' is not one of"),
     ],
 )

@@ -75,7 +75,10 @@ def format_of(path: str, chosen: Format | None) -> Format:
     name = path.lower().removesuffix(GZIP)
     suffix = Path(name).suffix
     if suffix in _TABLE_SUFFIXES:
-        raise InputError(f"{path}: workbooks are not read: save the sheet as CSV UTF-8, and give that file")
+        raise InputError(
+            f"{path}: workbooks are not read, but VLMEvalKit's (--from vlmevalkit): save the sheet as CSV UTF-8, and "
+            "give that file"
+        )
     if (found := _SUFFIXES.get(suffix)) is None:
         raise InputError(f"{path}: cannot tell the format from {suffix or 'no suffix'!r}: give --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:

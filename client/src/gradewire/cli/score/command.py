@@ -51,6 +51,7 @@ Examples:
       --metrics vqa_accuracy,smile
   gradewire score results/my-model --from lm-eval --metrics smile --keep-columns lm_eval_exact_match
   gradewire score logs/run.eval --from inspect --metrics smile,exact_match
+  gradewire score outputs/model_MMStar.xlsx --from vlmevalkit --metrics smile
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}

@@ -18,7 +18,8 @@ class OfficialFiles:
         name: What --from calls it.
         records: Rows of a file.
         type_columns: Columns that all rows have, by which means are told.
-        patterns: Names of the files with samples in the folder of a run; empty where FILE is one file.
+        patterns: Names of the files with samples in the folder of a run; empty where names do not tell them.
+        several: Whether FILE may be more than one.
         beside: Files that are read beside FILE, by the option that names them; "" where it is not given.
         options: Further options and what they say.
     """
@@ -27,6 +28,7 @@ class OfficialFiles:
     records: Callable[[str], Iterator[Record]]
     type_columns: tuple[str, ...]
     patterns: tuple[str, ...] = ()
+    several: bool = True
     beside: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,13 +47,15 @@ class OfficialFiles:
         files = [file for path in paths for file in self._in(path)]
         if repeated := next((file for file in files if files.count(file) > 1), ""):
             raise InputError(f"{repeated} is named twice: leave one out")
-        if len(files) > 1 and not self.patterns:
+        if len(files) > 1 and not self.several:
             raise InputError(f"--from {self.name} reads one file of results: score the others by runs of their own")
         return tuple(files)
 
     def _in(self, path: str) -> list[str]:
-        if path == STDIN or not self.patterns or not Path(path).is_dir():
+        if path == STDIN or not Path(path).is_dir():
             return [path]
+        if not self.patterns:
+            raise InputError(f"{path} is a folder: name its files for --from {self.name} themselves")
         found = {str(file) for pattern in self.patterns for file in Path(path).rglob(pattern) if file.is_file()}
         if not found:
             raise InputError(f"{path}: no {' or '.join(self.patterns)} is in this folder: name the files themselves")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from gradewire.cli.input.official import inspect_logs, lm_eval, lmms_eval, vqa
+from gradewire.cli.input.official import inspect_logs, lm_eval, lmms_eval, vlmevalkit, vqa
 from gradewire.cli.input.official.files import OfficialFiles
 from gradewire.cli.options.group import option_group
 
@@ -17,6 +17,7 @@ _LOGS: Final = {
     for files in (
         OfficialFiles("lm-eval", lm_eval.lm_eval_records, lm_eval.TYPE_COLUMNS, lm_eval.PATTERNS),
         OfficialFiles("lmms-eval", lmms_eval.lmms_eval_records, lmms_eval.TYPE_COLUMNS, lmms_eval.PATTERNS),
+        OfficialFiles("vlmevalkit", vlmevalkit.vlmevalkit_records, vlmevalkit.TYPE_COLUMNS),
         OfficialFiles("inspect", inspect_logs.inspect_records, inspect_logs.TYPE_COLUMNS, inspect_logs.PATTERNS),
     )
 }
@@ -65,6 +66,7 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
         _VQA,
         partial(vqa.vqa_records, files=vqa.VqaFiles(questions, annotations or "")),
         vqa.TYPE_COLUMNS,
+        several=False,
         beside={"--questions": questions, "--annotations": annotations or ""},
     )
 
