@@ -163,3 +163,12 @@ def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[
     done = run(tmp_path, *words, "--metrics", "exact_match")
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_a_log_that_is_given_without_from_says_what_it_needs() -> None:
+    done = run(LOGS / "inspect/eval/sums.eval", "--metrics", "exact_match")
+    assert done.exit_code == 2
+    assert "is named as a log of inspect: give --from inspect" in done.stderr
+    done = run(LOGS / "vlmevalkit/table_GwChoices.xlsx", "--metrics", "exact_match")
+    assert done.exit_code == 2
+    assert "--from vlmevalkit" in done.stderr

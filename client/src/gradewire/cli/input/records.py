@@ -79,6 +79,8 @@ def format_of(path: str, chosen: Format | None) -> Format:
             f"{path}: workbooks are not read, but VLMEvalKit's (--from vlmevalkit): save the sheet as CSV UTF-8, and "
             "give that file"
         )
+    if suffix == ".eval":
+        raise InputError(f"{path}: is named as a log of inspect: give --from inspect")
     if (found := _SUFFIXES.get(suffix)) is None:
         raise InputError(f"{path}: cannot tell the format from {suffix or 'no suffix'!r}: give --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:
