@@ -2,11 +2,13 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 from tests.docs.documented_commands import ROOT
 
+_LOGS = ROOT / "tests/support/harness_logs"
 _MODELS = ("gpt35", "gpt4", "fid")
 _EXAMPLES = [json.loads(line) for line in (ROOT / "examples/answers.jsonl").read_text("utf-8").splitlines()]
 
@@ -91,6 +93,20 @@ def _official() -> dict[str, Any]:
     }
 
 
+def _write_harness_logs(directory: Path) -> None:
+    """Logs that harnesses wrote, under the names that pages use."""
+    (directory / "results/my-model").mkdir(parents=True)
+    # The other tasks have rows without an answer.
+    for path in (
+        path for task in ("choices", "facts", "letters") for path in _LOGS.glob(f"lm_eval/samples_gw_{task}_*")
+    ):
+        shutil.copy(path, directory / "results/my-model")
+    for folder in ("logs", "outputs/model"):
+        (directory / folder).mkdir(parents=True)
+    shutil.copyfile(_LOGS / "inspect/eval/sums.eval", directory / "logs/run.eval")
+    shutil.copyfile(_LOGS / "vlmevalkit/table_GwQuestions.xlsx", directory / "outputs/model/model_MMStar.xlsx")
+
+
 def _jsonl(records: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
@@ -137,5 +153,6 @@ def write_samples(directory: Path) -> None:
                         for key, value in record.items()
                     }
                 )
+    _write_harness_logs(directory)
     for name in ("DIR", "wheels", "my-adapter", "my-run/adapter", "my-encoder", "repository"):
         (directory / name).mkdir(parents=True)

@@ -36,8 +36,9 @@ IMPORTS = {
     "agree": "jinja2, scipy.stats, threadpoolctl",
     "parquet": "pyarrow.parquet",
     "calibrate": "sklearn.ensemble, scipy.stats",
+    "xlsx": "openpyxl",
 }
-ALL = {*PROGRAMS, *COMMANDS, "calibrate", "gpu"}
+ALL = {*PROGRAMS, *COMMANDS, "calibrate", "gpu", "xlsx"}
 # Prints the modules of the client that cannot be imported.
 IMPORT_ALL = """
 import importlib, pkgutil, gradewire
@@ -87,13 +88,14 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("bench", "accuracy", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),
         (("score", "rows.parquet"), "parquet"),
+        (("score", "rows.xlsx", "--from", "vlmevalkit"), "xlsx"),
     ],
 )
 def test_commands_of_a_plain_install_say_what_to_install(
     installed: Installed, command: tuple[str, ...], extra: str
 ) -> None:
     rows = '{"references": ["a"], "prediction": "a", "label": 1, "score": 0.5}\n'
-    for name in ("rows.jsonl", "rows.parquet"):
+    for name in ("rows.jsonl", "rows.parquet", "rows.xlsx"):
         Path(installed.scratch, name).write_text(rows, encoding="utf-8")
     done = installed.run("gradewire", *command)
     assert done.returncode != 0

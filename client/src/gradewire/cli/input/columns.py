@@ -22,6 +22,7 @@ from gradewire.cli.problems import InputError
 
 # Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
 PEEK_ROWS = 64
+OTHER_FORMAT = ": if the file is of another format or encoding, give --input-format or --encoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,19 @@ class RowSource:
         has_synthetic: Whether all of the first rows carry synthetic answers.
         notes: What people should know of the first rows before they trust a score, in sentences.
         late_notes: The same of the rows behind them, filled while `rows` are read.
+        columns: Those of the first rows.
     """
 
     rows: Iterator[Row]
     has_synthetic: bool
     notes: Sequence[str] = ()
     late_notes: Sequence[str] = ()
+    columns: Sequence[str] = ()
 
 
-def open_rows(path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool) -> RowSource:
+def open_rows(
+    path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, way_out: str = OTHER_FORMAT
+) -> RowSource:
     """Checks columns and labels on the first rows, and gives all rows.
 
     Args:
@@ -49,6 +54,7 @@ def open_rows(path: str, records: Iterable[Record], options: RowOptions, *, only
         records: All rows.
         options: Which columns and rows are taken.
         only_texts: The format has nothing but texts.
+        way_out: What may help where no row can be read.
 
     Raises:
         InputError: A column that is needed, or named by an option, is in none of the first rows; or none of their
@@ -68,20 +74,17 @@ def open_rows(path: str, records: Iterable[Record], options: RowOptions, *, only
     )
     _check_labels(path, [record for record in peeked if record.fields in wanted], options, reading)
     notes = CellNotes(lists, texts, reading)
-    first = [*_unreadable(peeked, readable), *notes.on(wanted)]
+    first = [*_unreadable(peeked, readable, way_out), *notes.on(wanted)]
     watched = notes.watched(remaining, lambda fields: is_wanted(fields, options.where))
     rows = read_rows(itertools.chain(peeked, watched), options, reading)
     synthetic = [bool(value_of(fields, options.names("synthetic_answers"))) for fields in wanted]
-    return RowSource(rows, bool(synthetic) and all(synthetic), first, notes.late)
+    return RowSource(rows, bool(synthetic) and all(synthetic), first, notes.late, present)
 
 
-def _unreadable(peeked: Sequence[Record], readable: Sequence[object]) -> Iterator[str]:
+def _unreadable(peeked: Sequence[Record], readable: Sequence[object], way_out: str) -> Iterator[str]:
     if peeked and not readable:
         why = printable(f"{peeked[0].place} {peeked[0].problem}")
-        yield (
-            f"none of the first rows can be read ({why}): if the file is of another format or encoding, give "
-            "--input-format or --encoding"
-        )
+        yield f"none of the first rows can be read ({why}){way_out}"
 
 
 def _columns_of(names: Iterable[str], present: Collection[str], options: RowOptions) -> list[str]:
@@ -110,7 +113,7 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
     listed = ", ".join(map(printable, columns)) or "none"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
-    for column in (*mapped, *annotators, *options.where, *(options.kept or ())):
+    for column in (*mapped, *annotators, *options.where, *(() if options.kept_anywhere else options.kept or ())):
         if column not in columns:
             raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
     for name in options.grouped_by:

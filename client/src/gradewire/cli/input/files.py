@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from gradewire._input.aliases import ALIASES
-from gradewire.cli.input.columns import RowSource, open_rows
+from gradewire.cli.input.columns import OTHER_FORMAT, RowSource, open_rows
 from gradewire.cli.input.grouping import Grouping, groupings_of
 from gradewire.cli.input.labels import read_label_map
 from gradewire.cli.input.official.options import official_files
-from gradewire.cli.input.official.vqa import TYPE_COLUMNS
 from gradewire.cli.input.opening import STDIN, check_encoding
-from gradewire.cli.input.record import Record
+from gradewire.cli.input.record import Record, printable
 from gradewire.cli.input.records import (
     FORMATS,
     TEXT_CELLS,
@@ -29,6 +28,7 @@ from gradewire.cli.input.records import (
 )
 from gradewire.cli.input.rows import Row, RowOptions
 from gradewire.cli.options.group import option_group
+from gradewire.cli.problems import InputError
 
 ALIAS_HELP = """\b
 Columns, by the first of these names that a row has (capitals do not matter):
@@ -85,8 +85,7 @@ class InputFile:
     def named_paths(self) -> dict[str, str]:
         """The files, as `check_outputs` takes them."""
         if len(self.paths) == 1:
-            official = self.reading.official
-            beside = {"--questions": official.questions, "--annotations": official.annotations} if official else {}
+            beside = self.reading.official.beside if self.reading.official else {}
             return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
         return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
 
@@ -120,6 +119,7 @@ class InputFile:
         for path in self.paths:
             sources.append(self._open(path, _placed(path, before, self.reading)))
             before += count_rows([path], self.reading) or 0
+        self._check_kept(sources)
         notes = [f"{path}: {note}" for path, source in zip(self.paths, sources, strict=True) for note in source.notes]
         late: list[str] = []
 
@@ -131,7 +131,20 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def _open(self, path: str, records: Iterator[Record]) -> RowSource:
-        return open_rows(path, records, self.options, only_texts=format_of(path, self.reading.format) in TEXT_CELLS)
+        only_texts = format_of(path, self.reading.format) in TEXT_CELLS
+        way_out = "" if self.reading.official else OTHER_FORMAT
+        return open_rows(path, records, self.options, only_texts=only_texts, way_out=way_out)
+
+    def _check_kept(self, sources: Sequence[RowSource]) -> None:
+        """Refuses columns that none of several files has, where each need not have all."""
+        if not self.options.kept_anywhere:
+            return
+        there = list(dict.fromkeys(column for source in sources for column in source.columns))
+        for column in self.options.kept or ():
+            if there and column not in there:
+                raise InputError(
+                    f"no file has a column {column!r}; the columns are: {', '.join(map(printable, there))}"
+                )
 
     def records(self) -> Iterator[Record]:
         """Rows as they stand in the files."""
@@ -236,7 +249,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     official = official_files(options)
     kept = _kept(options.get("keep_columns"))
     asked = groupings_of(options)
-    groupings = asked or tuple((column,) for column in TYPE_COLUMNS if official)
+    groupings = asked or tuple((column,) for column in (official.type_columns if official else ()))
     rows = RowOptions(
         columns=mapping,
         where=allowed,
@@ -245,7 +258,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         missing=options["missing"],
         label_map=read_label_map(options["label_map"]),
         grouped_by=tuple(dict.fromkeys(itertools.chain(*groupings))),
-        kept=tuple(dict.fromkeys((*kept, *TYPE_COLUMNS))) if official and kept is not None else kept,
+        kept=tuple(dict.fromkeys((*kept, *official.type_columns))) if official and kept is not None else kept,
     )
     reading = Reading(
         "json" if official else chosen_format(options["input_format"]),
@@ -255,8 +268,10 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         official,
     )
     paths = expanded(options["files"])
-    if official and len(paths) > 1:
-        raise click.UsageError("--from reads one file of results: score the others by runs of their own")
+    if official:
+        paths = official.found(paths)
+        # Tasks of one run have metrics of their own.
+        rows = replace(rows, kept_anywhere=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)
     return InputFile(paths, rows, reading, groupings, bool(asked))

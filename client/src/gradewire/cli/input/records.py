@@ -13,7 +13,7 @@ from gradewire._input.aliases import ALIASES
 from gradewire.cli.input.arrow_records import arrow_records, parquet_records, parquet_rows
 from gradewire.cli.input.delimited import csv_records
 from gradewire.cli.input.json_records import json_records, jsonl_records
-from gradewire.cli.input.official.vqa import VqaFiles, vqa_records
+from gradewire.cli.input.official.files import OfficialFiles
 from gradewire.cli.input.opening import GZIP, STDIN, opened
 from gradewire.cli.input.record import Record
 from gradewire.cli.problems import InputError
@@ -47,14 +47,14 @@ class Reading:
         encoding: "": UTF-8, or UTF-16 where a file says so.
         delimiter: Of CSV; "": by the header.
         columns: Names of columns that help to tell the delimiter, beside the usual ones.
-        official: What a data set's own program reads beside the file of results; None: the file is rows by itself.
+        official: Who else wrote the files; None: they are rows by themselves.
     """
 
     format: Format | None = None
     encoding: str = ""
     delimiter: str = ""
     columns: Sequence[str] = ()
-    official: VqaFiles | None = None
+    official: OfficialFiles | None = None
 
 
 def chosen_format(name: str | None) -> Format | None:
@@ -75,7 +75,12 @@ def format_of(path: str, chosen: Format | None) -> Format:
     name = path.lower().removesuffix(GZIP)
     suffix = Path(name).suffix
     if suffix in _TABLE_SUFFIXES:
-        raise InputError(f"{path}: workbooks are not read: save the sheet as CSV UTF-8, and give that file")
+        raise InputError(
+            f"{path}: workbooks are not read, but VLMEvalKit's (--from vlmevalkit): save the sheet as CSV UTF-8, and "
+            "give that file"
+        )
+    if suffix == ".eval":
+        raise InputError(f"{path}: is named as a log of inspect: give --from inspect")
     if (found := _SUFFIXES.get(suffix)) is None:
         raise InputError(f"{path}: cannot tell the format from {suffix or 'no suffix'!r}: give --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:
@@ -133,7 +138,7 @@ def placed(record: Record, path: str, before: int) -> Record:
 
 def _records(path: str, reading: Reading) -> Iterator[Record]:
     if reading.official is not None:
-        yield from vqa_records(path, reading.official)
+        yield from reading.official.records(path)
         return
     format_ = format_of(path, reading.format)
     if format_ == "parquet":

@@ -52,6 +52,9 @@ Examples:
   gradewire score results.json --from vqa --questions questions.json --annotations annotations.json \\
       --metrics vqa_accuracy,smile
   gradewire score runs.jsonl --metrics smile,exact_match --by model,model+dataset --baseline base
+  gradewire score results/my-model --from lm-eval --metrics smile --keep-columns lm_eval_exact_match
+  gradewire score logs/run.eval --from inspect --metrics smile,exact_match
+  gradewire score outputs/model_MMStar.xlsx --from vlmevalkit --metrics smile
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}

@@ -1,1 +1,1 @@
-"""Files as the official programs of data sets have them."""
+"""Files that other programs wrote: the official ones of data sets, and evaluation harnesses."""

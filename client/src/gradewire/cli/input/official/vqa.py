@@ -35,13 +35,6 @@ class VqaFiles:
     questions: str
     annotations: str = ""
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The options as they are written."""
-        return ("--from", "vqa", "--questions", self.questions) + (
-            ("--annotations", self.annotations) if self.annotations else ()
-        )
-
 
 def vqa_records(path: str, files: VqaFiles) -> Iterator[Record]:
     """A row for each entry of the results, in their order, then one for each question that they do not answer.

@@ -1,0 +1,192 @@
+"""Samples of lm-eval (the language model evaluation harness), as its --log_samples writes them.
+
+A line is a sample as one filter saw it. Free answers stand in it as they are; of choices there are log-likelihoods, of
+which the greatest is the answer.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gradewire._input.cells import is_of_numbers, unpacked_list
+from gradewire.cli.input.json_records import jsonl_records
+from gradewire.cli.input.official.choices import choice_texts
+from gradewire.cli.input.official.samples import (
+    checked,
+    columns_of,
+    filtered,
+    listed,
+    numbered,
+    question_of,
+    references_of,
+)
+from gradewire.cli.input.opening import opened
+from gradewire.cli.input.record import Record
+
+TYPE_COLUMNS: Final = ("task", "filter")
+PATTERNS: Final = ("samples_*.jsonl", "samples_*.jsonl.gz")
+_NAME: Final = re.compile(r"\A(?:samples_)?(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(?:\.gz)?\Z")
+_UNFILTERED: Final = "none"
+
+
+def lm_eval_records(path: str, filter_: str = "") -> Iterator[Record]:
+    """A row for each answer of each line; several where a filter lets several answers pass.
+
+    Args:
+        path: Of the file.
+        filter_: Only lines of this filter; "" for those of all.
+
+    Raises:
+        InputError: The file is not there, holds no samples of lm-eval, or none of the filter.
+    """
+    named = _NAME.match(Path(path).name)
+    task = named[1] if named else ""
+    with opened(path) as stream:
+        samples = filtered(path, checked(path, "lm-eval", jsonl_records(stream), _lack), filter_)
+        yield from numbered(row for sample in samples for row in _rows(sample, task))
+
+
+def _lack(fields: Mapping[str, Any]) -> str:
+    if isinstance(fields.get("doc"), Mapping) and isinstance(fields.get("filtered_resps"), list):
+        return ""
+    return f"has no doc with filtered_resps (it has: {listed(fields)})"
+
+
+def _rows(sample: Record, task: str) -> Iterator[Record]:
+    fields = sample.fields
+    if fields is None:
+        yield sample
+        return
+    requests = _requests(fields.get("arguments"))
+    prompt = next((request[0] for request in requests if request and isinstance(request[0], str)), "")
+    filter_ = str(fields.get("filter", _UNFILTERED))
+    identifier = "/".join(
+        str(part)
+        for part in (task, fields.get("doc_id", sample.index), "" if filter_ == _UNFILTERED else filter_)
+        if part != ""
+    )
+    told = {
+        "task": task,
+        "doc_id": fields.get("doc_id"),
+        "filter": filter_,
+        "question": question_of(fields["doc"]) or prompt,
+        "prompt": prompt,
+        **_metrics(fields),
+        **columns_of("doc", fields["doc"]),
+    }
+    if all(isinstance(request[1:2], list) and _is_text(request[1:2]) for request in requests) and requests:
+        yield _chosen(sample, {"id": identifier, **told}, requests)
+        return
+    answers = _answers(fields, requests)
+    if not answers:
+        yield _unusable(sample, "has no answer in its filtered_resps")
+    for place, (answer, raw) in enumerate(answers, 1):
+        several = len(answers) > 1
+        row = {
+            "id": f"{identifier}/{place}" if several else identifier,
+            **told,
+            "prediction": answer,
+            "raw_response": raw,
+        }
+        if (target := _target(fields)) is not None:
+            row["references"] = target
+        yield Record(0, f"{sample.place} answer {place}" if several else sample.place, row)
+
+
+def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
+    """The row of a choice: its answer is the likeliest continuation."""
+    fields = sample.fields or {}
+    offered = [str(request[1]).strip() for request in requests]
+    half = len(offered) // 2
+    # acc_mutual_info asks once more, without the question.
+    if half and offered[:half] == offered[half:] and not any(request[0] for request in requests[half:]):
+        offered = offered[:half]
+    if len(offered) == 1:
+        return _unusable(sample, "is the log-likelihood of one given text: there is no answer to grade")
+    if len(set(offered)) == 1:
+        return _unusable(sample, "asks which prompt fits, and its target does not say which does: nothing to grade")
+    likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
+    if len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
+        return _unusable(sample, "has a choice without a log-likelihood")
+    texts = choice_texts(offered, fields["doc"].get("choices"))
+    row = {**told, "choices": texts, "prediction": texts[likelihoods.index(max(likelihoods))]}
+    if right := _right(fields.get("target"), offered):
+        row["references"] = [texts[place] for place in right]
+    return Record(0, sample.place, row)
+
+
+def _right(target: Any, offered: Sequence[str]) -> list[int]:
+    """Places of the choices that are right: lm-eval writes them as numbers, as a list of numbers, or as a text."""
+    text = str(target).strip()
+    named = {str(each).strip() for each in (target if isinstance(target, list) else unpacked_list(text) or [text])}
+    numbered_ = [place for place in range(len(offered)) if str(place) in named]
+    return numbered_ or [place for place, each in enumerate(offered) if each == text][:1]
+
+
+def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
+    """The answers that the filter let pass, each with what the model said.
+
+    A request for a log-likelihood beside them, as of SQuAD 2's "unanswerable", is none.
+    """
+    found: list[tuple[Any, Any]] = []
+    resps = fields.get("resps")
+    raws = resps if isinstance(resps, list) else []
+    for place, response in enumerate(fields["filtered_resps"]):
+        if place < len(requests) and _is_text(requests[place][1:2]):
+            continue
+        raw = raws[place] if place < len(raws) else None
+        passed = response if isinstance(response, list) else [response]
+        said = raw if isinstance(raw, list) and raw else [raw]
+        found += [(_stripped(each), said[turn] if turn < len(said) else said[0]) for turn, each in enumerate(passed)]
+    return found
+
+
+def _target(fields: Mapping[str, Any]) -> Any:
+    """What is right: lm-eval writes lists as Python prints them."""
+    target = _stripped(fields.get("target"))
+    named = unpacked_list(target) if isinstance(target, str) else None
+    if named is not None and not is_of_numbers(named):
+        target = named
+    return target if target not in (None, "", []) else references_of(fields["doc"])
+
+
+def _requests(arguments: Any) -> list[list[Any]]:
+    """Arguments of the requests of a sample: objects by name as lm-eval writes them now, lists as it once did."""
+    listed_ = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
+    if not isinstance(listed_, list):
+        return []
+    return [
+        list(each.values()) if isinstance(each, Mapping) else each if isinstance(each, list) else [each]
+        for each in listed_
+    ]
+
+
+def _is_text(argument: Sequence[Any]) -> bool:
+    return bool(argument) and isinstance(argument[0], str)
+
+
+def _likelihood(response: Any) -> float:
+    value = response[0] if isinstance(response, list) and response else response
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _metrics(fields: Mapping[str, Any]) -> dict[str, Any]:
+    names = fields.get("metrics")
+    return (
+        {f"lm_eval_{name}": fields.get(name) for name in names if isinstance(name, str)}
+        if isinstance(names, list)
+        else {}
+    )
+
+
+def _stripped(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+def _unusable(sample: Record, problem: str) -> Record:
+    return Record(0, sample.place, None, problem, repr(sample.fields))

@@ -1,0 +1,57 @@
+"""Rows of the first sheet of a workbook (.xlsx); openpyxl is imported when one is read."""
+
+import zipfile
+from collections.abc import Iterator
+from typing import Any, Final
+
+from gradewire.cli.input.record import Record
+from gradewire.cli.problems import InputError, named_errors
+
+MAX_UNPACKED_BYTES: Final = 1 << 30
+"""A workbook is a zip archive: what would unpack to more is refused before it is."""
+
+
+def workbook_records(path: str) -> Iterator[Record]:
+    """Rows under the header of the first sheet; formulas are the text that was typed.
+
+    Raises:
+        InputError: It is not there, no workbook, too large, or openpyxl is missing.
+    """
+    try:
+        import openpyxl  # noqa: PLC0415 - optional and slow to import
+    except ImportError as error:
+        raise InputError(
+            f"{path}: reading workbooks needs openpyxl: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV by "
+            "PRED_FORMAT=tsv"
+        ) from error
+    _check_size(path)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True)
+        try:
+            lines = [list(line) for line in book.worksheets[0].iter_rows(values_only=True)]
+        finally:
+            book.close()
+    except Exception as error:  # of a damaged workbook openpyxl raises whatever its parts do
+        raise InputError(f"{path} cannot be read as a workbook: {type(error).__name__}: {error}") from error
+    header = ["" if name is None else str(name) for name in lines[0]] if lines else []
+    for index, line in enumerate(lines[1:]):
+        yield Record(index, f"row {index + 2}", _fields(header, line))
+
+
+def _check_size(path: str) -> None:
+    with named_errors(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                claimed = sum(member.file_size for member in archive.infolist())
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise InputError(f"{path} is no workbook: {error}") from error
+    if claimed > MAX_UNPACKED_BYTES:
+        raise InputError(
+            f"{path} would unpack to {claimed >> 20} MiB, and workbooks up to {MAX_UNPACKED_BYTES >> 20} MiB are read: "
+            "give it as TSV"
+        )
+
+
+def _fields(header: list[str], line: list[Any]) -> dict[str, Any]:
+    """Cells by column; without those of columns that have no name."""
+    return {name: value for name, value in zip(header, line, strict=False) if name}

@@ -1,0 +1,52 @@
+"""Letters of choices and what they stand for."""
+
+from typing import Any
+
+import pytest
+
+from gradewire.cli.input.official.choices import choice_texts, letter_place, option_named, options_in
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("B", 1), ("(B)", 1), ("C.", 2), (" A: ", 0), ("b", None), ("AB", None), ("A cat", None), ("", None)],
+)
+def test_a_letter_by_itself_names_a_choice(text: str, place: int | None) -> None:
+    assert letter_place(text) == place
+
+
+@pytest.mark.parametrize(
+    ("choices", "expected"),
+    [
+        (["pear", "brick"], ["pear", "brick"]),
+        ({"text": ["pear", "brick"], "label": ["A", "B"]}, ["pear", "brick"]),
+        (["pear"], ["A", "B"]),
+        (None, ["A", "B"]),
+    ],
+)
+def test_letters_that_were_offered_become_the_documents_texts(choices: Any, expected: list[str]) -> None:
+    assert choice_texts(["A", "B"], choices) == expected
+    assert choice_texts(["oak", "iron"], choices) == ["oak", "iron"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "options"),
+    [
+        ("Which?\nA. red\nB. dark blue\nAnswer:", ["red", "dark blue"]),
+        ("Which?\n(A) red\n(B) blue\n", ["red", "blue"]),
+        ("Q\nA. x\nB. y\n\nQ\nA. red\nB. blue\nC. green", ["red", "blue", "green"]),
+        ("A. Lincoln was who?", []),
+        ("B. red\nC. blue", []),
+        ("", []),
+    ],
+)
+def test_options_of_a_prompt(prompt: str, options: list[str]) -> None:
+    assert options_in(prompt) == options
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [("B", "blue"), ("(A)", "red"), ("B. blue", "blue"), ("B. red", "B. red"), ("Z", "Z"), ("blue", "blue")],
+)
+def test_answers_name_options_by_letter_or_by_both(answer: str, expected: str) -> None:
+    assert option_named(answer, ["red", "blue"]) == expected

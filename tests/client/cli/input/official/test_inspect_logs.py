@@ -1,0 +1,193 @@
+"""Logs that Inspect wrote: what becomes of each sample, as one reads them by hand; both forms of a log say the same."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.mangled import check_rows, mangled
+
+from gradewire.cli.input.official.inspect_logs import inspect_records
+from gradewire.cli.input.record import Record
+from gradewire.cli.problems import InputError
+
+LOGS = Path(__file__).parents[4] / "support/harness_logs/inspect"
+NAMES = ("all_fail", "choices", "free_answers", "sums")
+FREE = json.loads((LOGS / "json/free_answers.json").read_text())
+
+
+def read(path: Path) -> list[Record]:
+    return list(inspect_records(str(path)))
+
+
+def fields_of(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(record.fields.get(name) for name in names) for record in records if record.fields is not None]
+
+
+def written(tmp_path: Path, **changes: Any) -> Path:
+    """A log of one sample, with these changes of the sample."""
+    sample = {**FREE["samples"][3], **changes}
+    path = tmp_path / "log.json"
+    log = {**FREE, "samples": [sample], "eval": {"task": "mine", "model": "m", "config": {}, "dataset": {}}}
+    path.write_text(json.dumps(log))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["json", "eval"])
+def test_free_answers_have_the_last_question_all_targets_and_their_epoch(kind: str) -> None:
+    records = read(LOGS / kind / f"free_answers.{kind}")
+    expected = [
+        ("bridge", "When was Tower Bridge opened?", ["1894", "in 1894"], "It was built in 1894, I believe."),
+        ("colour", "Which colour has the square?", ["red", "crimson"], "red"),
+        ("moon", "What goes round the Earth?", "the Moon", "The Moon"),
+        ("recipe", "What is in plain bread?", "water, flour, salt", "flour, water and salt"),
+    ]
+    assert fields_of(records, "id", "question", "references", "prediction") == [
+        (f"free_answers/{name}/{epoch}", *rest) for epoch in (1, 2) for name, *rest in expected
+    ]
+    assert [record.index for record in records] == list(range(10))
+    assert [(record.index, record.problem) for record in records if record.fields is None] == [
+        (index, "of id broken failed in inspect: RuntimeError('the tool gave no answer')") for index in (1, 6)
+    ]
+    assert fields_of(records, "task", "model", "epoch", "metadata.topic")[0] == (
+        "free_answers",
+        "mockllm/model",
+        1,
+        "history",
+    )
+    scores = ("inspect_includes", "inspect_f1", "inspect_lengths_short", "inspect_lengths_words", "inspect_f1_answer")
+    assert fields_of(records, *scores)[0] == (1.0, 0.44, 0.0, 7, "It was built in 1894, I believe.")
+    assert fields_of(records, "inspect_includes")[3] == (0.0,)
+
+
+def test_a_picture_in_the_input_is_the_rows() -> None:
+    pictures = fields_of(read(LOGS / "eval/free_answers.eval"), "image")
+    assert [picture is not None for (picture,) in pictures] == [False, True, False, False] * 2
+    assert pictures[1][0].startswith("data:image/png;base64,iVBOR")
+
+
+@pytest.mark.parametrize("kind", ["json", "eval"])
+def test_letters_of_choices_become_their_texts(kind: str) -> None:
+    names = ("id", "question", "references", "prediction", "raw_response", "inspect_choice")
+    assert fields_of(read(LOGS / kind / f"choices.{kind}"), *names) == [
+        ("choices/1", "Which of these is a metal?", ["iron"], "iron", "ANSWER: B", 1.0),
+        ("choices/2", "Which two are birds?", ["owl, swan"], "owl", "ANSWER: A", 0.0),
+        ("choices/3", "Which one is a fruit?", ["pear"], "The pear, of course", "The pear, of course", 0.0),
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_forms_of_a_log_give_the_same_rows(name: str) -> None:
+    in_json, archived = (read(LOGS / kind / f"{name}.{kind}") for kind in ("json", "eval"))
+    assert [(record.fields, record.problem) for record in in_json] == [
+        (record.fields, record.problem) for record in archived
+    ]
+    assert in_json
+
+
+def test_samples_that_the_run_did_not_reach_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**FREE, "samples": FREE["samples"][:7]}))
+    missing = [record for record in read(path) if "is not in the log" in record.problem]
+    assert [record.place for record in missing] == [
+        f"sample {name} of epoch 2" for name in ("moon", "colour", "recipe")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"input": [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}]}, "Two?"),
+        ({"input": [{"role": "system", "content": "Only this."}]}, "Only this."),
+        ({"input": [{"role": "user", "content": [{"type": "image", "image": "https://x/y.png"}]}]}, ""),
+        ({"input": "attachment://far", "attachments": {"far": "A long one?"}}, "A long one?"),
+        ({"input": "attachment://lost"}, "attachment://lost"),
+    ],
+)
+def test_questions_of_any_input(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+    assert fields_of(read(written(tmp_path, **changes)), "id", "question", "image") == [("mine/moon", expected, None)]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("C", 1.0), ("P", 0.5), ("N", 0.0), (True, 1.0), (0.25, 0.25), ("seven", "seven"), ([1, 2], [1, 2])],
+)
+def test_grades_are_numbers_as_inspects_own_figures_take_them(tmp_path: Path, value: Any, expected: Any) -> None:
+    scores = {"own": {"value": value}}
+    assert fields_of(read(written(tmp_path, scores=scores)), "inspect_own") == [(expected,)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"output": None}, "has no output"),
+        ({"output": "text"}, "has an output that is no object"),
+        ({"id": None}, "has no id"),
+        ({"error": {"message": "too late"}, "scores": {}}, "failed in inspect: too late"),
+    ],
+)
+def test_samples_that_cannot_be_used_say_why(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
+    (record,) = read(written(tmp_path, **changes))
+    assert record.fields is None
+    assert problem in record.problem
+
+
+def test_a_sample_that_was_scored_despite_its_error_is_a_row(tmp_path: Path) -> None:
+    assert fields_of(read(written(tmp_path, error={"message": "too late"})), "prediction") == [("The Moon",)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "is no log of inspect: it has no eval and status .it has: list"),
+        ('{"a": 1}', "it has no eval and status .it has: a"),
+        ('{"eval": 3, "status": "success", "samples": []}', "its eval is missing"),
+        ('{"eval": {}, "status": "success"}', "run inspect without --no-log-samples"),
+        ("{", "is no log of inspect, which is one JSON object"),
+        (
+            '{"doc_id": 1, "filtered_resps": [], "arguments": {}}\n{}\n',
+            "looks like one of lm-eval: give --from lm-eval",
+        ),
+    ],
+)
+def test_files_of_others_are_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read(path)
+
+
+def test_archives_without_a_header_are_read_as_far_as_they_go_or_refused(tmp_path: Path) -> None:
+    """A run that was killed leaves no header."""
+    killed, other = tmp_path / "killed.eval", tmp_path / "other.eval"
+    for path, names in ((killed, ("_journal/start.json", "samples/moon_epoch_1.json")), (other, ("a.json",))):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                content = {"eval": FREE["eval"]} if name.startswith("_") else FREE["samples"][3]
+                archive.writestr(name, json.dumps(content))
+    records = read(killed)
+    assert fields_of(records, "id", "prediction") == [("free_answers/moon/1", "The Moon")]
+    assert sum("is not in the log" in record.problem for record in records) == 9
+    with pytest.raises(InputError, match=r"no header\.json"):
+        read(other)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.sampled_from(NAMES), st.data())
+def test_mangled_logs_are_rows_problems_or_refused(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    document = json.loads((LOGS / f"json/{name}.json").read_text())
+    sample = data.draw(mangled(document["samples"][0]))
+    head = data.draw(st.just(document) | mangled({key: document[key] for key in ("eval", "status")}))
+    log = {**head, "samples": [sample, *document["samples"][1:]]} if isinstance(head, dict) else head
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log))
+    check_rows(inspect_records, path)
+    archive = bytearray((LOGS / f"eval/{name}.eval").read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        archive[data.draw(st.integers(0, len(archive) - 1))] = data.draw(st.integers(0, 255))
+    packed = tmp_path / "log.eval"
+    packed.write_bytes(bytes(archive[: data.draw(st.integers(0, len(archive)) | st.just(len(archive)))]))
+    check_rows(inspect_records, packed)

@@ -1,0 +1,124 @@
+"""Tables that VLMEvalKit wrote: what becomes of each row, as one reads them by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.mangled import check_rows, mangled
+
+from gradewire.cli.input.official.vlmevalkit import vlmevalkit_records
+from gradewire.cli.input.record import Record
+from gradewire.cli.problems import InputError
+
+LOGS = Path(__file__).parents[4] / "support/harness_logs/vlmevalkit"
+KINDS = ("xlsx", "tsv", "json")
+
+
+def read(path: Path) -> list[Record]:
+    return list(vlmevalkit_records(str(path)))
+
+
+def told(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(record.fields.get(name) for name in names) for record in records if record.fields is not None]
+
+
+def written(tmp_path: Path, **changes: Any) -> Path:
+    whole = {"index": 4, "question": "Who?", "answer": "Ada", "prediction": "ada"} | changes
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps([{name: value for name, value in whole.items() if value is not ...}]))
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_letters_become_texts_and_failures_are_no_answers(kind: str) -> None:
+    records = read(LOGS / f"table_GwChoices.{kind}")
+    names = ("id", "question", "references", "prediction", "raw_response", "category", "choices")
+    assert told(records, *names) == [
+        ("table_GwChoices/1", "Which is a metal?", ["iron"], "iron", "B", "matter", ["oak", "iron", "wool"]),
+        (
+            "table_GwChoices/2",
+            "Which is a fruit?",
+            ["pear"],
+            "The answer is A.",
+            "The answer is A.",
+            "food",
+            ["pear", "brick"],
+        ),
+        ("table_GwChoices/3", "Which is a bird?", ["owl"], "owl", "C. owl", "animals", ["trout", "elk", "owl"]),
+    ]
+    assert (records[3].fields, records[3].problem) == (None, "has no answer: Failed to obtain answer via API.")
+    assert [record.index for record in records] == list(range(4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_free_answers_have_all_that_is_right(kind: str) -> None:
+    names = ("id", "question", "references", "prediction", "choices", "vlmevalkit_category", "split")
+    assert told(read(LOGS / f"table_GwQuestions.{kind}"), *names) == [
+        (
+            "table_GwQuestions/1",
+            "What does the sign say?",
+            ["stop", "STOP", "stop sign"],
+            "STOP",
+            None,
+            "text",
+            "",
+        ),
+        ("table_GwQuestions/2", "Which number is it?", "007", "7", None, "numbers", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"answer": 3}, ("mine/4", "Who?", 3, "ada")),
+        ({"answer": float("nan"), "answers": ["Ada"]}, ("mine/4", "Who?", ["Ada"], "ada")),
+        ({"answer": ...}, ("mine/4", "Who?", None, "ada")),
+        ({"answer": "[1, 2]"}, ("mine/4", "Who?", "[1, 2]", "ada")),
+        ({"answer": "B"}, ("mine/4", "Who?", "B", "ada")),
+        ({"A": "Ada", "B": None, "answer": "A"}, ("mine/4", "Who?", "A", "ada")),
+        ({"A": 1, "B": 2, "answer": "B", "prediction": "(B)"}, ("mine/4", "Who?", ["2"], "2")),
+        ({"index": None}, ("mine/0", "Who?", "Ada", "ada")),
+        ({"question": ...}, ("mine/4", None, "Ada", "ada")),
+    ],
+)
+def test_what_else_a_row_may_have(tmp_path: Path, changes: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    assert told(read(written(tmp_path, **changes)), "id", "question", "references", "prediction") == [expected]
+
+
+def test_the_judgements_of_vlmevalkit_can_be_kept(tmp_path: Path) -> None:
+    assert told(read(written(tmp_path, hit=1, log="ok")), "vlmevalkit_hit", "vlmevalkit_log") == [(1, "ok")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.pkl", b"", r"predictions are \.xlsx, \.tsv or \.json"),
+        ("a.json", b'[{"a": 1}]', "no log of vlmevalkit: row 1 has no index with a prediction .it has: a"),
+        ("a.json", b'{"eval": {}, "plan": {}}', "a JSON file is a list of rows"),
+        ("a.tsv", b"index\tanswer\n1\tx\n", "has no index with a prediction .it has: index, answer"),
+        ("a.xlsx", b"PK", "is no workbook"),
+    ],
+)
+def test_files_of_others_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read(path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.sampled_from(["table_GwChoices", "table_GwQuestions"]), st.data())
+def test_mangled_tables_are_rows_problems_or_refused(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(data.draw(mangled(json.loads((LOGS / f"{name}.json").read_text())))))
+    check_rows(vlmevalkit_records, path)
+    for kind in ("tsv", "xlsx"):
+        content = bytearray((LOGS / f"{name}.{kind}").read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        broken = tmp_path / f"mine.{kind}"
+        broken.write_bytes(bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))]))
+        check_rows(vlmevalkit_records, broken)
