@@ -139,14 +139,14 @@ def main() -> None:
             "judge-synthetic", f"{len(few)} of the 600 rows, with their first {WRITTEN} references.", few, (SYNTHETIC,)
         ),
     )
-    _judge_environment(options.judges)
+    judge_environment(options.judges)
     options.results.mkdir(parents=True, exist_ok=True)
     for task in tasks:
         if not options.only or task.name in options.only:
             write_block(options.document, task.name, _agreement(task, options.results))
     if not options.only or "judge-binary" in options.only:
         named = choose_metrics(",".join(BINARY), MetricDefaults()).labels
-        scores = _score(BINARY_ROWS, BINARY, options.results / "judge-binary")
+        scores = score_rows(BINARY_ROWS, BINARY, options.results / "judge-binary")
         write_block(options.document, "judge-binary", binary_table(BINARY_ROWS, scores, named))
 
 
@@ -154,8 +154,8 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
 
 
-def _judge_environment(judges: Path | None) -> None:
-    """What the engine in the commands that are started reads."""
+def judge_environment(judges: Path | None) -> None:
+    """Sets what the engine in the commands that are started reads: the judge's backend and where judges are built."""
     os.environ.setdefault("GRADEWIRE_JUDGE_BACKEND", "embedded")
     if judges is not None:
         os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
@@ -165,7 +165,7 @@ def _agreement(task: Task, results: Path) -> str:
     data = results / f"{task.name}.rows.jsonl"
     _write_rows(data, task.rows)
     written = _written(data, results) if SYNTHETIC in task.groups else ()
-    scores = [_score(data, metrics, results / task.name, *written) for metrics in task.groups]
+    scores = [score_rows(data, metrics, results / task.name, *written) for metrics in task.groups]
     figures = results / f"{task.name}.md"
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
@@ -184,7 +184,7 @@ def _written(data: Path, results: Path) -> tuple[str, str]:
     return "--reference-set", done.stdout.strip()
 
 
-def _score(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
+def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
     """Scores of the rows; goes on with a run of the same code, and begins again after one of other code.
 
     What the judge said about the same prompts is in the store: reading it takes seconds.
