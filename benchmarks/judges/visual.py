@@ -27,12 +27,14 @@ PLAIN: Final = (
     *("smile:v1", "smile:fast", "calibrated", "sbert", "bertscore", "rouge_l", "exact_match", "easy_match"),
     *("vqa_accuracy", "vqa_accuracy?normalise=always", "soft_vqa_accuracy"),
 )
-# The first is what the others are compared with.
+# The first is what the others are compared with. One run of the command each: together they would take the judge's
+# kept prefixes from one another, and an interrupted run has lost little.
 JUDGED: Final = (
-    *("lave", "lave:paper", "lave?shots=0", "lave?caption=true", "lave:paper?caption=true", "lave?binary=judge"),
-    *("lave?reference_filter=0", "lave?reference_filter=1"),
+    *("lave", "lave:paper", "lave?caption=true", "lave:paper?caption=true"),
     *("judge_verdict", "judge_verdict?caption=true", "judge_grade", "judge_similarity"),
 )
+# Choices, which the development half alone is asked about.
+CHOSEN: Final = ("lave?shots=0", "lave?binary=judge", "lave?reference_filter=0", "lave?reference_filter=1")
 CHOICES: Final = ("auto", "closest", "all")
 ALIASES: Final = tuple(f"{metric}?references={choice}" for metric in ("lave", "judge_verdict") for choice in CHOICES)
 # Their accuracy is told by failure mode.
@@ -54,16 +56,17 @@ def main() -> None:
     for half in options.half or HALVES:
         rows = [row for row in read_lines(ROWS) if row["half"] == half]
         blocks = [f"{HALVES[half]}: {len(rows)} answers; 2 cores, load {load:.1f} before."]
-        blocks += _with_votes(rows, options.results / half)
+        judged = JUDGED if half == "held_out" else JUDGED + CHOSEN
+        blocks += _with_votes(rows, judged, options.results / half)
         blocks += _with_aliases(rows, options.results / half)
         write_block(options.document, f"visual-{half.replace('_', '-')}", "\n\n".join(blocks))
 
 
-def _with_votes(rows: Sequence[Row], base: Path) -> Iterable[str]:
+def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Iterable[str]:
     """All metrics on the annotators' votes, the judge's compared with `lave`; then accuracy by failure mode."""
     data = _written(rows, base.with_name(f"{base.name}.rows.jsonl"))
-    scores = [score_rows(data, metrics, base) for metrics in (PLAIN, JUDGED)]
-    pairs = [(metric, JUDGED[0]) for metric in (*JUDGED[1:], "smile")]
+    scores = [score_rows(data, metrics, base) for metrics in (PLAIN, *((metric,) for metric in judged))]
+    pairs = [(metric, judged[0]) for metric in (*judged[1:], "smile")]
     found, table = _agreement(data, scores, pairs, base)
     return [table, _by_group(found)]
 
@@ -73,7 +76,7 @@ def _with_aliases(rows: Sequence[Row], base: Path) -> Iterable[str]:
     base = base.with_name(f"{base.name}-aliases")
     data = _written([{**row, "references": distinct(row["references"])} for row in rows], base.with_suffix(".jsonl"))
     pairs = [(metric, ALIASES[place - place % 3]) for place, metric in enumerate(ALIASES) if place % 3]
-    _, table = _agreement(data, [score_rows(data, ALIASES, base)], pairs, base)
+    _, table = _agreement(data, [score_rows(data, (metric,), base) for metric in ALIASES], pairs, base)
     return ["The same answers, every distinct reference once, so that there are no votes:", table]
 
 

@@ -104,7 +104,8 @@ def compare_groups(
     if all(name[0] != first for name in rows.names):
         raise ValueError(f"no group is called {first!r}")
     baselines = _baselines(rows.names, first)
-    members = [np.flatnonzero(rows.groups == number) for number in range(len(rows.names))]
+    order = np.argsort(rows.groups, kind="stable")
+    members = np.split(order, np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1)))[1:-1]
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
     pairs = {metric: _pairs(means[metric], baselines) for metric in rows.scores}
     ratios = [*(ratio for found in means.values() for ratio in found)]

@@ -10,7 +10,8 @@ from scipy import stats
 from tests.support.examples import example_count
 
 from gradewire.agreement import JudgedRows
-from gradewire.agreement.papers.systems import kendall_of, pearson_of, spearman_of, system_tables
+from gradewire.agreement.papers import systems
+from gradewire.agreement.papers.systems import MOST_MODELS, kendall_of, pearson_of, spearman_of, system_tables
 
 NAN = math.nan
 
@@ -87,3 +88,19 @@ def test_one_model_has_no_table_and_rows_without_a_model_are_in_none() -> None:
     tables = system_tables(judged({"m": [1.0, 0.5, 0.0]}, [1.0, 0.5, 0.0], ["a", "b", ""], [""] * 3), resamples=100)
     assert tables[0].models == ["a", "b"]
     assert [mean.value for mean in tables[0].lines[0].means] == [1, 0.5]
+
+
+def test_many_models_are_compared_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(7)
+    models = [f"m{place}" for place in range(12)] * 15
+    labels = random.uniform(size=len(models)).tolist()
+    rows = judged({"m": random.uniform(size=len(models)).tolist()}, labels, models, [""] * len(models))
+    whole = system_tables(rows, resamples=250)
+    monkeypatch.setattr(systems, "_COMPARED_AT_A_TIME", 1000)
+    assert system_tables(rows, resamples=250) == whole
+    assert whole[0].lines[0].kendall.resamples == 250
+
+
+def test_a_column_of_ids_is_no_column_of_models() -> None:
+    names = [str(place) for place in range(MOST_MODELS + 1)]
+    assert system_tables(judged({"m": [0.5] * len(names)}, [1.0] * len(names), names, [""] * len(names))) == []

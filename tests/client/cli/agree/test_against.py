@@ -159,6 +159,24 @@ def test_bench_accuracy_takes_an_evaluator_too(agree: Agree) -> None:
     assert "lave, all rows" in done.stdout
 
 
+def test_bench_knvqa_takes_an_evaluator_too(agree: Agree) -> None:
+    rows = unlabelled()
+    done, document = agree(rows, "--metrics", "exact_match", "--against", "lave", name="bench knvqa --all-tables")
+    assert done.exit_code == 0, done.output
+    letters = np.array(counted([row for row in rows if row["model"] == "big"]))
+    line = next(line for line in document["evaluators"] if line["model"] == "big")
+    assert line["estimates"]["accuracy"]["value"] == pytest.approx(np.mean((letters >= 12) == (letters >= 8)))
+    assert "Models by lave verdicts, over all labelled rows" in done.stdout
+    assert "human" not in done.stdout
+
+
+def test_more_models_than_can_be_told_say_so(agree: Agree) -> None:
+    rows = [{**row, "model": str(place)} for place, row in enumerate(unlabelled(280))]
+    done, document = agree(rows, "--metrics", "sbert", "--against", "lave", "--all-tables")
+    assert document["systems"] == []
+    assert "no means by model: there are" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

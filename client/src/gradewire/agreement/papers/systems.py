@@ -1,6 +1,6 @@
 """Models under test as metrics rank them, beside how people do: means by model (SFVE, table 3), system-level ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,10 @@ from gradewire.agreement.rows import JudgedRows
 
 LEAST_MODELS = 3
 """With two models every metric ranks them rightly or wrongly: no correlation says more."""
+MOST_MODELS = 200
+"""So many are compared each with each in every draw; more of them are no models but a column of something else."""
+# Entries of an array of draws, models and models.
+_COMPARED_AT_A_TIME = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,14 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
         seed: Same seed, same intervals.
 
     Returns:
-        A table for each data set, if there are several, and the one over all rows last; none for fewer than two models.
+        A table for each data set, if there are several, and the one over all rows last; none for fewer than two models,
+        nor for more than `MOST_MODELS`.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.
     """
     models = sorted({str(model) for model in rows.models if str(model)})
-    if len(models) < 2:
+    if not 2 <= len(models) <= MOST_MODELS:
         return []
     clusters = question_clusters(rows.datasets, rows.questions)
     strata = strata_of(rows.datasets, clusters)
@@ -119,13 +124,15 @@ class _Sums:
         self._drawn: list[NDArray[np.float64]] = []
 
     def take(self, weights: NDArray[np.float64]) -> None:
-        self._drawn.append(_means(weights[:, self.questions] @ self._sums))
+        taken = weights if len(self.questions) == weights.shape[1] else weights[:, self.questions]
+        self._drawn.append(_means(taken @ self._sums))
 
     def line(self, metric: str, strata: NDArray[np.intp]) -> SystemMeans:
         point = _means(self._sums.sum(axis=1, keepdims=True))
         drawn = np.concatenate(self._drawn, axis=1)
         kendall, spearman, pearson = (
-            self._estimate(how(*point)[0], how(*drawn), strata) for how in (kendall_of, spearman_of, pearson_of)
+            self._estimate(how(*point)[0], _in_pieces(how, drawn), strata)
+            for how in (kendall_of, spearman_of, pearson_of)
         )
         means, people = (
             [
@@ -151,6 +158,15 @@ def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Means of scores and labels, float64[2, draws, models], of their sums and counts, float64[3, draws, models]."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(sums[2] > 0, sums[:2] / sums[2], np.nan))
+
+
+def _in_pieces(
+    how: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]], drawn: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A correlation in all draws, float64[draws], few draws at a time where there are many models."""
+    at_a_time = max(1, _COMPARED_AT_A_TIME // drawn.shape[2] ** 2)
+    pieces = [how(*drawn[:, begin : begin + at_a_time]) for begin in range(0, drawn.shape[1], at_a_time)]
+    return np.concatenate(pieces) if pieces else np.array([])
 
 
 def _apart(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -185,7 +185,7 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         *lines,
         *annotator_pair_lines(found.annotators),
         *agreement_interval_notes(found.report, shown),
-        *system_notes(found.systems),
+        *system_notes(found.systems, len({model for model in found.rows.models if model})),
         *_further_intervals(found),
     ]
     if all_tables:

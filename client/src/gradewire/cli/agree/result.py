@@ -39,6 +39,7 @@ class AgreementResult:
         run: The options.
         labelled: Rows as they came, with what was left out.
         rows: The same as arrays.
+        by_verdict: The same with an evaluator's verdicts as labels, where it stands in the place of people.
         report: Agreement of the metrics with the labels.
         annotators: Agreement of the annotators with one another; None where no row has several.
         systems: Means by model and system-level ranks, by data set and over all rows; empty for one model.
@@ -49,6 +50,7 @@ class AgreementResult:
     run: LabelledRun
     labelled: LabelledRows
     rows: JudgedRows
+    by_verdict: JudgedRows
     report: AgreementReport
     annotators: AnnotatorAgreement | None
     systems: Sequence[SystemTable]
@@ -61,9 +63,7 @@ class AgreementResult:
 
     def abstention(self, label: str) -> Abstention | None:
         """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
-        return abstention(
-            self.rows.verdicts[label], self.labelled.certain(label), self.labelled.judged_by_verdict().labels
-        )
+        return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.by_verdict.labels)
 
 
 def compute_agreement(
@@ -110,6 +110,7 @@ def compute_agreement(
         rows=rows,
         report=report,
         annotators=annotators,
+        by_verdict=by_verdict,
         systems=systems,
         accuracies=accuracies,
     )

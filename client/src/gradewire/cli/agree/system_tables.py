@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire.agreement.papers.systems import LEAST_MODELS
+from gradewire.agreement.papers.systems import LEAST_MODELS, MOST_MODELS
 from gradewire.cli.output.figures import Figure, estimated
 from gradewire.cli.output.interval_notes import PlacedEstimate
 from gradewire.cli.output.tables import FigureTable
@@ -45,8 +45,10 @@ def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[Figur
         )
 
 
-def system_notes(tables: Sequence[SystemTable]) -> Iterator[str]:
-    """What the tables leave out."""
+def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
+    """What the tables leave out; `models` is how many there are."""
+    if models > MOST_MODELS:
+        yield f"no means by model: there are {models} models, {MOST_MODELS} at most are told"
     if tables and len(tables[-1].models) < LEAST_MODELS:
         there = len(tables[-1].models)
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"

@@ -195,3 +195,12 @@ def test_without_numpy_it_says_what_to_install_before_it_scores(score: Any, monk
     assert run.done.exit_code == 2
     assert "pip install 'gradewire[agree]'" in run.done.stderr
     assert not run.out.exists()
+
+
+def test_more_groups_than_can_be_compared_have_means_alone(score: Any) -> None:
+    run = score(answers(questions=501), "--by", "id,model")
+    assert len(run.by["id"]) == 1002
+    assert "interval_95" not in run.by["id"]["small-7"]["smile"]
+    assert run.by["id"]["small-7"]["smile"]["mean"] == pytest.approx(0.08)
+    assert run.by["model"]["big"]["smile"]["difference"]["shared_questions"] == 501
+    assert "by id: no intervals and differences of more than 1000 groups" in run.done.stderr

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from gradewire.cli.score.by.collected import GroupColumn, GroupedScores, Tally
     from gradewire.comparison import GroupFigures, PairedDifference
 
-# A column of ids makes as many groups as rows: the JSON has them all.
+# A column of ids makes as many groups as rows: the JSON has them all, and intervals of one row each say nothing.
 SHOWN_GROUPS = 60
+COMPARED_GROUPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class MetricLine:
     Attributes:
         group: The values of the group.
         tally: Counts and means.
-        figures: Intervals and the difference from the baseline; None where numpy is not installed.
+        figures: Intervals and the difference from the baseline; None of too many groups, and where numpy is not
+            installed.
     """
 
     group: tuple[str, ...]
@@ -80,6 +82,8 @@ class Breakdown:
         if self.unknown_baseline is not None:
             named = f"--baseline {self.unknown_baseline} as its {self.columns[0]}"
             yield f"by {by}: no row has {named}: compared with the first"
+        if len(lines) > COMPARED_GROUPS:
+            yield f"by {by}: no intervals and differences of more than {COMPARED_GROUPS} groups"
         if len(lines) > SHOWN_GROUPS:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
         compared = [line for line in lines if line.figures is not None]
@@ -125,6 +129,8 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
 def _figures(
     collected: GroupedScores, column: GroupColumn, baseline: str | None
 ) -> dict[str, list[GroupFigures]] | None:
+    if len(column.numbers) > COMPARED_GROUPS:
+        return None
     try:
         from gradewire.comparison import GroupedRows, compare_groups  # noqa: PLC0415 - numpy is optional here
     except MissingExtra:
