@@ -79,16 +79,17 @@ class _Ratio:
 
 
 def compare_groups(
-    rows: GroupedRows, *, baseline: str | None = None, resamples: int = RESAMPLES, seed: int = 0
+    rows: GroupedRows, *, baseline: str | None = None, place: int = 0, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, list[GroupFigures]]:
     """Means of all groups by every metric, with paired differences from a baseline.
 
-    The baseline of a group is the one with `baseline` as its first value and the same others: by (model, data set) a
-    model on a data set is compared with the baseline model on that data set.
+    The baseline of a group is the one with `baseline` as its value at `place` and the same others: by (model, data set)
+    a model on a data set is compared with the baseline model on that data set.
 
     Args:
         rows: Scores, groups and questions.
-        baseline: First value of the baselines; None: that of the first group.
+        baseline: Value of the baselines; None: that of the first group.
+        place: Which of a group's values is meant.
         resamples: Draws of whole questions, within each data set; fewer where there are more than 100 000 questions.
         seed: Same seed, same intervals.
 
@@ -96,14 +97,14 @@ def compare_groups(
         Figures by metric, in the order of `rows.names`.
 
     Raises:
-        ValueError: No group has `baseline` as its first value.
+        ValueError: No group has `baseline` as its value there.
     """
     if not rows.names:
         return {metric: [] for metric in rows.scores}
-    first = rows.names[0][0] if baseline is None else baseline
-    if all(name[0] != first for name in rows.names):
+    first = rows.names[0][place] if baseline is None else baseline
+    if all(name[place] != first for name in rows.names):
         raise ValueError(f"no group is called {first!r}")
-    baselines = _baselines(rows.names, first)
+    baselines = _baselines(rows.names, first, place)
     order = np.argsort(rows.groups, kind="stable")
     members = np.split(order, np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1)))[1:-1]
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
@@ -129,14 +130,11 @@ def compare_groups(
     }
 
 
-def _baselines(names: Sequence[tuple[str, ...]], first: str) -> dict[int, int]:
+def _baselines(names: Sequence[tuple[str, ...]], first: str, place: int) -> dict[int, int]:
     """Number of each group's baseline, of those that have one and are none."""
     numbers = {name: number for number, name in enumerate(names)}
-    return {
-        number: numbers[first, *name[1:]]
-        for name, number in numbers.items()
-        if name[0] != first and (first, *name[1:]) in numbers
-    }
+    others = {number: (*name[:place], first, *name[place + 1 :]) for name, number in numbers.items()}
+    return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}
 
 
 def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp]) -> _Ratio:

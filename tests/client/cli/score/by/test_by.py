@@ -123,6 +123,19 @@ def test_two_columns_together_compare_within_the_second(score: Any) -> None:
     assert run.by["model+dataset"]["big"]["nq"]["smile"]["difference"] is None
 
 
+def test_models_are_compared_wherever_they_stand(score: Any) -> None:
+    run = score(answers(), "--by", "dataset+model", "--baseline", "big")
+    found = run.by["dataset+model"]
+    assert [list(found), *(list(models) for models in found.values())] == [
+        ["nq", "tq"],
+        ["big", "small"],
+        ["big", "small"],
+    ]
+    apart = found["nq"]["small"]["smile"]["difference"]
+    assert (apart["baseline"], apart["value"]) == (["nq", "big"], pytest.approx(-0.02))
+    assert "minus big" in run.done.stderr
+
+
 def test_groups_that_share_no_question_say_so(score: Any) -> None:
     run = score(answers(), "--by", "kind")
     assert run.by["kind"]["odd"]["smile"]["difference"] is None

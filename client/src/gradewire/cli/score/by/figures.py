@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gradewire.cli.input.files import InputFile
+    from gradewire.cli.input.grouping import Grouping
     from gradewire.cli.score.by.collected import GroupColumn, GroupedScores, Tally
     from gradewire.comparison import GroupFigures, PairedDifference
 
@@ -51,7 +52,7 @@ class Breakdown:
         asked: Whether --by names the columns; official files are told by their types unasked.
     """
 
-    columns: tuple[str, ...]
+    columns: Grouping
     outside: int
     lines: dict[str, list[MetricLine]]
     unknown_baseline: str | None
@@ -80,7 +81,7 @@ class Breakdown:
         if self.outside:
             yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line"
         if self.unknown_baseline is not None:
-            named = f"--baseline {self.unknown_baseline} as its {self.columns[0]}"
+            named = f"--baseline {self.unknown_baseline} as its {self.columns[compared_place(self.columns)]}"
             yield f"by {by}: no row has {named}: compared with the first"
         if len(lines) > COMPARED_GROUPS:
             yield f"by {by}: no intervals and differences of more than {COMPARED_GROUPS} groups"
@@ -109,10 +110,13 @@ def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -
 
 
 def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | None, *, asked: bool) -> Breakdown:
-    names = list(column.numbers)
-    there = dict.fromkeys(name[0] for name in names)
+    names, place = list(column.numbers), compared_place(column.grouping)
+    there = dict.fromkeys(name[place] for name in names)
     first = baseline if baseline in there else next(iter(there), None)
-    order = sorted(range(len(names)), key=lambda number: (names[number][0] != first, names[number]))
+    order = sorted(
+        range(len(names)),
+        key=lambda number: [(at == place and value != first, value) for at, value in enumerate(names[number])],
+    )
     found = _figures(collected, column, first)
     lines = {
         label: [
@@ -124,6 +128,11 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
     # The rows are scored: a name that was misspelt costs no figures.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, asked)
+
+
+def compared_place(grouping: Grouping) -> int:
+    """Which of the columns is compared with a baseline: models, else files, else the first."""
+    return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 
 def _figures(
@@ -138,7 +147,7 @@ def _figures(
     rows = GroupedRows.of(
         collected.scores, column.groups, list(column.numbers), collected.questions, collected.datasets
     )
-    return compare_groups(rows, baseline=baseline)
+    return compare_groups(rows, baseline=baseline, place=compared_place(column.grouping))
 
 
 def _line_document(line: MetricLine) -> dict[str, Any]:
@@ -161,8 +170,8 @@ def _line_document(line: MetricLine) -> dict[str, Any]:
     return {**mean, "interval_95": interval, **rest, "difference": difference}
 
 
-def _table(title: str, columns: Sequence[str], lines: Sequence[MetricLine]) -> FigureTable:
-    shown = dict(_columns(lines))
+def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> FigureTable:
+    shown = dict(_columns(lines, columns))
     return FigureTable(
         title,
         [*columns, *shown],
@@ -171,7 +180,7 @@ def _table(title: str, columns: Sequence[str], lines: Sequence[MetricLine]) -> F
     )
 
 
-def _columns(lines: Sequence[MetricLine]) -> Iterator[tuple[str, Callable[[MetricLine], Figure]]]:
+def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[str, Callable[[MetricLine], Figure]]]:
     """Heads of the columns that say something of these lines, each with what makes its cells."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
@@ -179,7 +188,9 @@ def _columns(lines: Sequence[MetricLine]) -> Iterator[tuple[str, Callable[[Metri
     yield "mean", lambda line: measured(line.tally.mean) if line.figures is None else estimated(line.figures.mean)
     if any(tally.empty for tally in tallies):
         yield "mean, empty wrong", lambda line: measured(line.tally.mean_empty_as_wrong)
-    if baseline := next((paired.baseline[0] for line in lines if (paired := _paired(line)) is not None), ""):
+    if baseline := next(
+        (paired.baseline[compared_place(columns)] for line in lines if (paired := _paired(line)) is not None), ""
+    ):
         yield f"minus {baseline}", lambda line: _of_paired(line, lambda paired: differing(paired.mean))
         yield "on questions", lambda line: _of_paired(line, lambda paired: count(paired.questions))
     if any(tally.verdicts for tally in tallies):
