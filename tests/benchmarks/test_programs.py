@@ -11,6 +11,8 @@ from benchmarks.common.rows import GET_COMMAND
 ROOT = Path(__file__).parents[2]
 # Programs that others start, without options.
 WORKERS = {"benchmarks/latency/echo_server.py"}
+# Programs whose rows stand in examples/.
+SHIPPED = {"benchmarks/judges/visual.py"}
 PROGRAMS = sorted(
     name
     for path in (ROOT / "benchmarks").rglob("*.py")
@@ -28,6 +30,7 @@ READS_ROWS = [
     for name in PROGRAMS
     if re.search(r"\b(read_rows|read_lines|require_files)\(|DATA_DIRECTORY", (ROOT / name).read_text("utf-8"))
     and not name.startswith("benchmarks/data/")
+    and name not in SHIPPED
 ]
 
 

@@ -136,6 +136,8 @@ def write_samples(directory: Path) -> None:
         (directory / ".data" / f"{name}.jsonl").write_text(answers)
     (directory / "examples").mkdir()
     (directory / "examples/answers.jsonl").write_text(_jsonl(_EXAMPLES[::2]))
+    pictures = (ROOT / "examples/visual_questions.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (directory / "examples/visual_questions.jsonl").write_text("".join(pictures[:60]))
     (directory / "pairs.jsonl").write_text(_jsonl(_pairs()))
     (directory / "ave.json").write_text(json.dumps(_ave()))
     (directory / "standin.jsonl").write_text(_jsonl(_ave()))
