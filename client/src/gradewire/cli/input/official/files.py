@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from gradewire.cli.input.opening import STDIN
-from gradewire.cli.input.record import Record
+from gradewire.cli.input.record import Record, printable
 from gradewire.cli.problems import InputError
 
 
@@ -78,8 +78,8 @@ class OfficialFiles:
                 kept.append(file)
         if not kept:
             raise left_out[0]
-        for error in left_out:
-            click.echo(f"{error.format_message()}: left out", err=True)
+        for missing in left_out:
+            click.echo(f"{printable(missing.format_message())}: left out", err=True)
         return kept
 
     def _in(self, path: str) -> list[str]:

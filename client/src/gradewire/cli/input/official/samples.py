@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gradewire.cli.input.record import Record, printable
 from gradewire.cli.input.official.files import NoSuchFilterError
+from gradewire.cli.input.record import Record, printable
 from gradewire.cli.problems import InputError
 
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
