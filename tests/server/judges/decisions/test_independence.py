@@ -127,6 +127,20 @@ async def test_our_own_questions_that_are_not_answered_are_asked_again_ten_minut
     await independence.close()
 
 
+async def test_failures_count_only_in_a_row() -> None:
+    def refuse(heard: Heard, answers: Answers) -> Answers | bytes:
+        return reply(422, {}) if len(answers) > 1 and "bad" in heard.body["state"] else answers
+
+    decider = Decider()
+    async with OddServer(answers=[decider]) as server, opened(server.url) as judge:
+        await looked_at(judge)
+        decider.change = refuse
+        for text in ("bad 1", "bad 2", "good 1", "bad 3", "bad 4", "good 2"):
+            decider.sizes.clear()
+            await chosen(judge, about(text, "a"), about(text, "b"))
+        assert decider.sizes == [2]
+
+
 async def test_a_defect_leaves_one_question_a_request() -> None:
     async def ask(asked: Sequence[Asked]) -> list[Answer]:
         raise KeyError(len(asked))

@@ -99,17 +99,66 @@ async def test_deadlines_of_a_request_are_the_latest_and_none_where_one_has_none
     assert asked.requests == [["a", "b", "until 7"], ["c", "d"], ["e", "until 3"]]
 
 
-async def test_those_that_are_asked_apart_keep_one_place_and_one_who_left_is_not_asked_for() -> None:
+async def test_those_that_are_asked_apart_are_asked_before_others_and_one_who_left_is_not() -> None:
+    asked = Asked(most=3, apart=True)
+    waiting = queue(asked)
+    calls = [ask(waiting, name) for name in "abc"]
+    await eventually(lambda: asked.requests == [["a", "b", "c"]])
+    calls += [ask(waiting, "d"), ask(waiting, "e", "t")]
+    await asyncio.sleep(0)
+    calls[1].cancel()
+    asked.gate.set()
+    replies = await asyncio.gather(*calls, return_exceptions=True)
+    assert asked.requests == [["a", "b", "c"], ["a"], ["c"], ["d"], ["e"]]
+    assert isinstance(replies[1], asyncio.CancelledError)
+    assert asked.most_under_way == 1
+
+
+async def test_one_who_leaves_while_asked_apart_does_not_hold_up_its_mates() -> None:
+    asked = Asked(most=2, apart=True)
+    waiting = queue(asked)
+    gone, stays = ask(waiting, "a"), ask(waiting, "b")
+    await eventually(lambda: asked.requests == [["a", "b"]])
+    asked.gate.set()
+    await asyncio.sleep(0)
+    asked.gate.clear()  # the server says no more
+    await eventually(lambda: asked.requests[1:] == [["a"]])
+    gone.cancel()
+    await eventually(lambda: asked.requests[2:] == [["b"]])
+    assert asked.cancelled == 1
+    asked.gate.set()
+    assert (await stays)[0].text == "b"
+
+
+async def test_those_that_are_asked_apart_do_not_wait_for_each_other_where_there_are_places() -> None:
     asked = Asked(most=3, apart=True)
     waiting = queue(asked, 2)
     calls = [ask(waiting, name) for name in "abc"]
     await eventually(lambda: asked.requests == [["a", "b", "c"]])
-    calls[1].cancel()
     asked.gate.set()
-    replies = await asyncio.gather(*calls, return_exceptions=True)
-    assert asked.requests == [["a", "b", "c"], ["a"], ["c"]]
-    assert isinstance(replies[1], asyncio.CancelledError)
-    assert asked.most_under_way == 1
+    await asyncio.sleep(0)
+    asked.gate.clear()
+    await eventually(lambda: asked.under_way == 2)
+    asked.gate.set()
+    assert [each[0].text for each in await asyncio.gather(*calls)] == list("abc")
+    assert asked.most_under_way == 2
+
+
+async def test_a_defect_in_what_may_share_fails_that_one_and_nobody_waits_for_ever() -> None:
+    defect = ValueError("a defect")
+
+    def takes(questions: Sequence[Question]) -> bool:
+        if names(questions)[0] == "a":
+            raise defect
+        return True
+
+    asked = Asked()
+    asked.gate.set()
+    waiting = RequestQueue(1, asked.alone, asked.together, takes)
+    async with asyncio.timeout(10):
+        told = await asyncio.gather(*(ask(waiting, name) for name in "abc"), return_exceptions=True)
+    assert told[0] is defect
+    assert asked.requests == [["b", "c"]]
 
 
 @pytest.mark.parametrize("error", [server_error(), KeyError("a defect")])
@@ -165,6 +214,19 @@ async def test_closing_cancels_what_is_under_way() -> None:
         isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*calls, return_exceptions=True)
     )
     assert asked.cancelled == 1
+
+
+async def test_closing_ends_who_waits_and_what_was_about_to_start() -> None:
+    asked = Asked()
+    waiting = queue(asked)
+    calls = [ask(waiting, name, name) for name in "ab"]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the request of the first one is a task that has yet to begin
+    await waiting.close()
+    async with asyncio.timeout(10):
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+    assert asked.requests == []
 
 
 async def test_time_is_told_apart_as_waiting_and_asking() -> None:

@@ -20,8 +20,8 @@ _MARK_BYTES: Final = 4
 _OTHER_FORMATS: Final = {
     b"PAR1": "is a Parquet file: give --input-format parquet",
     b"ARRO": "is an Arrow file: give --input-format arrow",
-    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (a log of inspect "
-    "is read by --from inspect)",
+    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (of inspect, "
+    "write it to a file that ends in .eval)",
     b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
 }
 """What files of other formats begin with, where their name does not say so."""

@@ -63,6 +63,10 @@ class Independence:
         self._looking: asyncio.Task[None] | None = None
         self.remark = ""
 
+    def may_allow(self, one: Asked) -> bool:
+        """Whether this one is short enough to be put beside another one at all."""
+        return _bytes((one,)) <= self._most_bytes
+
     def allows(self, asked: Sequence[Asked]) -> bool:
         """Whether these may share a request now; they are no more and no longer than what was tried.
 

@@ -99,11 +99,15 @@ class DecisionServer(Server):
 
     @override
     def subject(self, question: Question) -> str | None:
-        return asked_of(question).state if self._most_questions > 1 else None
+        if self._most_questions == 1:
+            return None
+        asked = asked_of(question)
+        # What is too long to be put beside another one need not be looked at with each that waits.
+        return asked.state if self._independence.may_allow(asked) else None
 
     @override
     def takes(self, questions: Sequence[Question]) -> bool:
-        return self._independence.allows([asked_of(question) for question in questions])
+        return len(questions) <= self._most_questions and self._independence.allows([*map(asked_of, questions)])
 
     @override
     async def ask(self, question: Question) -> Answer:

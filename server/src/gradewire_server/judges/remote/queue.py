@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import functools
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +58,8 @@ class RequestQueue:
         max_in_flight: Requests under way at a time.
         alone: Has one question answered; takes it and its deadline in `time.monotonic()` seconds; raises RemoteError.
         together: Has several answered by one request, until the latest of their deadlines: an answer or what went
-            wrong for each, None where each is to be asked alone; raises RemoteError where all have failed.
+            wrong for each, None where each is to be asked alone, which each is before any other that waits; raises
+            RemoteError where all have failed.
         takes: Whether questions may share a request.
     """
 
@@ -100,7 +102,9 @@ class RequestQueue:
             self._leave(one)
 
     async def close(self) -> None:
-        """Cancels the requests under way."""
+        """Cancels the requests under way, and whoever waits."""
+        for one in self._waiting:
+            one.answer.cancel()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -113,34 +117,43 @@ class RequestQueue:
 
     def _start(self) -> None:
         self._starts_soon = False
-        while self._free and (members := self._next_ones()):
+        while self._free and (first := self._first()):
+            try:
+                members = self._with_company(first)
+            except Exception as error:  # noqa: BLE001 - it would wait for ever, and all behind it
+                self._forget(first)
+                _fail(first, error)
+                continue
             request = _Request(members)
             self._free -= 1
             # In the context of one of them, for what is logged on the way.
             context = members[0].context
             request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
             self._running.add(request.task)
-            request.task.add_done_callback(self._ended)
+            request.task.add_done_callback(functools.partial(self._ended, request))
             for one in members:
-                one.request, one.started_s = request, time.monotonic()
+                self._forget(one)
+                one.request = request
+                if one.started_s is None:
+                    one.started_s = time.monotonic()
 
-    def _next_ones(self) -> list[_Waiting]:
+    def _first(self) -> _Waiting | None:
         # One that was cancelled in this turn of the loop has yet to leave.
-        first = next((one for one in self._waiting if not one.answer.done()), None)
-        if first is None:
-            return []
+        return next((one for one in self._waiting if not one.answer.done()), None)
+
+    def _with_company(self, first: _Waiting) -> list[_Waiting]:
         members = [first]
         for other in self._of_subject.get(first.subject, ()):
             if other is first or other.answer.done():
                 continue
             if self._takes([*(one.question for one in members), other.question]):
                 members.append(other)
-        for one in members:
-            self._forget(one)
         return members
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, request: _Request, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        for one in request.members:
+            one.answer.cancel()  # does nothing where it is done
         self._free += 1
         self._start_soon()
 
@@ -164,17 +177,20 @@ class RequestQueue:
     async def _run(self, request: _Request) -> None:
         members = tuple(request.members)
         try:
-            if len(members) == 1 or not await self._answered_together(members):
-                for one in members:
-                    # One that has left meanwhile is not asked for.
-                    if not one.answer.done():
-                        await self._answer_alone(one)
+            if len(members) == 1:
+                await self._answer_alone(members[0])
+            elif not await self._answered_together(members):
+                self._ask_apart(request)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is for those who wait
             for one in members:
                 _fail(one, error)
-        finally:
-            for one in members:
-                one.answer.cancel()  # does nothing where it is done
+
+    def _ask_apart(self, request: _Request) -> None:
+        """Has those who stayed wait again, before all others, each for a request that ends when it leaves."""
+        again, request.members = request.members, []
+        for one in again:
+            one.request, one.subject = None, None
+        self._waiting = dict.fromkeys([*again, *self._waiting])
 
     async def _answered_together(self, members: Sequence[_Waiting]) -> bool:
         deadlines = [one.deadline_s for one in members if one.deadline_s is not None]
@@ -188,13 +204,9 @@ class RequestQueue:
         return answers is not None
 
     async def _answer_alone(self, one: _Waiting) -> None:
-        try:
-            answer = await self._alone(one.question, one.deadline_s)
-        except RemoteError as error:
-            _fail(one, error)
-        else:
-            if not one.answer.done():
-                one.answer.set_result(answer)
+        answer = await self._alone(one.question, one.deadline_s)
+        if not one.answer.done():
+            one.answer.set_result(answer)
 
 
 def _fail(one: _Waiting, error: Exception) -> None:

@@ -46,7 +46,20 @@ def test_options_of_a_prompt(prompt: str, options: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
-    [("B", "blue"), ("(A)", "red"), ("B. blue", "blue"), ("B. red", "B. red"), ("Z", "Z"), ("blue", "blue")],
+    [
+        ("B", "blue"),
+        ("(A)", "red"),
+        ("B. blue", "blue"),
+        ("B. red", "B. red"),
+        ("Z", "Z"),
+        ("blue", "blue"),
+        ("b", "blue"),
+        ("(a)", "red"),
+    ],
 )
 def test_answers_name_options_by_letter_or_by_both(answer: str, expected: str) -> None:
     assert option_named(answer, ["red", "blue"]) == expected
+
+
+def test_a_small_letter_that_is_an_option_itself_is_that_option() -> None:
+    assert option_named("a", ["b", "a"]) == "a"

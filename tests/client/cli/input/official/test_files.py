@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gradewire.cli.input.official.files import OfficialFiles
+from gradewire.cli.input.official.files import NoSuchFilterError, OfficialFiles
+from gradewire.cli.input.official.options import official_files
 from gradewire.cli.input.record import Record
 from gradewire.cli.problems import InputError
 
@@ -43,6 +44,27 @@ def test_what_cannot_be_read_together_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         of(**options).found([str(run / name) for name in names])
+
+
+def test_one_file_by_two_names_is_refused(run: Path) -> None:
+    again = f"{run}/later/../samples_a.jsonl"
+    with pytest.raises(InputError, match=r"\.\./samples_a\.jsonl is named twice \(as .*samples_a\.jsonl too\): leave"):
+        of().found([str(run / "samples_a.jsonl"), again])
+
+
+def test_of_several_files_those_without_the_filter_are_left_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    logs = Path(__file__).parents[4] / "support/harness_logs/lm_eval"
+    files = official_files({"official": "lm-eval", "sample_filter": "strict"})
+    assert files is not None
+    (found,) = files.found([str(logs)])
+    assert "gw_sums" in found
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == len(list(logs.iterdir())) - 1
+    assert told[0].endswith("no sample is of the filter strict; --filter can be none: left out")
+    unknown = official_files({"official": "lm-eval", "sample_filter": "loose"})
+    assert unknown is not None
+    with pytest.raises(NoSuchFilterError, match="no sample is of the filter loose"):
+        unknown.found([str(logs)])
 
 
 def test_the_options_are_written_as_they_were_given() -> None:

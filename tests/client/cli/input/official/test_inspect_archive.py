@@ -68,6 +68,29 @@ def test_a_member_that_claims_too_little_is_damaged(tmp_path: Path) -> None:
         loaded_member(archive, "a.json")
 
 
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_member_is_told_however_it_is_compressed(tmp_path: Path, kind: int) -> None:
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("a.json", json.dumps(list(range(999))))
+    content = bytearray(path.read_bytes())
+    begin = content.index(b"a.json") + len(b"a.json")
+    content[begin + 4 : begin + 60] = bytes(byte ^ 0xFF for byte in content[begin + 4 : begin + 60])
+    path.write_bytes(content)
+    with (
+        opened_archive(str(path)) as archive,
+        pytest.raises(UnreadableMemberError, match=r"damaged|cannot be unpacked"),
+    ):
+        loaded_member(archive, "a.json")
+
+
+def test_a_member_that_claims_to_be_packed_in_any_size_takes_no_memory_for_it() -> None:
+    with opened_archive(str(LOG)) as archive:
+        archive.getinfo(NAME).compress_size = 1 << 62
+        with pytest.raises(UnreadableMemberError, match="cannot be unpacked"):
+            loaded_member(archive, NAME)
+
+
 @pytest.mark.parametrize(("content", "message"), [(b"", "no whole"), (b"PK\x03\x04 and no more", "no whole")])
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "log.eval"

@@ -191,3 +191,30 @@ def test_mangled_logs_are_rows_problems_or_refused(tmp_path: Path, name: str, da
     packed = tmp_path / "log.eval"
     packed.write_bytes(bytes(archive[: data.draw(st.integers(0, len(archive)) | st.just(len(archive)))]))
     check_rows(inspect_records, packed)
+
+
+@pytest.mark.parametrize(
+    ("completion", "prediction"),
+    [
+        ("B", "swan"),
+        ("It swims.\n\nANSWER: B", "swan"),
+        ("ANSWER: A\nNo.\nanswer: (C)", "crow"),
+        ("ANSWER: A, C", "owl, crow"),
+        ("ANSWER: a bird", "ANSWER: a bird"),
+        ("ANSWER: D", "ANSWER: D"),
+        ("", ""),
+    ],
+)
+def test_letters_of_a_run_without_scores_are_read_from_the_answer(
+    tmp_path: Path, completion: str, prediction: str
+) -> None:
+    choices, output = ["owl", "swan", "crow"], {"completion": completion}
+    records = read(written(tmp_path, choices=choices, target="B", scores=None, output=output))
+    assert fields_of(records, "prediction", "references", "raw_response")[0] == (prediction, ["swan"], completion)
+
+
+def test_the_first_scorer_that_read_letters_counts(tmp_path: Path) -> None:
+    scores = {"f1": {"value": 0.0, "answer": "the swan"}, "choice": {"value": "C", "answer": "B"}}
+    output = {"completion": "ANSWER: A"}
+    records = read(written(tmp_path, choices=["owl", "swan"], target="B", scores=scores, output=output))
+    assert fields_of(records, "prediction")[0] == ("swan",)

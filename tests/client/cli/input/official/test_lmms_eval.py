@@ -120,3 +120,16 @@ def test_mangled_samples_never_stop_the_others(tmp_path: Path, broken: Any, cut:
     check_rows(lmms_eval_records, path)
     path.write_bytes(path.read_bytes()[:cut])
     check_rows(lmms_eval_records, path)
+
+
+def test_several_answers_of_a_filter_are_rows_and_a_second_answer_true_is_no_likelihood(tmp_path: Path) -> None:
+    records = read(written(tmp_path, sample(filtered_resps=[["Red", "True"]])))
+    assert told(records, "prediction") == [("Red",), ("True",)]
+    weighed = read(written(tmp_path, sample(), sample(filtered_resps=[["-inf", "False"], [-2.0, True]])))
+    assert weighed[1].problem.startswith("has log-likelihoods")
+
+
+def test_small_letters_are_texts_on_both_sides(tmp_path: Path) -> None:
+    asked = "Which?\nA. owl\nB. swan\n"
+    records = read(written(tmp_path, sample(input=asked, target="b", filtered_resps=["(b)"])))
+    assert told(records, "references", "prediction") == [("swan", "swan")]

@@ -1,6 +1,9 @@
 """Workbooks: cells as they were typed, and what is none or too much."""
 
+import re
 import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import openpyxl
@@ -30,6 +33,44 @@ def test_the_first_sheet_is_read_with_formulas_as_text(book: Path) -> None:
         (1, "row 3", {"index": 2, "prediction": None}),
         (2, "row 4", {"index": 3.5, "prediction": "x"}),
     ]
+
+
+def changed(book: Path, change: Callable[[str], str]) -> str:
+    """The same workbook with another text of its first sheet."""
+    path = book.with_name("changed.xlsx")
+    with zipfile.ZipFile(book) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith("/sheet1.xml"):
+                before = content.decode()
+                content = change(before).encode()
+                assert content.decode() != before
+            target.writestr(name, content)
+    return str(path)
+
+
+@pytest.mark.parametrize("size", ["A1", "A1:B2", "A1:XFD1048576", ""])
+def test_what_a_sheet_says_of_its_size_leaves_no_row_out(book: Path, size: str) -> None:
+    path = changed(book, lambda sheet: re.sub(r'<dimension ref="[^"]*"', f'<dimension ref="{size}"', sheet))
+    assert list(workbook_records(path)) == list(workbook_records(str(book)))
+
+
+@pytest.mark.parametrize("place", ["XFD{}", "ZZZ{}"])
+@pytest.mark.parametrize("row", [1_000_000, 10**15])
+def test_a_cell_far_away_takes_no_memory_for_what_lies_before_it(book: Path, place: str, row: int) -> None:
+    cell = f'<row r="{row}"><c r="{place.format(row)}"><v>3</v></c></row></sheetData>'
+    path = changed(book, lambda sheet: sheet.replace("</sheetData>", cell).replace("<dimension", "<was"))
+    assert list(workbook_records(path)) == list(workbook_records(str(book)))
+
+
+def test_empty_rows_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.xlsx"
+    written = openpyxl.Workbook()
+    for line in (["index", "prediction"], [None, None], [1, "x"], [None, None]):
+        written.active.append(line)
+    written.active["B9"] = None
+    written.save(path)
+    assert [(record.index, record.place) for record in workbook_records(str(path))] == [(0, "row 3")]
 
 
 def test_without_openpyxl_the_ways_out_are_told(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:

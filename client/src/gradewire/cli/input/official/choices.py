@@ -39,10 +39,19 @@ def options_in(prompt: str) -> list[str]:
     return options if len(options) > 1 else []
 
 
+def option_place(answer: str, options: Sequence[str]) -> int | None:
+    """The place of the option that an answer names by its letter and nothing else; None without one.
+
+    A small letter names one too, where it is no option itself.
+    """
+    place = letter_place(answer if answer in options else answer.upper())
+    return place if place is not None and place < len(options) else None
+
+
 def option_named(answer: str, options: Sequence[str]) -> str:
     """The text of the option that an answer names, by its letter, or by both; any other answer as it is."""
-    place = letter_place(answer)
-    if place is not None and place < len(options):
+    place = option_place(answer, options)
+    if place is not None:
         return options[place]
     both = _OPTION.fullmatch(answer.strip())
     named = letter_place(both[1]) if both else None

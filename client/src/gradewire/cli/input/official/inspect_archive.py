@@ -5,6 +5,8 @@ Newer versions compress by Zstandard, which zipfile reads from Python 3.14 on; p
 
 import io
 import json
+import lzma
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -65,7 +67,7 @@ def loaded_member(archive: zipfile.ZipFile, name: str) -> Any:
         with _unpacking(archive, member) as stream:
             # One more byte than it claims tells that it claims too little.
             content = stream.read(member.file_size + 1)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
         raise UnreadableMemberError(f"cannot be unpacked: {error}") from error
     if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
         raise UnreadableMemberError("is damaged: it is not what the archive says of it")
@@ -100,4 +102,5 @@ def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
-    return file.read(member.compress_size)
+    # It can claim any size, and as much memory would be asked for.
+    return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))

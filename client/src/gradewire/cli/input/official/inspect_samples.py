@@ -1,6 +1,7 @@
 """Samples of an Inspect log as rows: questions of any input, choices as texts, scores as columns."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +15,8 @@ _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """What inspect's own figures make of its grades: correct, partial, incorrect, no answer."""
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
+_SAID: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
+"""How inspect has models name letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
         row["image"] = pictures[0]
     choices = sample.get("choices")
     if isinstance(choices, list) and choices:
-        row |= _chosen(sample, choices)
+        row |= _chosen(sample, choices, answer)
     elif (target := sample.get("target")) not in (None, "", []):
         row["references"] = target
     return Record(0, place, row)
@@ -102,7 +105,7 @@ def _problem(sample: Any) -> str:
     return "" if isinstance(sample["output"], Mapping) else "has an output that is no object"
 
 
-def _chosen(sample: Mapping[str, Any], choices: Sequence[Any]) -> dict[str, Any]:
+def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) -> dict[str, Any]:
     """Texts of the choices in the place of letters. Several right ones are one answer: all have to be named."""
     texts = [str(choice) for choice in choices]
     target = sample.get("target")
@@ -113,8 +116,10 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any]) -> dict[str, Any]
     elif target not in (None, "", []):
         row["references"] = target
     answers = [score.get("answer") for score in _each(sample.get("scores"))]
-    given = next((answer for answer in answers if isinstance(answer, str) and answer.strip()), "")
-    if named := _named(given.split(","), texts):
+    # A run without scores has the answer's last line only.
+    said = _SAID.findall(completion) or [completion]
+    given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
+    if named := next(filter(None, (_named(letters, texts) for letters in given)), None):
         row["prediction"] = ", ".join(named)
     return row
 

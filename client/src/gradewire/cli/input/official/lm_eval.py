@@ -13,6 +13,7 @@ from typing import Any, Final
 from gradewire._input.cells import is_of_numbers, unpacked_list
 from gradewire.cli.input.json_records import jsonl_records
 from gradewire.cli.input.official.choices import choice_texts
+from gradewire.cli.input.official.lm_eval_forms import last_said, prompt_of, right_places
 from gradewire.cli.input.official.samples import (
     checked,
     columns_of,
@@ -60,7 +61,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         yield sample
         return
     requests = _requests(fields.get("arguments"))
-    prompt = next((request[0] for request in requests if request and isinstance(request[0], str)), "")
+    prompt = next((prompt for request in requests if (prompt := prompt_of(request))), "")
     filter_ = str(fields.get("filter", _UNFILTERED))
     identifier = "/".join(
         str(part)
@@ -71,13 +72,16 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         "task": task,
         "doc_id": fields.get("doc_id"),
         "filter": filter_,
-        "question": question_of(fields["doc"]) or prompt,
+        "question": question_of(fields["doc"]) or last_said(prompt),
         "prompt": prompt,
         **_metrics(fields),
         **columns_of("doc", fields["doc"]),
     }
     if all(isinstance(request[1:2], list) and _is_text(request[1:2]) for request in requests) and requests:
         yield _chosen(sample, {"id": identifier, **told}, requests)
+        return
+    if requests and all(len(request) == 1 for request in requests):  # answers come with when to stop
+        yield _unusable(sample, "is the log-likelihood of a text: there is no answer to grade")
         return
     answers = _answers(fields, requests)
     if not answers:
@@ -111,18 +115,11 @@ def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[An
     if len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
         return _unusable(sample, "has a choice without a log-likelihood")
     texts = choice_texts(offered, fields["doc"].get("choices"))
-    row = {**told, "choices": texts, "prediction": texts[likelihoods.index(max(likelihoods))]}
-    if right := _right(fields.get("target"), offered):
+    likeliest = likelihoods.index(max(likelihoods))
+    row = {**told, "choices": texts, "prediction": texts[likeliest]}
+    if right := right_places(fields.get("target"), offered, likeliest, fields.get("acc")):
         row["references"] = [texts[place] for place in right]
     return Record(0, sample.place, row)
-
-
-def _right(target: Any, offered: Sequence[str]) -> list[int]:
-    """Places of the choices that are right: lm-eval writes them as numbers, as a list of numbers, or as a text."""
-    text = str(target).strip()
-    named = {str(each).strip() for each in (target if isinstance(target, list) else unpacked_list(text) or [text])}
-    numbered_ = [place for place in range(len(offered)) if str(place) in named]
-    return numbered_ or [place for place, each in enumerate(offered) if each == text][:1]
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
@@ -149,7 +146,10 @@ def _target(fields: Mapping[str, Any]) -> Any:
     named = unpacked_list(target) if isinstance(target, str) else None
     if named is not None and not is_of_numbers(named):
         target = named
-    return target if target not in (None, "", []) else references_of(fields["doc"])
+    own = references_of(fields["doc"])
+    if target == "None" and (own is not None or "None" not in fields["doc"].values()):
+        return own  # the task has no target
+    return target if target not in (None, "", []) else own
 
 
 def _requests(arguments: Any) -> list[list[Any]]:

@@ -1,5 +1,6 @@
 """Samples of lmms-eval, as its --log_samples writes them: without their documents, and without names of filters."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 from gradewire._input.cells import is_of_numbers, unpacked_list
 from gradewire.cli.input.json_records import jsonl_records
-from gradewire.cli.input.official.choices import letter_place, option_named, options_in
+from gradewire.cli.input.official.choices import option_named, option_place, options_in
 from gradewire.cli.input.official.samples import (
     category_of,
     checked,
@@ -113,11 +114,19 @@ def _answers(responses: Any) -> list[Any]:
     each = responses if isinstance(responses, list) else [responses]
     if _is_likelihood(each) or (each and all(map(_is_likelihood, each))):
         return []
-    return [answer.strip() if isinstance(answer, str) else answer for answer in each]
+    # Of a filter that lets several pass they stand in a list of their own.
+    passed = itertools.chain(*(answer if isinstance(answer, list) else [answer] for answer in each))
+    return [answer.strip() if isinstance(answer, str) else answer for answer in passed]
 
 
 def _is_likelihood(response: Any) -> bool:
-    return isinstance(response, list) and len(response) == 2 and str(response[1]) in {"True", "False"}
+    if not isinstance(response, list) or len(response) != 2 or str(response[1]) not in {"True", "False"}:
+        return False
+    try:
+        float(response[0])
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _references(
@@ -130,7 +139,7 @@ def _references(
         if isinstance(answers, list) and target in [_text(answer) for answer in answers]:
             return answers
     if isinstance(target, str):
-        if options and letter_place(target) is not None:
+        if option_place(target, options) is not None:
             return option_named(target, options)
         named = unpacked_list(target)
         target = named if named is not None and not is_of_numbers(named) else target

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from gradewire.cli.input.official.files import NoSuchFilterError
 from gradewire.cli.input.record import Record, printable
 from gradewire.cli.problems import InputError
 
@@ -82,7 +83,7 @@ def filtered(path: str, samples: Iterator[Record], filter_: str) -> Iterator[Rec
     """The samples as one filter of the harness saw them, of all filters where none is named, and what is no sample.
 
     Raises:
-        InputError: No sample is of this filter.
+        NoSuchFilterError: No sample is of this filter.
     """
     others: dict[str, None] = {}
     found = not filter_
@@ -94,7 +95,7 @@ def filtered(path: str, samples: Iterator[Record], filter_: str) -> Iterator[Rec
         else:
             others[name] = None
     if not found and others:
-        raise InputError(f"{path}: no sample is of the filter {filter_}; --filter can be {', '.join(others)}")
+        raise NoSuchFilterError(f"{path}: no sample is of the filter {filter_}; --filter can be {', '.join(others)}")
 
 
 def _rather(record: Record, harness: str) -> str:

@@ -9,7 +9,7 @@ from gradewire._input.cells import is_of_numbers, unpacked_list
 from gradewire._input.values import is_missing
 from gradewire.cli.input.delimited import csv_records
 from gradewire.cli.input.json_records import json_records
-from gradewire.cli.input.official.choices import letter_place, option_named
+from gradewire.cli.input.official.choices import option_named, option_place
 from gradewire.cli.input.official.samples import checked, listed, numbered, references_of
 from gradewire.cli.input.official.workbook import workbook_records
 from gradewire.cli.input.opening import GZIP, opened
@@ -97,8 +97,8 @@ def _references(fields: Mapping[str, Any], options: list[str]) -> Any:
         answer = references_of(fields)
     if not isinstance(answer, str):
         return answer
-    place = letter_place(answer)
-    if place is not None and place < len(options):
+    place = option_place(answer, options)
+    if place is not None:
         return [options[place]]
     named = unpacked_list(answer)
     return named if named and not is_of_numbers(named) else answer

@@ -1,7 +1,7 @@
 """Rows of the first sheet of a workbook (.xlsx); openpyxl is imported when one is read."""
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from gradewire.cli.input.record import Record
@@ -9,10 +9,13 @@ from gradewire.cli.problems import InputError, named_errors
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
 """A workbook is a zip archive: what would unpack to more is refused before it is."""
+_MOST_ROWS: Final = 1 << 20
+_MOST_COLUMNS: Final = 1 << 14
+"""Of a sheet, as Excel has it. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
 
 
 def workbook_records(path: str) -> Iterator[Record]:
-    """Rows under the header of the first sheet; formulas are the text that was typed.
+    """Rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
 
     Raises:
         InputError: It is not there, no workbook, too large, or openpyxl is missing.
@@ -28,14 +31,26 @@ def workbook_records(path: str) -> Iterator[Record]:
     try:
         book = openpyxl.load_workbook(path, read_only=True)
         try:
-            lines = [list(line) for line in book.worksheets[0].iter_rows(values_only=True)]
+            yield from _records(book.worksheets[0])
         finally:
             book.close()
     except Exception as error:  # of a damaged workbook openpyxl raises whatever its parts do
         raise InputError(f"{path} cannot be read as a workbook: {type(error).__name__}: {error}") from error
-    header = ["" if name is None else str(name) for name in lines[0]] if lines else []
-    for index, line in enumerate(lines[1:]):
-        yield Record(index, f"row {index + 2}", _fields(header, line))
+
+
+def _records(sheet: Any) -> Iterator[Record]:
+    # What a sheet says of its own size need not be true; rows beyond it would be left out.
+    sheet.reset_dimensions()
+    first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
+    header = ["" if name is None else str(name) for name in next(first, ())]
+    while header and not header[-1]:
+        header.pop()
+    if not header:
+        return
+    lines = sheet.iter_rows(min_row=2, max_row=_MOST_ROWS, max_col=len(header), values_only=True)
+    filled = ((number, line) for number, line in enumerate(lines, 2) if any(cell is not None for cell in line))
+    for index, (number, line) in enumerate(filled):
+        yield Record(index, f"row {number}", _fields(header, line))
 
 
 def _check_size(path: str) -> None:
@@ -52,6 +67,6 @@ def _check_size(path: str) -> None:
         )
 
 
-def _fields(header: list[str], line: list[Any]) -> dict[str, Any]:
+def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
     """Cells by column; without those of columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
