@@ -218,3 +218,10 @@ def test_the_first_scorer_that_read_letters_counts(tmp_path: Path) -> None:
     output = {"completion": "ANSWER: A"}
     records = read(written(tmp_path, choices=["owl", "swan"], target="B", scores=scores, output=output))
     assert fields_of(records, "prediction")[0] == ("swan",)
+
+
+def test_an_archive_by_another_name_is_told_how_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes((LOGS / "eval/sums.eval").read_bytes())
+    with pytest.raises(InputError, match=r"write it to a file that ends in \.eval"):
+        read(path)
