@@ -58,6 +58,7 @@ def test_the_folder_of_a_run_is_scored_with_ids_and_means(score: Any, name: str)
         row["scores"]["exact_match"]["message"] for row in written if row["scores"]["exact_match"]["status"] != "OK"
     )
     assert any(row.get("input", {}).get(column) is not None for row in written)
+    assert all(summary["by"].values()), "types that no row has are not told"
     by_task = summary["by"]["task"]
     assert sum(means["exact_match"]["scored"] for means in by_task.values()) == scored
     assert "exact_match by task" in done.stderr

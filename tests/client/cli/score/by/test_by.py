@@ -217,3 +217,10 @@ def test_more_groups_than_can_be_compared_have_means_alone(score: Any) -> None:
     assert run.by["id"]["small-7"]["smile"]["mean"] == pytest.approx(0.08)
     assert run.by["model"]["big"]["smile"]["difference"]["shared_questions"] == 501
     assert "by id: no intervals and differences of more than 1000 groups" in run.done.stderr
+
+
+def test_a_column_without_a_value_has_no_table(score: Any) -> None:
+    run = score([{**row, "kind": ""} for row in answers()], "--by", "kind")
+    assert run.by == {"kind": {}}
+    assert "smile by kind" not in run.done.stderr
+    assert "by kind: 60 rows have no kind and are in no line" in run.done.stderr

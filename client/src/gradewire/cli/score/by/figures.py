@@ -72,7 +72,8 @@ class Breakdown:
     def tables(self) -> Iterator[FigureTable]:
         """A table for each metric."""
         for label, lines in self.lines.items():
-            yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
+            if lines:
+                yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
 
     def notes(self) -> Iterator[str]:
         """What the tables leave out."""
@@ -105,8 +106,12 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -> list[Breakdown]:
-    """Figures of every grouping; where no group has the baseline as its first value, against the first group."""
-    return [_breakdown(collected, column, baseline, asked=asked) for column in collected.columns]
+    """Figures of every grouping; where no group has the baseline as its value, against the first group.
+
+    Types of official files that no row has are left out.
+    """
+    columns = (column for column in collected.columns if asked or column.numbers)
+    return [_breakdown(collected, column, baseline, asked=asked) for column in columns]
 
 
 def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | None, *, asked: bool) -> Breakdown:
