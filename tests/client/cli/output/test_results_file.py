@@ -190,3 +190,13 @@ def test_resume_reads_no_further_than_it_has_to(tmp_path: Path) -> None:
 def test_letters_stay_readable_and_lone_surrogates_survive() -> None:
     assert "é".encode() in encode_row({"id": "é"})
     assert json.loads(encode_row({"id": "\ud800"})) == {"id": "\ud800"}
+
+
+def test_a_kept_column_that_holds_no_number_is_null_and_the_line_is_json() -> None:
+    """Inspect's scores of samples that its scorer could not grade are NaN."""
+
+    def refused(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    line = encode_row({"id": "é\ud800", "input": {"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": -1e999}}})
+    assert json.loads(line, parse_constant=refused)["input"] == {"a": None, "b": [None, 1.5], "c": {"d": None}}

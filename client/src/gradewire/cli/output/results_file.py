@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Self
 
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row, result_key
+from gradewire.cli.output.files import plain
 from gradewire.cli.output.metric_lines import check_lines, lines_of, with_lines, without_lines
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status
@@ -32,11 +33,16 @@ def files_of(path: Path) -> tuple[Path, Path, Path]:
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold."""
+    """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold.
+
+    A kept column may hold NaN or an infinity, which JSON does not have: they become null.
+    """
     try:
-        return json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(row, default=str).encode() + b"\n"
+        text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
+    # As a surrogate is escaped here, so it is in JSON.
+    return text.encode(errors="backslashreplace") + b"\n"
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
