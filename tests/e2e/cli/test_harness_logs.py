@@ -143,6 +143,27 @@ def test_columns_are_mapped(score: Any) -> None:
     assert rows[0]["input"]["doc.solution"] == "3 + 4 = 7 #### 7"
 
 
+def test_a_task_without_references_leaves_those_of_the_same_run_scored(score: Any, tmp_path: Path) -> None:
+    """It stopped the whole run, and named --map, which no column of it would have helped."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (facts,) = LOGS.glob("lm_eval/samples_gw_facts_*")
+    shutil.copy(facts, folder)
+    sample = json.loads(facts.read_text().splitlines()[0])
+    doc = {"prompt": "Write in capitals.", "instruction_id_list": ["case:capital"]}
+    rules = folder / "samples_rules_2026-11-24T08-00-00.000000.jsonl"
+    rules.write_text(json.dumps({**sample, "doc": doc, "target": "0"}))
+    done, rows, _ = score(folder, "--from", "lm-eval")
+    assert done.exit_code == 1, done.output
+    statuses = {row["id"]: row["scores"]["exact_match"]["status"] for row in rows}
+    assert statuses.pop("rules/0") == "INVALID_INPUT"
+    assert "rules" in done.output
+    assert set(statuses.values()) == {"OK"}
+    alone = run(rules, "--from", "lm-eval", "--metrics", "exact_match")
+    assert alone.exit_code == 2
+    assert "no column for references" in alone.stderr
+
+
 def test_columns_that_no_file_has_are_refused() -> None:
     done = run(LOGS / "lm_eval", "--from", "lm-eval", "--metrics", "exact_match", "--keep-columns", "lm_eval_rouge")
     assert done.exit_code == 2

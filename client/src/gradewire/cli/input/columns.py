@@ -113,7 +113,7 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
     listed = ", ".join(map(printable, columns)) or "none"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
-    for column in (*mapped, *annotators, *options.where, *(() if options.kept_anywhere else options.kept or ())):
+    for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept or ())):
         if column not in columns:
             raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
     for name in options.grouped_by:
@@ -123,6 +123,14 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
             raise InputError(
                 f"{path}: no column for --by {name} (looked for {', '.join(names)}); the columns are: {listed}{way_out}"
             )
+    if not options.any_file:
+        check_needed(path, columns, options)
+
+
+def check_needed(path: str, columns: Sequence[str], options: RowOptions) -> None:
+    """Refuses what has no column for a field that is needed; raises InputError."""
+    annotators = options.annotator_columns(columns)
+    listed = ", ".join(map(printable, columns)) or "none"
     for name in options.needed:
         names = options.names(name) + (options.names("labels") if name == "label" else ())
         if not set(names) & set(columns) and not (name == "label" and annotators):

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gradewire._input.aliases import ALIASES
-from gradewire.cli.input.columns import OTHER_FORMAT, RowSource, open_rows
+from gradewire.cli.input.columns import OTHER_FORMAT, RowSource, check_needed, open_rows
 from gradewire.cli.input.grouping import Grouping, groupings_of
 from gradewire.cli.input.labels import read_label_map
 from gradewire.cli.input.official.options import official_files
@@ -119,7 +119,7 @@ class InputFile:
         for path in self.paths:
             sources.append(self._open(path, _placed(path, before, self.reading)))
             before += count_rows([path], self.reading) or 0
-        self._check_kept(sources)
+        self._check_columns(sources)
         notes = [f"{path}: {note}" for path, source in zip(self.paths, sources, strict=True) for note in source.notes]
         late: list[str] = []
 
@@ -135,16 +135,17 @@ class InputFile:
         way_out = "" if self.reading.official else OTHER_FORMAT
         return open_rows(path, records, self.options, only_texts=only_texts, way_out=way_out)
 
-    def _check_kept(self, sources: Sequence[RowSource]) -> None:
+    def _check_columns(self, sources: Sequence[RowSource]) -> None:
         """Refuses columns that none of several files has, where each need not have all."""
-        if not self.options.kept_anywhere:
-            return
         there = list(dict.fromkeys(column for source in sources for column in source.columns))
+        if not self.options.any_file or not there:
+            return
         for column in self.options.kept or ():
-            if there and column not in there:
+            if column not in there:
                 raise InputError(
                     f"no file has a column {column!r}; the columns are: {', '.join(map(printable, there))}"
                 )
+        check_needed(self.name, there, self.options)
 
     def records(self) -> Iterator[Record]:
         """Rows as they stand in the files."""
@@ -270,8 +271,8 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     paths = expanded(options["files"])
     if official:
         paths = official.found(paths)
-        # Tasks of one run have metrics of their own.
-        rows = replace(rows, kept_anywhere=len(paths) > 1)
+        # Tasks of one run have metrics of their own, and some have no references.
+        rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)
     return InputFile(paths, rows, reading, groupings, bool(asked))

@@ -83,7 +83,7 @@ class RowOptions:
         label_map: What words or grades in place of labels mean.
         kept: Columns that the output has too; None for all.
         grouped_by: Fields of a row, or columns, by which rows are told apart.
-        kept_anywhere: One of several files may lack some of them.
+        any_file: One of several files may lack columns that are kept or needed.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class RowOptions:
     label_map: Mapping[str, float] = field(default_factory=dict)
     kept: Sequence[str] | None = ()
     grouped_by: Sequence[str] = ()
-    kept_anywhere: bool = False
+    any_file: bool = False
 
     def names(self, name: str) -> tuple[str, ...]:
         """Columns in which a field may stand."""

@@ -30,6 +30,23 @@ def test_letters_that_were_offered_become_the_documents_texts(choices: Any, expe
 
 
 @pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("Which?\nA. pear\nB. brick\nAnswer:", ["pear", "brick"]),
+        ("Q1\nA. one\nB. two\nAnswer: A\n\nQ2\nA. pear\nB. brick\nAnswer:", ["pear", "brick"]),
+        ("Which?\nA. pear\nB. brick\nC. wool\nAnswer:", ["A", "B"]),
+        ("Which?", ["A", "B"]),
+    ],
+)
+def test_letters_of_a_document_without_choices_become_the_texts_that_the_prompt_lists(
+    prompt: str, expected: list[str]
+) -> None:
+    """MedQA's documents have ending0 to ending3."""
+    assert choice_texts(["A", "B"], None, prompt) == expected
+    assert choice_texts(["pear", "brick"], None, "A. one\nB. two") == ["pear", "brick"]
+
+
+@pytest.mark.parametrize(
     ("prompt", "options"),
     [
         ("Which?\nA. red\nB. dark blue\nAnswer:", ["red", "dark blue"]),

@@ -105,3 +105,92 @@ def test_lm_eval_s_own_accuracy_tells_a_number_from_a_choice_that_is_one(
     likeliest: int, accuracy: float | None, right: list[int]
 ) -> None:
     assert right_places("1", ["1", "2", "3"], likeliest, accuracy) == right
+
+
+@pytest.mark.parametrize(
+    ("target", "references"),
+    [
+        ("3 + 5 = <<3+5=8>>8\n#### 8", "8"),
+        ("He has 1,000.\n#### 1,500 \n", "1,500"),
+        ("#### Notes", "#### Notes"),
+        ("first\n#### a\nsecond", "first\n#### a\nsecond"),
+        ("nothing\n####", "nothing\n####"),
+        ("C#### 4", "C#### 4"),
+    ],
+)
+def test_of_a_worked_solution_the_answer_at_its_end_is_right(tmp_path: Path, target: str, references: str) -> None:
+    """GSM8K's own target is the whole solution: "8" had lm-eval's exact_match 1 and ours 0."""
+    fields = read(tmp_path, target=target, filtered_resps=["8"]).fields or {}
+    assert (fields["references"], fields["target"]) == (references, target)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"options": ["owl", "swan", "ox"]},
+        {"choices": {"A": "owl", "B": "swan", "C": "ox"}},
+        {"choices": {"text": ["owl", "swan", "ox"], "label": ["A", "B", "C"]}},
+    ],
+)
+@pytest.mark.parametrize(
+    ("answer", "prediction"), [("B", "swan"), ("(a)", "owl"), ("[invalid]", "[invalid]"), ("E", "E")]
+)
+def test_letters_that_a_model_wrote_become_the_texts_of_the_document_s_choices(
+    tmp_path: Path, options: dict[str, Any], answer: str, prediction: str
+) -> None:
+    doc = {"text": "Which flies?", **options}
+    fields = read(tmp_path, doc=doc, target="B", filtered_resps=[answer]).fields or {}
+    assert (fields["references"], fields["prediction"]) == ("swan", prediction)
+    assert fields["choices"] == ["owl", "swan", "ox"]
+
+
+def test_a_letter_is_a_letter_where_the_target_is_none(tmp_path: Path) -> None:
+    fields = read(tmp_path, doc={"text": "Vitamin?", "options": ["x", "y"]}, target="C1", filtered_resps=["A"]).fields
+    assert fields is not None
+    assert (fields["references"], fields["prediction"], "choices" in fields) == ("C1", "A", False)
+
+
+@pytest.mark.parametrize(
+    ("labels", "references"),
+    [([1, 1, 0], ["good", "fine"]), ([0, 0, 0], ["good"]), ([1, 0], ["good"]), ([1, "x", []], ["good"])],
+)
+def test_all_choices_that_a_document_marks_are_right(tmp_path: Path, labels: Any, references: list[str]) -> None:
+    """TruthfulQA's mc2 names the first one as its target, and several are true."""
+    offered = [" good", " fine", " bad"]
+    fields = read(
+        tmp_path,
+        doc={"question": "Q?", "mc2_targets": {"choices": ["good", "fine", "bad"], "labels": labels}},
+        target="0",
+        arguments={f"gen_args_{place}": {"arg_0": "Q?", "arg_1": text} for place, text in enumerate(offered)},
+        resps=[[["-1.0", "False"]] for _ in offered],
+        filtered_resps=[["-2.0", "False"], ["-1.0", "False"], ["-3.0", "False"]],
+    ).fields
+    assert fields is not None
+    assert (fields["references"], fields["prediction"]) == (references, "fine")
+
+
+def test_a_task_that_checks_instructions_has_no_reference(tmp_path: Path) -> None:
+    """IFEval's target is 0, which was the reference of every answer."""
+    doc = {"prompt": "Write in capitals.", "instruction_id_list": ["a:b"], "kwargs": [{}]}
+    assert "references" not in (read(tmp_path, doc=doc, target="0").fields or {})
+
+
+def test_the_prompt_that_lists_choices_is_looked_at(tmp_path: Path) -> None:
+    prompt = "Which?\nA. pear\nB. brick\nAnswer:"
+    fields = read(
+        tmp_path,
+        target="1",
+        arguments={f"gen_args_{place}": {"arg_0": prompt, "arg_1": f" {letter}"} for place, letter in enumerate("AB")},
+        filtered_resps=[["-1.0", "False"], ["-2.0", "False"]],
+    ).fields
+    assert fields is not None
+    assert (fields["references"], fields["prediction"]) == (["brick"], "pear")
+
+
+def test_of_drop_the_answers_of_the_document_are_right(tmp_path: Path) -> None:
+    """lm-eval logs the names of the fields of its object `answer` as the target."""
+    doc = {"question": "Who?", "answer": {"number": "", "spans": ["Ann", "Bo"]}, "answers": [["Ann", "Bo"], ["both"]]}
+    fields = read(tmp_path, doc=doc, target="number,spans").fields or {}
+    assert fields["references"] == ["Ann, Bo", "both"]
+    assert (read(tmp_path, doc=doc, target="number").fields or {})["references"] == "number"
+    assert "references" not in (read(tmp_path, doc={"a": {"x": 1, "y": 2}}, target="x,y").fields or {})

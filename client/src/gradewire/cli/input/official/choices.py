@@ -14,18 +14,21 @@ def letter_place(text: str) -> int | None:
     return ord(found[1]) - ord("A") if found else None
 
 
-def choice_texts(offered: Sequence[str], choices: Any) -> list[str]:
-    """What a model could choose, as texts: those of the document where only their letters were offered.
+def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list[str]:
+    """What a model could choose, as texts: those of the document, else of the prompt, where letters were offered.
 
     Args:
         offered: What was offered.
         choices: The document's choices: texts, or an object with texts under "text".
+        prompt: That may list them, a line each.
     """
     texts = choices.get("text") if isinstance(choices, Mapping) else choices
-    of_letters = [letter_place(text) for text in offered] == list(range(len(offered)))
-    if of_letters and isinstance(texts, list) and len(texts) == len(offered):
+    if [letter_place(text) for text in offered] != list(range(len(offered))):
+        return list(offered)
+    if isinstance(texts, list) and len(texts) == len(offered):
         return list(map(str, texts))
-    return list(offered)
+    listed = options_in(prompt)
+    return listed if len(listed) == len(offered) else list(offered)
 
 
 def options_in(prompt: str) -> list[str]:

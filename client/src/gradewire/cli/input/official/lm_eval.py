@@ -12,8 +12,18 @@ from typing import Any, Final
 
 from gradewire._input.cells import is_of_numbers, unpacked_list
 from gradewire.cli.input.json_records import jsonl_records
-from gradewire.cli.input.official.choices import choice_texts
-from gradewire.cli.input.official.lm_eval_forms import last_said, prompt_of, right_places
+from gradewire.cli.input.official.choices import choice_texts, option_named, option_place
+from gradewire.cli.input.official.lm_eval_forms import (
+    final_answer,
+    in_one_text,
+    is_checked_by_rules,
+    last_said,
+    marked_places,
+    names_fields,
+    options_of,
+    prompt_of,
+    right_places,
+)
 from gradewire.cli.input.official.samples import (
     checked,
     columns_of,
@@ -74,6 +84,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         "filter": filter_,
         "question": question_of(fields["doc"]) or last_said(prompt),
         "prompt": prompt,
+        "target": fields.get("target"),
         **_metrics(fields),
         **columns_of("doc", fields["doc"]),
     }
@@ -86,16 +97,20 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     answers = _answers(fields, requests)
     if not answers:
         yield _unusable(sample, "has no answer in its filtered_resps")
+    target, options = _target(fields), options_of(fields["doc"])
+    lettered = isinstance(target, str) and option_place(target, options) is not None
+    if target is not None:
+        told["references"] = option_named(target, options) if lettered else target
+    if lettered:
+        told["choices"] = options
     for place, (answer, raw) in enumerate(answers, 1):
         several = len(answers) > 1
         row = {
             "id": f"{identifier}/{place}" if several else identifier,
             **told,
-            "prediction": answer,
+            "prediction": option_named(answer, options) if lettered and isinstance(answer, str) else answer,
             "raw_response": raw,
         }
-        if (target := _target(fields)) is not None:
-            row["references"] = target
         yield Record(0, f"{sample.place} answer {place}" if several else sample.place, row)
 
 
@@ -114,10 +129,13 @@ def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[An
     likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
     if len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
         return _unusable(sample, "has a choice without a log-likelihood")
-    texts = choice_texts(offered, fields["doc"].get("choices"))
+    texts = choice_texts(offered, fields["doc"].get("choices"), told["prompt"])
     likeliest = likelihoods.index(max(likelihoods))
     row = {**told, "choices": texts, "prediction": texts[likeliest]}
-    if right := right_places(fields.get("target"), offered, likeliest, fields.get("acc")):
+    right = marked_places(fields["doc"], offered) or right_places(
+        fields.get("target"), offered, likeliest, fields.get("acc")
+    )
+    if right:
         row["references"] = [texts[place] for place in right]
     return Record(0, sample.place, row)
 
@@ -146,9 +164,13 @@ def _target(fields: Mapping[str, Any]) -> Any:
     named = unpacked_list(target) if isinstance(target, str) else None
     if named is not None and not is_of_numbers(named):
         target = named
-    own = references_of(fields["doc"])
+    own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
         return own  # the task has no target
+    if is_checked_by_rules(fields["doc"]) or names_fields(target, fields["doc"]):
+        return own
+    if isinstance(target, str):
+        target = final_answer(target)
     return target if target not in (None, "", []) else own
 
 

@@ -1,12 +1,14 @@
 """Forms in which lm-eval logs prompts and what is right."""
 
 import json
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gradewire._input.cells import unpacked_list
 
 _TRUTH: Final = {"False": "0", "True": "1"}
+_FINAL: Final = "####"
 
 
 def prompt_of(request: Sequence[Any]) -> str:
@@ -26,6 +28,57 @@ def last_said(prompt: str) -> str:
         return prompt
     said = [turn.get("content") for turn in turns if isinstance(turn, Mapping) and turn.get("role") == "user"]
     return said[-1] if said and isinstance(said[-1], str) else prompt
+
+
+def final_answer(target: str) -> str:
+    """What stands behind "####" in the last line of a worked solution, as GSM8K has it; any other target as it is."""
+    solution, mark, answer = target.rpartition(_FINAL)
+    worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
+    return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
+
+
+def options_of(doc: Mapping[str, Any]) -> list[str]:
+    """Texts of a document's choices, in the order of their letters; empty where it has none."""
+    for name in ("options", "choices"):
+        given = doc.get(name)
+        if isinstance(given, Mapping):
+            by_letter = list(given) == list(string.ascii_uppercase[: len(given)])
+            given = list(given.values()) if by_letter else given.get("text")
+        if isinstance(given, list) and len(given) > 1 and all(isinstance(each, str) for each in given):
+            return given
+    return []
+
+
+def marked_places(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
+    """Places of the choices that a document marks by 1 among 0, as TruthfulQA does; empty where it marks none."""
+    for each in doc.values():
+        choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
+        if (
+            isinstance(choices, list)
+            and isinstance(labels, list)
+            and len(labels) == len(choices)
+            and [str(choice).strip() for choice in choices] == list(offered)
+            and all(label in (0, 1) for label in labels)
+        ):
+            return [place for place, label in enumerate(labels) if label == 1]
+    return []
+
+
+def names_fields(target: Any, doc: Mapping[str, Any]) -> bool:
+    """Whether a target is names of fields and no answer, as lm-eval joins those of DROP's object `answer`."""
+    return any(isinstance(each, Mapping) and each and target == ",".join(map(str, each)) for each in doc.values())
+
+
+def in_one_text(answers: Any) -> Any:
+    """Answers, of which those of several parts, as DROP's of several spans, are a text each; others as they are."""
+    if not isinstance(answers, list) or not all(isinstance(each, list) for each in answers):
+        return answers
+    return [", ".join(map(str, parts)) for parts in answers]
+
+
+def is_checked_by_rules(doc: Mapping[str, Any]) -> bool:
+    """Whether answers are held against instructions and no text, as IFEval does, whose target is a 0 for nothing."""
+    return "instruction_id_list" in doc
 
 
 def right_places(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
