@@ -134,7 +134,7 @@ async def test_no_question_waits_for_another_one() -> None:
     assert decider.sizes == [1, 3, 3]
 
 
-async def test_a_bad_answer_fails_alone() -> None:
+async def test_a_bad_answer_is_asked_for_alone_and_the_others_are_not() -> None:
     def spoil(answers: Answers) -> Answers:
         answers["verdict_2"]["probabilities"]["1"] = 0.9
         return answers
@@ -144,20 +144,60 @@ async def test_a_bad_answer_fails_alone() -> None:
     async with OddServer(answers=[decider]) as server, opened(server.url, observer) as judge:
         await looked_at(judge)
         # Its own questions' tokens were counted with one of these.
-        assert isinstance((await judge.choose(about("before"))).answer, Choice)
-        requests, seen = len(server.heard), len(observer.usages)
+        (alone,) = await chosen(judge, about("x", "b"))
+        decider.sizes.clear()
+        seen = len(observer.usages)
         one, bad, other = (
             each.answer for each in await asyncio.gather(*(judge.choose(about("x", what)) for what in ABOUT_ONE))
         )
-        assert len(server.heard) == requests + 1
-    assert isinstance(bad, Failure)
-    assert bad.status is Status.UNPARSABLE
-    assert "sum to" in bad.message
+    assert decider.sizes == [3, 1]
+    assert isinstance(bad, Choice)
+    assert bad.probabilities == alone  # in company it had no score, and alone it had
     assert isinstance(one, Choice)
     assert isinstance(other, Choice)
     # What was paid for is counted once, and shared by those that were answered.
-    assert (one.prompt_tokens, other.prompt_tokens) == (45, 45)
-    assert [usage.prompt_tokens for usage in observer.usages[seen:]] == [90]
+    assert (one.prompt_tokens, other.prompt_tokens, bad.prompt_tokens) == (45, 45, 90)
+    assert [usage.prompt_tokens for usage in observer.usages[seen:]] == [90, 90]
+
+
+async def test_an_answer_that_is_bad_alone_too_fails_alone() -> None:
+    def spoil(heard: Heard, answers: Answers) -> Answers:
+        for name, asked in heard.body["questions"].items():
+            if "by b." in json.dumps(asked):
+                answers[name]["probabilities"]["1"] = 0.9
+        return answers
+
+    decider = Decider()
+    async with OddServer(answers=[decider]) as server, opened(server.url) as judge:
+        await looked_at(judge)
+        decider.change = spoil
+        replies = await asyncio.gather(*(judge.choose(about("x", what)) for what in ABOUT_ONE))
+        one, bad, other = (each.answer for each in replies)
+        assert isinstance(bad, Failure)
+        assert bad.status is Status.UNPARSABLE
+        assert "sum to" in bad.message
+        assert isinstance(one, Choice)
+        assert isinstance(other, Choice)
+        # One item is no reason to ask all apart.
+        for text in ("y", "z", "last"):
+            await asyncio.gather(*(judge.choose(about(text, what)) for what in ABOUT_ONE))
+        assert "up to 4" in judge.status.remarks[-1]
+
+
+async def test_a_server_that_answers_none_of_several_is_asked_one_a_request() -> None:
+    def spoil(answers: Answers) -> Answers:
+        for answer in answers.values():
+            answer["probabilities"] = {}
+        return answers
+
+    decider = Decider(change=changed(spoil))
+    async with OddServer(answers=[decider]) as server, opened(server.url) as judge:
+        await looked_at(judge)
+        for text in ("x", "y", "z"):
+            await chosen(judge, *(about(text, what) for what in ABOUT_ONE))
+        decider.sizes.clear()
+        await chosen(judge, *(about("last", what) for what in ABOUT_ONE))
+    assert decider.sizes == [1, 1, 1]
 
 
 async def test_tokens_are_shared_out_without_a_rest() -> None:

@@ -1,11 +1,14 @@
 """Questions that wait or ask anew: what their time is counted as, and who is not taken along."""
 
 import asyncio
+from collections.abc import Sequence
 
 from tests.server.judges.remote.remote import eventually
 from tests.server.judges.remote.test_queue import Asked, ask, question, queue
 
 from gradewire_server.domain.result import Timing
+from gradewire_server.judges.remote.queue import AnsweredEach, RequestQueue
+from gradewire_server.judges.remote.server import Question
 
 
 async def test_the_time_of_the_first_request_is_time_of_asking_for_those_that_are_asked_apart() -> None:
@@ -30,3 +33,25 @@ async def test_one_who_leaves_in_the_turn_in_which_a_request_starts_is_not_taken
     leaves.cancel()  # it has yet to leave when the request starts
     await asyncio.gather(stays, leaves, return_exceptions=True)
     assert asked.requests == [["a"]]
+
+
+async def test_some_of_a_request_are_asked_apart_before_others_and_who_has_left_is_not() -> None:
+    asked = Asked()
+
+    async def together(questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
+        each = await asked.together(questions, deadline_s)
+        return [
+            None if one.prompt.prediction in "bc" else answered for one, answered in zip(questions, each, strict=True)
+        ]
+
+    waiting = RequestQueue(1, asked.alone, together, lambda questions: len(questions) <= 4)
+    calls = [ask(waiting, name) for name in "abcd"]
+    await eventually(lambda: asked.under_way == 1)
+    behind = ask(waiting, "e")
+    calls[2].cancel()
+    await asyncio.gather(calls[2], return_exceptions=True)
+    asked.gate.set()
+    async with asyncio.timeout(10):
+        answers = await asyncio.gather(calls[0], calls[1], calls[3], behind)
+    assert [answer.text for answer, _ in answers] == ["a", "b", "d", "e"]
+    assert asked.requests == [["a", "b", "c", "d"], ["b"], ["e"]]

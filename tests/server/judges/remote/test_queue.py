@@ -51,7 +51,7 @@ class Asked:
 
     async def together(self, questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
         await self._heard(questions, deadline_s)
-        return None if self.apart else [answer(each) for each in questions]
+        return [None if self.apart else answer(each) for each in questions]
 
     async def _heard(self, questions: Sequence[Question], deadline_s: float | None) -> None:
         self.requests.append([*names(questions), *([] if deadline_s is None else [f"until {deadline_s:g}"])])

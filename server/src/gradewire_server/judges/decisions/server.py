@@ -125,7 +125,10 @@ class DecisionServer(Server):
             if error.kind in OF_THE_REQUEST:
                 self._independence.failed()
             raise
-        self._independence.succeeded()
+        if any(isinstance(answer, Answer) for answer in answers):
+            self._independence.succeeded()
+        else:
+            self._independence.failed()
         for place, answer in enumerate(answers):
             if isinstance(answer, Answer):
                 paid, self._paid = self._paid, Paid()

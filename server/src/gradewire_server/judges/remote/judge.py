@@ -148,14 +148,19 @@ class RemoteJudge(Judge):
             return await self._queue.ask(question, shared, deadline_s, timing)
 
     async def _together(self, questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
+        """What may be the company's fault is asked for alone: an item gets what it gets by itself."""
         try:
             answers = await self._requests.ask_together(questions, deadline_s)
         except RemoteError as error:
             if error.kind in OF_THE_REQUEST:
-                return None  # each is asked alone
+                return [None] * len(questions)
             raise
         return [
-            answer if isinstance(answer, RemoteError) else (answer, question.prompt)
+            (answer, question.prompt)
+            if not isinstance(answer, RemoteError)
+            else None
+            if answer.kind in OF_THE_REQUEST
+            else answer
             for answer, question in zip(answers, questions, strict=True)
         ]
 

@@ -16,7 +16,7 @@ from gradewire_server.judges.remote.server import Answer, Question
 Answered: TypeAlias = tuple[Answer, JudgePrompt]
 """What a server answered, and the prompt as it was sent."""
 AskAlone: TypeAlias = Callable[[Question, float | None], Awaitable[Answered]]
-AnsweredEach: TypeAlias = Sequence[Answered | RemoteError] | None
+AnsweredEach: TypeAlias = Sequence[Answered | RemoteError | None]
 AskTogether: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[AnsweredEach]]
 
 
@@ -58,8 +58,8 @@ class RequestQueue:
         max_in_flight: Requests under way at a time.
         alone: Has one question answered; takes it and its deadline in `time.monotonic()` seconds; raises RemoteError.
         together: Has several answered by one request, until the latest of their deadlines: an answer or what went
-            wrong for each, None where each is to be asked alone, which each is before any other that waits; raises
-            RemoteError where all have failed.
+            wrong for each, None in the place of one that is to be asked alone, which it is before any other that waits;
+            raises RemoteError where all have failed.
         takes: Whether questions may share a request.
     """
 
@@ -179,29 +179,33 @@ class RequestQueue:
         try:
             if len(members) == 1:
                 await self._answer_alone(members[0])
-            elif not await self._answered_together(members):
-                self._ask_apart(request)
+            else:
+                await self._answer_together(request, members)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is for those who wait
             for one in members:
                 _fail(one, error)
 
-    def _ask_apart(self, request: _Request) -> None:
-        """Has those who stayed wait again, before all others, each for a request that ends when it leaves."""
-        again, request.members = request.members, []
-        for one in again:
-            one.request, one.subject = None, None
-        self._waiting = dict.fromkeys([*again, *self._waiting])
-
-    async def _answered_together(self, members: Sequence[_Waiting]) -> bool:
+    async def _answer_together(self, request: _Request, members: Sequence[_Waiting]) -> None:
         deadlines = [one.deadline_s for one in members if one.deadline_s is not None]
         latest_s = max(deadlines) if len(deadlines) == len(members) else None
         answers = await self._together([one.question for one in members], latest_s)
-        for one, answer in zip(members, answers or (), strict=False):
+        again: list[_Waiting] = []
+        for one, answer in zip(members, answers, strict=True):
             if isinstance(answer, RemoteError):
                 _fail(one, answer)
+            elif answer is None:
+                again.append(one)
             elif not one.answer.done():
                 one.answer.set_result(answer)
-        return answers is not None
+        self._ask_apart(request, again)
+
+    def _ask_apart(self, request: _Request, again: Sequence[_Waiting]) -> None:
+        """Has those of them who stayed wait again, before all others, each for a request that ends when it leaves."""
+        stayed = [one for one in again if one in request.members]
+        for one in stayed:
+            request.members.remove(one)
+            one.request, one.subject = None, None
+        self._waiting = dict.fromkeys([*stayed, *self._waiting])
 
     async def _answer_alone(self, one: _Waiting) -> None:
         answer = await self._alone(one.question, one.deadline_s)
