@@ -220,6 +220,35 @@ def test_the_first_scorer_that_read_letters_counts(tmp_path: Path) -> None:
     assert fields_of(records, "prediction")[0] == ("swan",)
 
 
+def test_choices_behind_z_are_numbers(tmp_path: Path) -> None:
+    """As inspect 0.3.285 logs them: its own score of this sample is 1."""
+    scores = {"choice": {"value": "C", "answer": "3"}}
+    choices = [f"option {place}" for place in range(30)]
+    many = {"choices": choices, "target": "3", "output": {"completion": "ANSWER: 3"}}
+    records = read(written(tmp_path, **many, scores=scores))
+    assert fields_of(records, "prediction", "references") == [("option 28", ["option 28"])]
+    few = read(written(tmp_path, **{**many, "choices": choices[:26]}, scores=scores))
+    assert fields_of(few, "prediction", "references") == [("ANSWER: 3", "3")]
+
+
+@pytest.mark.parametrize(
+    ("output", "prediction"),
+    [
+        ({"choices": [{"message": {"role": "assistant", "content": "Flour"}}]}, "Flour"),
+        ({"choices": [{"message": {"content": [{"type": "reasoning"}, {"type": "text", "text": "Water"}]}}]}, "Water"),
+        ({"completion": "Salt", "choices": [{"message": {"content": "Flour"}}]}, "Salt"),
+        ({"completion": "", "choices": [{"message": {"content": "Flour"}}]}, ""),
+        ({"choices": [{"message": None}]}, ""),
+        ({"choices": [7]}, ""),
+        ({}, ""),
+    ],
+)
+def test_an_output_that_is_not_summed_up_has_its_first_message(
+    tmp_path: Path, output: dict[str, Any], prediction: str
+) -> None:
+    assert fields_of(read(written(tmp_path, output=output)), "prediction") == [(prediction,)]
+
+
 def test_an_archive_by_another_name_is_told_how_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes((LOGS / "eval/sums.eval").read_bytes())

@@ -2,6 +2,7 @@
 
 import json
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,7 @@ _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _SAID: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
 """How inspect has models name letters."""
+_NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
     identifier, epoch = sample["id"], sample.get("epoch", 1)
     attached = sample.get("attachments")
     texts = _Texts(attached if isinstance(attached, Mapping) else {})
-    answer = texts.of(sample["output"].get("completion"))
+    answer = texts.of(_completion(sample["output"]))
     pictures = texts.pictures(sample["input"])
     row = {
         "id": "/".join(str(part) for part in (log.task, identifier, epoch if log.epochs > 1 else "") if part != ""),
@@ -126,9 +128,26 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
 
 def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
     """Texts that these letters stand for, in the order of the choices; empty where one is no letter of a choice."""
-    places = [letter_place(str(letter)) for letter in letters]
+    places = [_place(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
     return [texts[place] for place in known] if len(known) == len(letters) else []
+
+
+def _place(letter: str) -> int | None:
+    """The place of a choice: behind Z inspect counts on by numbers from 1."""
+    if _NUMBER.match(letter):
+        return len(string.ascii_uppercase) - 1 + int(letter)
+    return letter_place(letter)
+
+
+def _completion(output: Mapping[str, Any]) -> Any:
+    """What the model said: as inspect sums it up, else its first choice's message."""
+    if output.get("completion") is not None:
+        return output["completion"]
+    choices = output.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, Mapping) else None
+    return message.get("content") if isinstance(message, Mapping) else None
 
 
 def _scores(scores: Any) -> dict[str, Any]:
