@@ -78,7 +78,8 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
         for identifier in log.samples:
             if (str(identifier), str(epoch)) not in there:
                 place = f"sample {printable(str(identifier))}" + (f" of epoch {epoch}" if log.epochs > 1 else "")
-                yield Record(0, place, None, "is not in the log: the run ended before it, and it is in no mean", place)
+                problem = "is not in the log: the run ended before it, and it is in no mean"
+                yield Record(0, place, None, problem, place, id=log.row_id(identifier, epoch))
 
 
 def _rather(content: bytes) -> str:

@@ -57,20 +57,27 @@ class InspectLog:
             identifiers if isinstance(identifiers, list) else (),
         )
 
+    def row_id(self, sample_id: Any, epoch: Any) -> str:
+        """Tells the row of a sample from those of other samples, epochs and tasks."""
+        return "/".join(str(part) for part in (self.task, sample_id, epoch if self.epochs > 1 else "") if part != "")
+
 
 def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
     """The row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
     problem = _problem(sample)
     if problem:
         raw = str(sample) if isinstance(sample, Exception) else json.dumps(sample, sort_keys=True, default=repr)
-        return Record(0, place, None, problem, raw)
+        known = (
+            log.row_id(sample["id"], sample.get("epoch", 1)) if isinstance(sample, Mapping) and "id" in sample else ""
+        )
+        return Record(0, place, None, problem, raw, id=known)
     identifier, epoch = sample["id"], sample.get("epoch", 1)
     attached = sample.get("attachments")
     texts = _Texts(attached if isinstance(attached, Mapping) else {})
     answer = texts.of(_completion(sample["output"]))
     pictures = texts.pictures(sample["input"])
     row = {
-        "id": "/".join(str(part) for part in (log.task, identifier, epoch if log.epochs > 1 else "") if part != ""),
+        "id": log.row_id(identifier, epoch),
         "task": log.task,
         "model": log.model,
         "sample_id": identifier,

@@ -92,11 +92,11 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         yield _chosen(sample, {"id": identifier, **told}, requests)
         return
     if requests and all(len(request) == 1 for request in requests):  # answers come with when to stop
-        yield _unusable(sample, "is the log-likelihood of a text: there is no answer to grade")
+        yield _unusable(sample, identifier, "is the log-likelihood of a text: there is no answer to grade")
         return
     answers = _answers(fields, requests)
     if not answers:
-        yield _unusable(sample, "has no answer in its filtered_resps")
+        yield _unusable(sample, identifier, "has no answer in its filtered_resps")
     target, options = _target(fields), options_of(fields["doc"])
     lettered = isinstance(target, str) and option_place(target, options) is not None
     if target is not None:
@@ -123,12 +123,14 @@ def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[An
     if half and offered[:half] == offered[half:] and not any(request[0] for request in requests[half:]):
         offered = offered[:half]
     if len(offered) == 1:
-        return _unusable(sample, "is the log-likelihood of one given text: there is no answer to grade")
+        return _unusable(sample, told["id"], "is the log-likelihood of one given text: there is no answer to grade")
     if len(set(offered)) == 1:
-        return _unusable(sample, "asks which prompt fits, and its target does not say which does: nothing to grade")
+        return _unusable(
+            sample, told["id"], "asks which prompt fits, and its target does not say which does: nothing to grade"
+        )
     likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
     if len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
-        return _unusable(sample, "has a choice without a log-likelihood")
+        return _unusable(sample, told["id"], "has a choice without a log-likelihood")
     texts = choice_texts(offered, fields["doc"].get("choices"), told["prompt"])
     likeliest = likelihoods.index(max(likelihoods))
     row = {**told, "choices": texts, "prediction": texts[likeliest]}
@@ -210,5 +212,5 @@ def _stripped(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
 
 
-def _unusable(sample: Record, problem: str) -> Record:
-    return Record(0, sample.place, None, problem, repr(sample.fields))
+def _unusable(sample: Record, identifier: str, problem: str) -> Record:
+    return Record(0, sample.place, None, problem, repr(sample.fields), id=identifier)

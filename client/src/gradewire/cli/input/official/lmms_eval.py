@@ -74,11 +74,6 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     if fields is None:
         yield sample
         return
-    answers = _answers(fields["filtered_resps"])
-    if not answers:
-        problem = "has log-likelihoods, and lmms-eval does not log of what: there is no answer to grade"
-        yield Record(0, sample.place, None, problem, repr(fields))
-        return
     prompt = fields.get("input") if isinstance(fields.get("input"), str) else ""
     doc = fields["doc"] if isinstance(fields.get("doc"), Mapping) else {}
     metrics = {name: value for name, value in fields.items() if name not in _OWN}
@@ -86,6 +81,11 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     filter_ = fields["filter"]
     parts = (task, fields.get("doc_id", sample.index), "" if filter_ == "1" else f"filter {filter_}")
     identifier = "/".join(str(part) for part in parts if part != "")
+    answers = _answers(fields["filtered_resps"])
+    if not answers:
+        problem = "has log-likelihoods, and lmms-eval does not log of what: there is no answer to grade"
+        yield Record(0, sample.place, None, problem, repr(fields), id=identifier)
+        return
     told = {
         "task": task,
         "doc_id": fields.get("doc_id"),

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from gradewire.cli.input.official.files import NoSuchFilterError
@@ -53,7 +54,7 @@ def columns_of(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 def numbered(rows: Iterator[Record]) -> Iterator[Record]:
     """The same with row numbers from 0."""
     for index, row in enumerate(rows):
-        yield Record(index, row.place, row.fields, row.problem, row.raw, row.file)
+        yield replace(row, index=index)
 
 
 def checked(

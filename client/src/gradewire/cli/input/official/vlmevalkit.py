@@ -61,11 +61,13 @@ def _row(record: Record, task: str) -> Record:
         return record
     fields = {name: None if is_missing(value) else value for name, value in record.fields.items()}
     prediction, index = fields["prediction"], fields["index"]
+    identifier = f"{task}/{record.index if index is None else index}"
     if isinstance(prediction, str) and _FAILED in prediction:
-        return Record(0, record.place, None, f"has no answer: {prediction[:200]}", repr(record.fields))
+        problem = f"has no answer: {prediction[:200]}"
+        return Record(0, record.place, None, problem, repr(record.fields), id=identifier)
     options = _options(fields)
     row = {
-        "id": f"{task}/{record.index if index is None else index}",
+        "id": identifier,
         "task": task,
         **{name: fields.get(name) or "" for name in TYPE_COLUMNS[1:]},
         "question": fields.get("question"),
