@@ -190,11 +190,14 @@ async def test_a_server_that_answers_none_of_several_is_asked_one_a_request() ->
             answer["probabilities"] = {}
         return answers
 
-    decider = Decider(change=changed(spoil))
-    async with OddServer(answers=[decider]) as server, opened(server.url) as judge:
+    decider = Decider(change=changed(spoil), tokens=90)
+    observer = Counted()
+    async with OddServer(answers=[decider]) as server, opened(server.url, observer) as judge:
         await looked_at(judge)
+        seen = len(observer.usages)
         for text in ("x", "y", "z"):
             await chosen(judge, *(about(text, what) for what in ABOUT_ONE))
+        assert len(observer.usages) == seen + 9  # one that answered nothing is no answered request
         decider.sizes.clear()
         await chosen(judge, *(about("last", what) for what in ABOUT_ONE))
     assert decider.sizes == [1, 1, 1]
@@ -286,6 +289,16 @@ async def test_what_passes_is_tried_again_together() -> None:
         await chosen(judge, *(about("x", what) for what in ABOUT_ONE))
     assert decider.sizes == [3, 3]
     assert observer.retries == ["server_error"]
+
+
+async def test_a_server_that_has_too_much_is_not_asked_each_apart() -> None:
+    decider = Decider(change=changed(lambda _: reply(429, b"", retry_after="0")))
+    async with OddServer(answers=[decider]) as server, opened(server.url, attempts=2) as judge:
+        await looked_at(judge)
+        decider.sizes.clear()
+        replies = await asyncio.gather(*(judge.choose(about("x", what)) for what in ABOUT_ONE))
+    assert all(isinstance(each.answer, Failure) and each.answer.status is Status.UNAVAILABLE for each in replies)
+    assert decider.sizes == [3, 3]
 
 
 async def test_one_who_leaves_hurts_nobody_and_the_last_takes_the_request_along() -> None:

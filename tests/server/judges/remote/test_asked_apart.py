@@ -1,6 +1,8 @@
 """Questions that wait or ask anew: what their time is counted as, and who is not taken along."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 
 from tests.server.judges.remote.remote import eventually
@@ -55,3 +57,27 @@ async def test_some_of_a_request_are_asked_apart_before_others_and_who_has_left_
         answers = await asyncio.gather(calls[0], calls[1], calls[3], behind)
     assert [answer.text for answer, _ in answers] == ["a", "b", "d", "e"]
     assert asked.requests == [["a", "b", "c", "d"], ["b"], ["e"]]
+
+
+class _Subject:
+    """May be referred to weakly, as texts may not."""
+
+
+async def test_nothing_is_kept_of_a_subject_that_nobody_asks_about_any_more() -> None:
+    """There is one for each item that a server ever judges."""
+    asked = Asked(most=2)
+    waiting = queue(asked)
+    subjects = [_Subject() for _ in range(3)]
+    kept = [weakref.ref(each) for each in subjects]
+    calls = [asyncio.create_task(waiting.ask(question("a"), each, None, Timing())) for each in subjects for _ in "ab"]
+    await asyncio.sleep(0)
+    calls[-1].cancel()
+    asked.gate.set()
+    await asyncio.gather(*calls, return_exceptions=True)
+    del subjects, calls
+
+    def gone() -> bool:
+        gc.collect()
+        return not any(each() for each in kept)
+
+    await eventually(gone)

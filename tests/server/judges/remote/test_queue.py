@@ -12,7 +12,7 @@ from tests.server.judges.remote.remote import eventually, prompt
 from tests.support.examples import example_count
 
 from gradewire_server.domain.result import Timing
-from gradewire_server.judges.remote.errors import RemoteError, rejected, server_error
+from gradewire_server.judges.remote.errors import RemoteError, server_error
 from gradewire_server.judges.remote.queue import Answered, AnsweredEach, RequestQueue
 from gradewire_server.judges.remote.server import Answer, Question
 
@@ -170,21 +170,6 @@ async def test_what_goes_wrong_is_told_to_all_and_frees_the_place(error: Excepti
     assert told == [error] * 3
     asked.error = None
     assert (await ask(waiting, "d"))[0].text == "d"
-
-
-async def test_what_is_wrong_with_one_is_told_to_that_one() -> None:
-    bad = rejected(422)
-
-    async def together(questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
-        assert deadline_s is None
-        return [bad if each.prompt.prediction == "b" else answer(each) for each in questions]
-
-    asked = Asked(most=3)
-    waiting = RequestQueue(1, asked.alone, together, asked.takes)
-    good, wrong, other = await asyncio.gather(*(ask(waiting, name) for name in "abc"), return_exceptions=True)
-    assert wrong is bad
-    assert not isinstance(good, BaseException)
-    assert not isinstance(other, BaseException)
 
 
 async def test_one_who_leaves_before_its_turn_takes_no_place() -> None:

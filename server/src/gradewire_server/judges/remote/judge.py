@@ -156,11 +156,7 @@ class RemoteJudge(Judge):
                 return [None] * len(questions)
             raise
         return [
-            (answer, question.prompt)
-            if not isinstance(answer, RemoteError)
-            else None
-            if answer.kind in OF_THE_REQUEST
-            else answer
+            (answer, question.prompt) if isinstance(answer, Answer) else None
             for answer, question in zip(answers, questions, strict=True)
         ]
 

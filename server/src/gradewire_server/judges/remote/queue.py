@@ -10,13 +10,12 @@ from typing import Protocol, TypeAlias
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.domain.result import Timing
-from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.server import Answer, Question
 
 Answered: TypeAlias = tuple[Answer, JudgePrompt]
 """What a server answered, and the prompt as it was sent."""
 AskAlone: TypeAlias = Callable[[Question, float | None], Awaitable[Answered]]
-AnsweredEach: TypeAlias = Sequence[Answered | RemoteError | None]
+AnsweredEach: TypeAlias = Sequence[Answered | None]
 AskTogether: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[AnsweredEach]]
 
 
@@ -57,9 +56,9 @@ class RequestQueue:
     Args:
         max_in_flight: Requests under way at a time.
         alone: Has one question answered; takes it and its deadline in `time.monotonic()` seconds; raises RemoteError.
-        together: Has several answered by one request, until the latest of their deadlines: an answer or what went
-            wrong for each, None in the place of one that is to be asked alone, which it is before any other that waits;
-            raises RemoteError where all have failed.
+        together: Has several answered by one request, until the latest of their deadlines: an answer for each,
+            None in the place of one that is to be asked alone, which it is before any other that waits; raises
+            RemoteError where all have failed.
         takes: Whether questions may share a request.
     """
 
@@ -191,9 +190,7 @@ class RequestQueue:
         answers = await self._together([one.question for one in members], latest_s)
         again: list[_Waiting] = []
         for one, answer in zip(members, answers, strict=True):
-            if isinstance(answer, RemoteError):
-                _fail(one, answer)
-            elif answer is None:
+            if answer is None:
                 again.append(one)
             elif not one.answer.done():
                 one.answer.set_result(answer)
