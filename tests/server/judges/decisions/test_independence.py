@@ -152,6 +152,29 @@ async def test_a_defect_leaves_one_question_a_request() -> None:
     await independence.close()
 
 
+async def test_what_a_server_shows_that_has_gone_away_since_counts_for_nothing() -> None:
+    gate, asked_for = asyncio.Event(), 0
+
+    async def ask(asked: Sequence[Asked]) -> list[Answer]:
+        nonlocal asked_for
+        asked_for += 1
+        await gate.wait()
+        probabilities = [tuple(1 / len(each.options) for _ in each.options) for each in asked]
+        return [Answer("", whole=True, steps=None, continued=False, probabilities=each) for each in probabilities]
+
+    independence = Independence("m", 4, ask)
+    assert not independence.allows(own_questions(2))
+    await eventually(lambda: asked_for == 1)
+    independence.forget()  # another server may be there now
+    gate.set()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert (independence.remark, asked_for) == ("", 1)
+    assert not independence.allows(own_questions(2))
+    await eventually(lambda: "up to 4" in independence.remark)
+    await independence.close()
+
+
 async def test_closing_ends_what_is_under_way() -> None:
     async def ask(asked: Sequence[Asked]) -> list[Answer]:
         await asyncio.Event().wait()
