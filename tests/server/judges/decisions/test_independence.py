@@ -9,6 +9,7 @@ from tests.server.judges.decisions.decisions import Answers, Decider, about, cho
 from tests.server.judges.remote.remote import eventually
 from tests.support.fakes.odd_openai import Heard, OddServer, reply
 
+from gradewire_server.judges.decisions import independence as independence_module
 from gradewire_server.judges.decisions.asked import Asked
 from gradewire_server.judges.decisions.independence import Independence
 from gradewire_server.judges.decisions.own_questions import MOST, own_questions
@@ -172,6 +173,22 @@ async def test_what_a_server_shows_that_has_gone_away_since_counts_for_nothing()
     assert (independence.remark, asked_for) == ("", 1)
     assert not independence.allows(own_questions(2))
     await eventually(lambda: "up to 4" in independence.remark)
+    await independence.close()
+
+
+async def test_a_server_that_takes_too_long_over_our_own_is_asked_one_a_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask(asked: Sequence[Asked]) -> list[Answer]:
+        await asyncio.Event().wait()
+        raise AssertionError(asked)
+
+    monkeypatch.setattr(independence_module, "_TIMEOUT_S", 0.01)
+    independence = Independence("m", 4, ask)
+    assert not independence.allows(own_questions(2))
+    await eventually(lambda: "it took too long to answer our own" in independence.remark)
+    assert not independence.allows(own_questions(2))
+    assert [each.levelname for each in caplog.records if each.levelname == "ERROR"] == []
     await independence.close()
 
 
