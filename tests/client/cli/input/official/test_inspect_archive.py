@@ -110,3 +110,11 @@ def test_text_that_is_no_json_is_told(tmp_path: Path) -> None:
         for name in ("a.json", "b.json"):
             with pytest.raises(UnreadableMemberError, match="is not JSON"):
                 loaded_member(archive, name)
+
+
+def test_a_member_that_is_not_what_its_checksum_says_is_damaged() -> None:
+    """Zstandard's stream has none of its own as inspect writes it."""
+    with opened_archive(str(LOG)) as archive:
+        archive.getinfo(NAME).CRC ^= 1
+        with pytest.raises(UnreadableMemberError, match="damaged|cannot be unpacked"):
+            loaded_member(archive, NAME)

@@ -220,6 +220,27 @@ def test_the_first_scorer_that_read_letters_counts(tmp_path: Path) -> None:
     assert fields_of(records, "prediction")[0] == ("swan",)
 
 
+def test_of_several_pictures_none_is_the_row_s(tmp_path: Path) -> None:
+    shown = [{"type": "image", "image": f"data:image/png;base64,{each}"} for each in ("AA==", "AQ==")]
+    asked = [{"role": "user", "content": [{"type": "text", "text": "Which?"}, *shown]}]
+    (record,) = read(written(tmp_path, input=asked))
+    assert record.fields is not None
+    assert (record.fields["question"], "image" in record.fields) == ("Which?", False)
+    (record,) = read(written(tmp_path, input=[{"role": "user", "content": shown[:1]}]))
+    assert (record.fields or {})["image"] == shown[0]["image"]
+
+
+@pytest.mark.parametrize(
+    ("target", "answer"), [(["A", "Z"], "A, Z"), (["A", "?"], "A, ?"), ("AB", "AB"), (["A", "A"], "A, A")]
+)
+def test_letters_of_which_one_names_no_choice_stay_letters(tmp_path: Path, target: Any, answer: str) -> None:
+    """Half of an answer would be another answer."""
+    scores = {"choice": {"value": "C", "answer": answer}}
+    output = {"completion": "I say so"}
+    records = read(written(tmp_path, choices=["owl", "swan"], target=target, scores=scores, output=output))
+    assert fields_of(records, "prediction", "references") == [("I say so", target)]
+
+
 def test_choices_behind_z_are_numbers(tmp_path: Path) -> None:
     """As inspect 0.3.285 logs them: its own score of this sample is 1."""
     scores = {"choice": {"value": "C", "answer": "3"}}

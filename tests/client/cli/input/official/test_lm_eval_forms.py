@@ -194,3 +194,21 @@ def test_of_drop_the_answers_of_the_document_are_right(tmp_path: Path) -> None:
     assert fields["references"] == ["Ann, Bo", "both"]
     assert (read(tmp_path, doc=doc, target="number").fields or {})["references"] == "number"
     assert "references" not in (read(tmp_path, doc={"a": {"x": 1, "y": 2}}, target="x,y").fields or {})
+
+
+def test_the_second_round_of_mutual_information_chooses_nothing(tmp_path: Path) -> None:
+    """It asks for the same choices without the question, and likes a common word best."""
+    asked = [("Q?", " owl"), ("Q?", " swan"), ("", " owl"), ("", " swan")]
+    fields = read(
+        tmp_path,
+        target="0",
+        arguments={f"gen_args_{place}": {"arg_0": one, "arg_1": two} for place, (one, two) in enumerate(asked)},
+        filtered_resps=[["-2.0", "False"], ["-3.0", "False"], ["-9.0", "False"], ["-1.0", "False"]],
+    ).fields
+    assert fields is not None
+    assert (fields["choices"], fields["prediction"]) == (["owl", "swan"], "owl")
+
+
+def test_of_fields_whose_names_differ_in_capitals_the_first_counts(tmp_path: Path) -> None:
+    fields = read(tmp_path, doc={"Question": "First?", "question": "Second?"}).fields or {}
+    assert fields["question"] == "First?"

@@ -1,5 +1,6 @@
 """Tables that VLMEvalKit wrote: what becomes of each row, as one reads them by hand."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -122,3 +123,10 @@ def test_mangled_tables_are_rows_problems_or_refused(tmp_path: Path, name: str, 
         broken = tmp_path / f"mine.{kind}"
         broken.write_bytes(bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))]))
         check_rows(vlmevalkit_records, broken)
+
+
+def test_a_table_may_be_gzipped(tmp_path: Path) -> None:
+    plain = LOGS / "table_GwQuestions.tsv"
+    path = tmp_path / f"{plain.name}.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    assert [record.fields for record in read(path)] == [record.fields for record in read(plain)]
