@@ -116,5 +116,5 @@ def test_a_member_that_is_not_what_its_checksum_says_is_damaged() -> None:
     """Zstandard's stream has none of its own as inspect writes it."""
     with opened_archive(str(LOG)) as archive:
         archive.getinfo(NAME).CRC ^= 1
-        with pytest.raises(UnreadableMemberError, match="damaged|cannot be unpacked"):
+        with pytest.raises(UnreadableMemberError, match=r"damaged|cannot be unpacked"):
             loaded_member(archive, NAME)

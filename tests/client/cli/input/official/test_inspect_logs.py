@@ -1,5 +1,6 @@
 """Logs that Inspect wrote: what becomes of each sample, as one reads them by hand; both forms of a log say the same."""
 
+import itertools
 import json
 import zipfile
 from pathlib import Path
@@ -218,6 +219,16 @@ def test_the_first_scorer_that_read_letters_counts(tmp_path: Path) -> None:
     output = {"completion": "ANSWER: A"}
     records = read(written(tmp_path, choices=["owl", "swan"], target="B", scores=scores, output=output))
     assert fields_of(records, "prediction")[0] == ("swan",)
+
+
+def test_epochs_that_a_log_claims_are_missed_up_to_a_bound(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    spec = {"task": "t", "model": "m", "config": {"epochs": 10**12}, "dataset": {"sample_ids": ["a"]}}
+    path.write_text(json.dumps({**FREE, "samples": [], "eval": spec}))
+    records = list(itertools.islice(inspect_records(str(path)), 1001))
+    assert len(records) == 1000
+    assert records[-1].problem.startswith("is not in the log")
+    assert records[-1].id == "t/a/1000"
 
 
 def test_of_several_pictures_none_is_the_row_s(tmp_path: Path) -> None:

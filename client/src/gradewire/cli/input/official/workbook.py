@@ -39,8 +39,7 @@ def workbook_records(path: str) -> Iterator[Record]:
 
 
 def _records(sheet: Any) -> Iterator[Record]:
-    # What a sheet says of its own size need not be true; rows beyond it would be left out.
-    sheet.reset_dimensions()
+    # By bounds of ours: what a sheet says of its own size need not be true, and rows beyond it would be left out.
     first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
     header = ["" if name is None else str(name) for name in next(first, ())]
     while header and not header[-1]:
