@@ -98,3 +98,13 @@ def test_an_archive_of_something_else_is_refused() -> None:
     log = Path(__file__).parents[4] / "support/harness_logs/inspect/eval/sums.eval"
     with pytest.raises(InputError, match="cannot be read as a workbook"):
         list(workbook_records(str(log)))
+
+
+def test_a_column_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    """The last one counted, without a word."""
+    written = openpyxl.Workbook()
+    for line in (["index", "prediction", "prediction"], [1, "first", "second"]):
+        written.active.append(line)
+    written.save(tmp_path / "twice.xlsx")
+    with pytest.raises(InputError, match=r"twice\.xlsx: the header names prediction twice: leave one out"):
+        list(workbook_records(str(tmp_path / "twice.xlsx")))

@@ -4,7 +4,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from gradewire.cli.input.record import Record
+from gradewire.cli.input.record import Record, printable
 from gradewire.cli.problems import InputError, named_errors
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
@@ -18,7 +18,7 @@ def workbook_records(path: str) -> Iterator[Record]:
     """Rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
 
     Raises:
-        InputError: It is not there, no workbook, too large, or openpyxl is missing.
+        InputError: It is not there, no workbook, too large, names a column twice, or openpyxl is missing.
     """
     try:
         import openpyxl  # noqa: PLC0415 - optional and slow to import
@@ -31,14 +31,16 @@ def workbook_records(path: str) -> Iterator[Record]:
     try:
         book = openpyxl.load_workbook(path, read_only=True)
         try:
-            yield from _records(book.worksheets[0])
+            yield from _records(path, book.worksheets[0])
         finally:
             book.close()
+    except InputError:
+        raise
     except Exception as error:  # of a damaged workbook openpyxl raises whatever its parts do
         raise InputError(f"{path} cannot be read as a workbook: {type(error).__name__}: {error}") from error
 
 
-def _records(sheet: Any) -> Iterator[Record]:
+def _records(path: str, sheet: Any) -> Iterator[Record]:
     # By bounds of ours: what a sheet says of its own size need not be true, and rows beyond it would be left out.
     first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
     header = ["" if name is None else str(name) for name in next(first, ())]
@@ -46,6 +48,8 @@ def _records(sheet: Any) -> Iterator[Record]:
         header.pop()
     if not header:
         return
+    if repeated := sorted({name for name in header if name and header.count(name) > 1}):
+        raise InputError(f"{path}: the header names {', '.join(map(printable, repeated))} twice: leave one out")
     lines = sheet.iter_rows(min_row=2, max_row=_MOST_ROWS, max_col=len(header), values_only=True)
     filled = ((number, line) for number, line in enumerate(lines, 2) if any(cell is not None for cell in line))
     for index, (number, line) in enumerate(filled):
