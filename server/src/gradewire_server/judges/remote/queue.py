@@ -202,7 +202,8 @@ class RequestQueue:
         for one in stayed:
             request.members.remove(one)
             one.request, one.subject = None, None
-        self._waiting = dict.fromkeys([*stayed, *self._waiting])
+        if stayed:
+            self._waiting = dict.fromkeys([*stayed, *self._waiting])
 
     async def _answer_alone(self, one: _Waiting) -> None:
         answer = await self._alone(one.question, one.deadline_s)

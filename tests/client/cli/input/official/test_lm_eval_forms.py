@@ -150,6 +150,12 @@ def test_a_letter_is_a_letter_where_the_target_is_none(tmp_path: Path) -> None:
     assert (fields["references"], fields["prediction"], "choices" in fields) == ("C1", "A", False)
 
 
+def test_a_letter_that_is_a_choice_itself_is_that_choice(tmp_path: Path) -> None:
+    doc = {"text": "Which vitamin?", "choices": ["C", "D", "A"]}
+    fields = read(tmp_path, doc=doc, target="C", filtered_resps=["vitamin C"]).fields or {}
+    assert (fields["references"], fields["prediction"]) == ("C", "vitamin C")
+
+
 @pytest.mark.parametrize(
     ("labels", "references"),
     [([1, 1, 0], ["good", "fine"]), ([0, 0, 0], ["good"]), ([1, 0], ["good"]), ([1, "x", []], ["good"])],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gradewire._input.cells import unpacked_list
+from gradewire.cli.input.official.choices import letter_place
 
 _TRUTH: Final = {"False": "0", "True": "1"}
 _FINAL: Final = "####"
@@ -38,13 +39,17 @@ def final_answer(target: str) -> str:
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Texts of a document's choices, in the order of their letters; empty where it has none."""
+    """Texts of a document's choices, in the order of their letters; empty where it has none, or one is a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
             by_letter = list(given) == list(string.ascii_uppercase[: len(given)])
             given = list(given.values()) if by_letter else given.get("text")
-        if isinstance(given, list) and len(given) > 1 and all(isinstance(each, str) for each in given):
+        if (
+            isinstance(given, list)
+            and len(given) > 1
+            and all(isinstance(each, str) and letter_place(each) is None for each in given)
+        ):
             return given
     return []
 
