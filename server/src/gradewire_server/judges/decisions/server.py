@@ -112,7 +112,7 @@ class DecisionServer(Server):
     @override
     async def ask(self, question: Question) -> Answer:
         asked = asked_of(question)
-        answer = answer_of(await self._answered([asked]), self._form, asked)
+        answer = answer_of(*await self._answered([asked]), asked)
         paid, self._paid = self._paid, Paid()
         return paid.within(answer)
 
@@ -120,7 +120,7 @@ class DecisionServer(Server):
     async def ask_together(self, questions: Sequence[Question]) -> list[Answer | RemoteError]:
         asked = [asked_of(question) for question in questions]
         try:
-            answers = answers_of(await self._answered(asked), self._form, asked)
+            answers = answers_of(*await self._answered(asked), asked)
         except RemoteError as error:
             if error.kind in OF_THE_REQUEST:
                 self._independence.failed()
@@ -145,18 +145,19 @@ class DecisionServer(Server):
         await self._independence.close()
         await self._client.close()
 
-    async def _answered(self, asked: Sequence[Asked]) -> Reply:
-        reply = await self._send(asked, self._form)
+    async def _answered(self, asked: Sequence[Asked]) -> tuple[Reply, Form]:
+        form = self._form  # a probe may find another one meanwhile
+        reply = await self._send(asked, form)
         error = error_of(reply, self._model, _WANTED)
         if error is None:
-            return reply
+            return reply, form
         if reply.status in BAD_REQUEST:
             self._note(reply)
         raise error
 
     async def _ask_own(self, asked: Sequence[Asked]) -> list[Answer]:
         answers: list[Answer] = []
-        for answer in answers_of(await self._answered(asked), self._form, asked):
+        for answer in answers_of(*await self._answered(asked), asked):
             if isinstance(answer, RemoteError):
                 raise answer
             answers.append(answer)
