@@ -120,6 +120,16 @@ def test_means_by_model_and_their_ranks(agree: Agree) -> None:
     assert line["kendall"]["value"] == pytest.approx(stats.kendalltau(means, means).statistic)
 
 
+def test_the_evaluator_stands_over_all_rows_and_over_those_that_a_metric_scored(agree: Agree) -> None:
+    rows = unlabelled()
+    done, _ = agree(rows, "--metrics", "lave,sbert", "--against", "exact_match", "--retries", "0")
+    shown = " ".join(done.stdout.split()).partition("Mean score by model (rank)")[2]
+    for kind, who in (({3}, "exact_match, rows of lave"), (set(), "exact_match")):
+        lengths = [len(row["prediction"]) for row in rows if row["model"] == "big"]
+        assert f"{who} {np.mean([n / 40 for n in lengths if n not in kind]):.3f} [" in shown
+    assert "rows of sbert" not in shown
+
+
 def test_labels_of_people_are_not_looked_at(agree: Agree) -> None:
     plain, labelled = unlabelled(), unlabelled()
     for row in labelled:
