@@ -152,6 +152,11 @@ def test_kept_scores_have_the_evaluator_too(command: Command, agree: Agree, tmp_
     assert done.exit_code == 0, done.output
     _, straight = agree(rows, "--metrics", "exact_match", "--against", "lave")
     assert document["metrics"] == straight["metrics"]
+    alone = tmp_path / "alone.jsonl"
+    command("score", file, "--metrics", "lave", "--out", alone, "--retries", "0", stub=evaluating_stub())
+    lonely, _ = agree(rows, "--scores", alone, "--against", "lave")
+    assert lonely.exit_code == 2
+    assert "--against lave: the scores have no other metric" in lonely.stderr
     refused, _ = agree(rows, "--scores", out, "--against", "smile")
     assert refused.exit_code == 2
     assert "--against smile: there is no such metric, there are exact_match, lave" in refused.stderr
