@@ -174,6 +174,43 @@ def test_bench_accuracy_takes_an_evaluator_too(agree: Agree) -> None:
     assert "lave, all rows" in done.stdout
 
 
+def test_an_evaluator_without_verdicts_has_a_cut_in_bench_accuracy(agree: Agree) -> None:
+    """The stub gives half of lave's scores: sbert calls right what has 16 letters and more, from 0.4 on."""
+    rows = unlabelled()
+    letters = np.array([len(row["prediction"]) for row in rows if (row["dataset"], row["model"]) == ("nq", "big")])
+    for options, cut in ((("--cut", "sbert=0.4"), 0.4), ((), 2 / 3), (("--cut", "0.3"), 0.3)):
+        done, document = agree(rows, "--metrics", "exact_match", "--against", "sbert", *options, name="bench accuracy")
+        assert done.exit_code == 0, done.output
+        assert document["evaluators"][0]["cells"][0]["human"]["value"] == pytest.approx(np.mean(letters / 40 >= cut))
+        assert document["against"]["cut"] == cut
+        assert f"(stands in the place of people, right from {cut:.4g})" in done.stdout
+    _, own = agree(rows, "--metrics", "exact_match", "--against", "lave", name="bench accuracy")
+    assert own["against"]["cut"] is None
+    _, cut_anew = agree(rows, "--against", "lave", "--metrics", "sbert", "--cut", "lave=0.1", name="bench accuracy")
+    kept = np.array(counted([row for row in rows if (row["dataset"], row["model"]) == ("nq", "big")]))
+    assert cut_anew["human"][0]["human"]["value"] == pytest.approx(np.mean(kept / 20 >= 0.1))
+
+
+def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree: Agree) -> None:
+    rows = unlabelled()
+    refused, _ = agree(rows, "--metrics", "exact_match", "--against", "sbert", name="bench knvqa")
+    assert refused.exit_code == 2
+    assert "--against sbert: it calls no answer right or wrong: give --cut 'sbert=SCORE'" in refused.stderr
+    done, document = agree(
+        *(rows, "--metrics", "exact_match,lave", "--against", "sbert", "--cut", "sbert=0.3", "--retries", "0"),
+        *("--all-tables",),
+        name="bench knvqa",
+    )
+    assert done.exit_code == 0, done.output
+    letters = np.array([len(row["prediction"]) for row in rows if row["model"] == "big"])
+    model = next(model for model in document["models"] if model["model"] == "big")
+    assert model["human_rate"]["value"] == pytest.approx(np.mean(letters / 40 >= 0.3))
+    assert "sbert, rows of lave" in done.stdout
+    assert "Models as sbert judges them, over all labelled rows" in " ".join(done.stdout.split())
+    assert "human" not in done.stdout
+    assert "people judge" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
