@@ -25,6 +25,9 @@ def letters_stub() -> StubTransport:
                 name = request.metrics[result.metric_index].WhichOneof("metric")
                 if result.status == types_pb2.STATUS_OK:
                     result.correct = result.score >= 0.08
+                    if name == "calibrated":
+                        result.calibrated.smile = result.score
+                        result.calibrated.band_lower, result.calibrated.band_upper = 0.5, 0.75
                     if name == "smile":
                         result.smile.sentence, result.smile.keyword = result.score, result.score / 2
                         result.smile.correct = result.correct
@@ -113,6 +116,13 @@ def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
     assert "10.0% EMPTY_PREDICTION" in run.done.stderr
 
 
+def test_what_is_the_same_for_every_answer_is_no_part(score: Any) -> None:
+    run = score(answers(), "--metrics", "calibrated", "--by", "model")
+    parts = run.by["model"]["big"]["calibrated"]["parts"]
+    assert "smile" in parts
+    assert not {"band_lower", "band_upper"} & set(parts)
+
+
 def test_two_columns_together_compare_within_the_second(score: Any) -> None:
     run = score(answers(), "--by", "model+dataset,kind", "--baseline", "big")
     assert list(run.by) == ["model+dataset", "kind"]
@@ -126,8 +136,17 @@ def test_two_columns_together_compare_within_the_second(score: Any) -> None:
 def test_groups_that_share_no_question_say_so(score: Any) -> None:
     run = score(answers(), "--by", "kind")
     assert run.by["kind"]["odd"]["smile"]["difference"] is None
-    assert "by kind: no question was answered in two groups, so there are no paired differences" in run.done.stderr
+    assert "by kind: no question was answered in two groups of rows: no paired differences\n" in run.done.stderr
     assert "minus" not in run.done.stderr
+
+
+def test_the_first_of_two_columns_is_what_is_compared_and_a_note_says_so(score: Any) -> None:
+    run = score(answers(), "--by", "dataset+model")
+    assert run.by["dataset+model"]["nq"]["big"]["smile"]["difference"] is None
+    assert (
+        "by dataset+model: no question was answered in two groups that differ in dataset alone: no paired differences; "
+        "write model+dataset to compare by model"
+    ) in run.done.stderr
 
 
 def test_a_resumed_run_tells_the_same_as_a_straight_one(score: Any) -> None:

@@ -84,7 +84,10 @@ class Breakdown:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
         compared = [line for line in lines if line.figures is not None]
         if self.asked and len(compared) > 1 and all(line.figures and line.figures.paired is None for line in compared):
-            yield f"by {by}: no question was answered in two groups, so there are no paired differences"
+            first, *others = self.columns
+            way_out = f"; write {'+'.join([*others, first])} to compare by {others[0]}" if others else ""
+            which = f"that differ in {first} alone" if others else "of rows"
+            yield f"by {by}: no question was answered in two groups {which}: no paired differences{way_out}"
 
 
 def check_comparable(source: InputFile) -> None:
