@@ -183,6 +183,14 @@ def test_files_are_groups_too(command: Command, tmp_path: Path) -> None:
     assert found[str(files[1])]["smile"]["difference"]["value"] == pytest.approx(0.02)
 
 
+def test_one_file_has_no_table_by_file(score: Any) -> None:
+    run = score(answers(), "--by", "file")
+    assert run.by["file"] == {}
+    assert "by file: 60 rows have no file and are in no line (it tells several files apart)" in run.done.stderr
+    assert "smile:v1 by file" not in run.done.stderr
+    assert "smile by file" not in run.done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

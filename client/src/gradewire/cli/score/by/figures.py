@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.input.grouping import written
+from gradewire.cli.input.rows import FILE_GROUPING
 from gradewire.cli.output.figures import Figure, count, differing, estimated, measured
 from gradewire.cli.output.tables import FigureTable
 from gradewire.errors import MissingExtra
@@ -67,16 +68,18 @@ class Breakdown:
         return nested
 
     def tables(self) -> Iterator[FigureTable]:
-        """A table for each metric."""
+        """A table for each metric; none where no row has a value."""
         for label, lines in self.lines.items():
-            yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
+            if lines:
+                yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
 
     def notes(self) -> Iterator[str]:
         """What the tables leave out."""
         lines = next(iter(self.lines.values()), [])
         by = written(self.columns)
         if self.outside:
-            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line"
+            alone = " (it tells several files apart)" if FILE_GROUPING in self.columns else ""
+            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line{alone}"
         if self.unknown_baseline is not None:
             named = f"--baseline {self.unknown_baseline} as its {self.columns[0]}"
             yield f"by {by}: no row has {named}: compared with the first"
