@@ -1,6 +1,7 @@
 """Groups beside a baseline: by hand, against the formula for the error of a mean, and by properties."""
 
 import math
+from collections.abc import Iterator
 from random import Random
 from statistics import fmean
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.support.examples import example_count
 
-from gradewire.comparison import GroupedRows, GroupFigures, PairedDifference, compare_groups
+from gradewire.agreement.resample import draws
+from gradewire.comparison import GroupedRows, GroupFigures, PairedDifference, compare_groups, groups
 
 NAN = math.nan
 
@@ -94,6 +97,20 @@ def test_a_model_on_a_data_set_is_compared_with_the_baseline_on_that_data_set() 
     other = found(rows, baseline="b")
     assert _paired(other["a", "nq"]).mean.value == pytest.approx(-0.3)
     assert other["b", "nq"].paired is None
+
+
+def test_groups_too_small_for_an_interval_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+
+    def counted(strata: NDArray[np.intp], *, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+        drawn.append(resamples)
+        yield from draws(strata, resamples=resamples, seed=seed)
+
+    monkeypatch.setattr(groups, "draws", counted)
+    lines = found(rows_of([(f"row {place}", str(place), place / 30) for place in range(30)]))
+    assert drawn == [0], "a column of ids makes a group of every row"
+    assert all(line.mean.bare and line.rows == 1 for line in lines.values())
+    assert [line.mean.value for line in lines.values()] == pytest.approx([place / 30 for place in range(30)])
 
 
 def test_groups_without_a_common_question_have_no_difference() -> None:

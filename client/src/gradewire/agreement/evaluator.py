@@ -25,6 +25,7 @@ def agreement_with_evaluator(  # noqa: PLR0913 - as `agreement`
     *,
     compare: Sequence[tuple[str, str]] = (),
     compare_statistics: Sequence[Statistic] = COMPARED_STATISTICS,
+    statistics: Sequence[Statistic] = ALL_STATISTICS,
     resamples: int = 5000,
     seed: int = 0,
 ) -> AgreementReport:
@@ -36,6 +37,7 @@ def agreement_with_evaluator(  # noqa: PLR0913 - as `agreement`
             the statistics of verdicts are not defined.
         compare: As `agreement`.
         compare_statistics: As `agreement`.
+        statistics: As `agreement`.
         resamples: As `agreement`.
         seed: As `agreement`; the draws of both kinds of statistics are the same.
 
@@ -49,7 +51,7 @@ def agreement_with_evaluator(  # noqa: PLR0913 - as `agreement`
             judged,
             compare=compare,
             compare_statistics=[name for name in compare_statistics if (name in OF_SCORES) == of_scores],
-            statistics=[name for name in ALL_STATISTICS if (name in OF_SCORES) == of_scores],
+            statistics=[name for name in statistics if (name in OF_SCORES) == of_scores],
             resamples=resamples,
             seed=seed,
         )
@@ -74,4 +76,4 @@ def _joined(by_score: MetricAgreement, by_verdict: MetricAgreement) -> MetricAgr
 
 
 def _in_order(figures: Mapping[Statistic, FigureT]) -> dict[Statistic, FigureT]:
-    return {name: figures[name] for name in ALL_STATISTICS}
+    return {name: figures[name] for name in ALL_STATISTICS if name in figures}

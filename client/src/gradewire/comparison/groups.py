@@ -1,13 +1,14 @@
 """Means of groups of rows, and how far each is from a baseline on the questions that both answered."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
-from gradewire.agreement.resample import draws, free_clusters, joined
+from gradewire.agreement.estimates import LEAST_QUESTIONS, Difference, Estimate, difference, estimate
+from gradewire.agreement.resample import draws, joined
 from gradewire.comparison.rows import GroupedRows
 
 RESAMPLES = 2000
@@ -105,15 +106,16 @@ def compare_groups(
     if all(name[place] != first for name in rows.names):
         raise ValueError(f"no group is called {first!r}")
     baselines = _baselines(rows.names, first, place)
-    order = np.argsort(rows.groups, kind="stable")
-    members = np.split(order, np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1)))[1:-1]
+    members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
     pairs = {metric: _pairs(means[metric], baselines) for metric in rows.scores}
     ratios = [*(ratio for found in means.values() for ratio in found)]
     ratios += [pair for found in pairs.values() for pair in found if pair is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
-    for weights in draws(rows.strata, resamples=count, seed=seed):
-        for ratio in ratios:
+    # Of the others no interval is told: of a column of ids that is every group.
+    drawn = [ratio for ratio in ratios if _free(rows, ratio) >= LEAST_QUESTIONS]
+    for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed):
+        for ratio in drawn:
             ratio.take(weights)
     return {
         metric: [
@@ -128,6 +130,13 @@ def compare_groups(
         ]
         for metric, scores in rows.scores.items()
     }
+
+
+def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
+    """Rows of each group, ascending."""
+    order = np.argsort(rows.groups, kind="stable")
+    ends = np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1))
+    return [order[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _baselines(names: Sequence[tuple[str, ...]], first: str, place: int) -> dict[int, int]:
@@ -166,7 +175,8 @@ def _drawn(ratio: _Ratio) -> tuple[float, NDArray[np.float64]]:
 
 
 def _free(rows: GroupedRows, ratio: _Ratio) -> int:
-    return free_clusters(ratio.questions, rows.strata)
+    """As `free_clusters`; these questions stand once each, so that it takes no look at all others."""
+    return len(ratio.questions) - max(0, len(np.unique(rows.strata[ratio.questions])) - 1)
 
 
 def _paired(rows: GroupedRows, pair: _Ratio | None, baseline: int | None) -> PairedDifference | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 from tests.support.examples import example_count
 
@@ -14,6 +15,7 @@ from gradewire.agreement.papers import systems
 from gradewire.agreement.papers.systems import MOST_MODELS, kendall_of, pearson_of, spearman_of, system_tables
 
 NAN = math.nan
+FloatArray = NDArray[np.float64]
 
 
 def judged(scores: dict[str, list[float]], labels: list[float], models: list[str], datasets: list[str]) -> JudgedRows:
@@ -90,17 +92,46 @@ def test_one_model_has_no_table_and_rows_without_a_model_are_in_none() -> None:
     assert [mean.value for mean in tables[0].lines[0].means] == [1, 0.5]
 
 
-def test_many_models_are_compared_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(7)
-    models = [f"m{place}" for place in range(12)] * 15
-    labels = random.uniform(size=len(models)).tolist()
-    rows = judged({"m": random.uniform(size=len(models)).tolist()}, labels, models, [""] * len(models))
-    whole = system_tables(rows, resamples=250)
-    monkeypatch.setattr(systems, "_COMPARED_AT_A_TIME", 1000)
-    assert system_tables(rows, resamples=250) == whole
-    assert whole[0].lines[0].kendall.resamples == 250
+def test_a_data_set_ranks_the_models_that_answered_it() -> None:
+    labels = [0.9, 0.5, 0.1, 0.7, 0.8, 0.2, 0.6, 0.3]
+    rows = judged({"m": labels}, labels, list("bbcdabcx"), ["", *["nq"] * 3, *["tq"] * 4])
+    tables = {table.dataset: table for table in system_tables(rows, resamples=100)}
+    assert list(tables) == ["nq", "tq", ""], "rows without a data set stand with all rows, which are the last"
+    assert tables["nq"].models == ["b", "c", "d"]
+    assert tables["tq"].models == ["a", "b", "c", "x"]
+    assert tables["tq"].lines[0].kendall.value == 1, "d answered no question of tq"
+    assert [mean.value for mean in tables["tq"].people] == pytest.approx(labels[4:])
 
 
-def test_a_column_of_ids_is_no_column_of_models() -> None:
-    names = [str(place) for place in range(MOST_MODELS + 1)]
-    assert system_tables(judged({"m": [0.5] * len(names)}, [1.0] * len(names), names, [""] * len(names))) == []
+def test_people_stand_over_all_rows_whatever_the_first_metric_scored() -> None:
+    labels = [1.0, 0, 0, 1, 1, 0]
+    scores = {"failing": [0.9, NAN, 0.1, NAN, 0.8, NAN], "whole": labels}
+    table = system_tables(judged(scores, labels, ["a", "b", "c"] * 2, [""] * 6), resamples=100)[0]
+    assert [mean.value for mean in table.people] == [1, 0.5, 0]
+    assert [line.failed for line in table.lines] == [3, 0]
+
+
+def test_means_that_differ_by_rounding_are_equal() -> None:
+    labels = [0.1, 0.3, 0.9, 0.2, 0.2, 0.8, 0.3, 0.1, 0.7]
+    assert math.fsum(labels[::3]) == math.fsum(labels[1::3])
+    assert sum(labels[::3]) != sum(labels[1::3])
+    scores = [0.5, 0.5, 0.9] * 3
+    line = system_tables(judged({"m": scores}, labels, ["a", "b", "c"] * 3, [""] * 9), resamples=100)[0].lines[0]
+    assert line.people[0].value == line.people[1].value
+    assert (line.kendall.value, line.spearman.value) == pytest.approx((1, 1))
+
+
+def test_many_models_take_little_memory_and_still_more_have_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"m{number:03}" for number in range(MOST_MODELS + 1)]
+    labels = [float(number) for number in range(len(names))]
+    assert system_tables(judged({"m": labels}, labels, names, [""] * len(names)), resamples=100) == []
+    compared = []
+
+    def counted(x: FloatArray, y: FloatArray) -> FloatArray:
+        compared.append(x.size * x.shape[1])
+        return kendall_of(x, y)
+
+    monkeypatch.setattr(systems, "kendall_of", counted)
+    few = judged({"m": labels[1:]}, labels[1:], names[1:], [""] * MOST_MODELS)
+    assert system_tables(few, resamples=1000)[0].lines[0].kendall.value == 1
+    assert max(compared) <= 4_000_000, "pairs of models at a time, over all draws"

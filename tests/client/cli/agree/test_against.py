@@ -120,6 +120,16 @@ def test_means_by_model_and_their_ranks(agree: Agree) -> None:
     assert line["kendall"]["value"] == pytest.approx(stats.kendalltau(means, means).statistic)
 
 
+def test_the_evaluator_stands_over_all_rows_and_over_those_that_a_metric_scored(agree: Agree) -> None:
+    rows = unlabelled()
+    done, _ = agree(rows, "--metrics", "lave,sbert", "--against", "exact_match", "--retries", "0")
+    shown = " ".join(done.stdout.split()).partition("Mean score by model (rank)")[2]
+    for kind, who in (({3}, "exact_match, rows of lave"), (set(), "exact_match")):
+        lengths = [len(row["prediction"]) for row in rows if row["model"] == "big"]
+        assert f"{who} {np.mean([n / 40 for n in lengths if n not in kind]):.3f} [" in shown
+    assert "rows of sbert" not in shown
+
+
 def test_labels_of_people_are_not_looked_at(agree: Agree) -> None:
     plain, labelled = unlabelled(), unlabelled()
     for row in labelled:
@@ -142,6 +152,11 @@ def test_kept_scores_have_the_evaluator_too(command: Command, agree: Agree, tmp_
     assert done.exit_code == 0, done.output
     _, straight = agree(rows, "--metrics", "exact_match", "--against", "lave")
     assert document["metrics"] == straight["metrics"]
+    alone = tmp_path / "alone.jsonl"
+    command("score", file, "--metrics", "lave", "--out", alone, "--retries", "0", stub=evaluating_stub())
+    lonely, _ = agree(rows, "--scores", alone, "--against", "lave")
+    assert lonely.exit_code == 2
+    assert "--against lave: the scores have no other metric" in lonely.stderr
     refused, _ = agree(rows, "--scores", out, "--against", "smile")
     assert refused.exit_code == 2
     assert "--against smile: there is no such metric, there are exact_match, lave" in refused.stderr
@@ -159,22 +174,41 @@ def test_bench_accuracy_takes_an_evaluator_too(agree: Agree) -> None:
     assert "lave, all rows" in done.stdout
 
 
-def test_bench_knvqa_takes_an_evaluator_too(agree: Agree) -> None:
+def test_an_evaluator_without_verdicts_has_a_cut_in_bench_accuracy(agree: Agree) -> None:
+    """The stub gives half of lave's scores: sbert calls right what has 16 letters and more, from 0.4 on."""
     rows = unlabelled()
-    done, document = agree(rows, "--metrics", "exact_match", "--against", "lave", name="bench knvqa --all-tables")
+    letters = np.array([len(row["prediction"]) for row in rows if (row["dataset"], row["model"]) == ("nq", "big")])
+    for options, cut in ((("--cut", "sbert=0.4"), 0.4), ((), 2 / 3), (("--cut", "0.3"), 0.3)):
+        done, document = agree(rows, "--metrics", "exact_match", "--against", "sbert", *options, name="bench accuracy")
+        assert done.exit_code == 0, done.output
+        assert document["evaluators"][0]["cells"][0]["human"]["value"] == pytest.approx(np.mean(letters / 40 >= cut))
+        assert document["against"]["cut"] == cut
+        assert f"(stands in the place of people, right from {cut:.4g})" in done.stdout
+    _, own = agree(rows, "--metrics", "exact_match", "--against", "lave", name="bench accuracy")
+    assert own["against"]["cut"] is None
+    _, cut_anew = agree(rows, "--against", "lave", "--metrics", "sbert", "--cut", "lave=0.1", name="bench accuracy")
+    kept = np.array(counted([row for row in rows if (row["dataset"], row["model"]) == ("nq", "big")]))
+    assert cut_anew["human"][0]["human"]["value"] == pytest.approx(np.mean(kept / 20 >= 0.1))
+
+
+def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree: Agree) -> None:
+    rows = unlabelled()
+    refused, _ = agree(rows, "--metrics", "exact_match", "--against", "sbert", name="bench knvqa")
+    assert refused.exit_code == 2
+    assert "--against sbert: it calls no answer right or wrong: give --cut 'sbert=SCORE'" in refused.stderr
+    done, document = agree(
+        *(rows, "--metrics", "exact_match,lave", "--against", "sbert", "--cut", "sbert=0.3", "--retries", "0"),
+        *("--all-tables",),
+        name="bench knvqa",
+    )
     assert done.exit_code == 0, done.output
-    letters = np.array(counted([row for row in rows if row["model"] == "big"]))
-    line = next(line for line in document["evaluators"] if line["model"] == "big")
-    assert line["estimates"]["accuracy"]["value"] == pytest.approx(np.mean((letters >= 12) == (letters >= 8)))
-    assert "Models by lave verdicts, over all labelled rows" in done.stdout
+    letters = np.array([len(row["prediction"]) for row in rows if row["model"] == "big"])
+    model = next(model for model in document["models"] if model["model"] == "big")
+    assert model["human_rate"]["value"] == pytest.approx(np.mean(letters / 40 >= 0.3))
+    assert "sbert, rows of lave" in done.stdout
+    assert "Models as sbert judges them, over all labelled rows" in " ".join(done.stdout.split())
     assert "human" not in done.stdout
-
-
-def test_more_models_than_can_be_told_say_so(agree: Agree) -> None:
-    rows = [{**row, "model": str(place)} for place, row in enumerate(unlabelled(280))]
-    done, document = agree(rows, "--metrics", "sbert", "--against", "lave", "--all-tables")
-    assert document["systems"] == []
-    assert "no means by model: there are" in done.stdout
+    assert "people judge" not in done.stdout
 
 
 @pytest.mark.parametrize(

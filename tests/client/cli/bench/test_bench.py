@@ -66,8 +66,8 @@ def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path
     done = command("bench", "knvqa", tmp_path / "rows.jsonl", "--resamples", "100", "--all-tables", stub=judging_stub())
     text = " ".join(done.stdout.split())
     assert "Rows without a verdict" in text
-    assert "Models by human verdicts, over all labelled rows" in text
-    assert f"Models by human verdicts, on the rows that {BERTSCORE} judged" in text
+    assert "Models as people judge them, over all labelled rows" in text
+    assert f"Models as people judge them, on the rows that {BERTSCORE} judged" in text
     said = next(text for text in done.stdout.splitlines() if f"human, rows of {BERTSCORE}"[:30] in text)
     assert f"{before['models'][0]['human_rate']['value']:.3f} [" in said
 

@@ -22,7 +22,7 @@ def parts_of(prediction: str, *, synthetic: bool) -> tuple[float, float, float]:
 
 
 class SmileStub:
-    """SMILE by `parts_of` and the weight that is asked for; lave by length."""
+    """SMILE by `parts_of` and the weight that is asked for; lave, sbert by length, lave right from 14 letters."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -33,8 +33,10 @@ class SmileStub:
         for item, sent in zip(reply.items, request.items, strict=True):
             for result in item.results:
                 spec = request.metrics[result.metric_index]
-                if spec.WhichOneof("metric") == "lave":
+                if (name := spec.WhichOneof("metric")) in {"lave", "sbert"}:
                     result.score = len(sent.prediction) / 20
+                    if name == "lave":
+                        result.correct = len(sent.prediction) >= 14
                     continue
                 synthetic = spec.smile.synthetic == types_pb2.SYNTHETIC_MODE_INLINE
                 sentence, keyword, exact = parts_of(sent.prediction, synthetic=synthetic)
@@ -58,6 +60,11 @@ def pearson(rows: list[dict[str, Any]], weight: float, *, synthetic: bool = Fals
 
 def value(document: dict[str, Any], variant: str) -> float:
     found: float = document["variants"][variant]["all_rows"]["pearson"]["value"]
+    return found
+
+
+def area(document: dict[str, Any], variant: str) -> float | None:
+    found: float | None = document["variants"][variant]["all_rows"]["auc"]["value"]
     return found
 
 
@@ -111,6 +118,11 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
     keyword = [parts_of(row["prediction"], synthetic=False)[1] for row in rows]
     assert value(document, "keyword similarity alone") == pytest.approx(np.corrcoef(keyword, lengths)[0, 1])
     assert document["against"]["metric"] == "lave"
+    right = np.array(lengths) >= 14 / 20
+    exact = np.array([parts_of(row["prediction"], synthetic=False)[2] for row in rows])
+    pairs = [(a > b) + (a == b) / 2 for a in exact[right] for b in exact[~right]]
+    assert area(document, "exact words alone") == pytest.approx(np.mean(pairs)), "of its verdicts"
+    assert area(benched(command, tmp_path, judged, "--against", "sbert"), "smile") is None, "it has no verdicts"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +130,7 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
     [
         (("--metrics", "sbert"), "bench smile chooses them"),
         (("--weights", "0,2"), "write numbers from 0 to 1"),
+        (("--scores", "rows.jsonl"), "--scores: bench smile scores FILE itself"),
         (("--weights", "half"), "write numbers from 0 to 1"),
     ],
 )

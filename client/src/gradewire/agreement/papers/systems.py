@@ -1,6 +1,6 @@
 """Models under test as metrics rank them, beside how people do: means by model (SFVE, table 3), system-level ranks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,14 @@ from gradewire.agreement.rows import JudgedRows
 
 LEAST_MODELS = 3
 """With two models every metric ranks them rightly or wrongly: no correlation says more."""
-MOST_MODELS = 200
-"""So many are compared each with each in every draw; more of them are no models but a column of something else."""
-# Entries of an array of draws, models and models.
-_COMPARED_AT_A_TIME = 1 << 22
+MOST_MODELS = 100
+"""Of more models there are no tables: each draw compares every model with every other one."""
+# Pairs of models that are compared at a time, over all draws.
+_PAIRS_AT_A_TIME = 4_000_000
+# Means that differ by less differ by rounding: equal labels summed in another order are still equal.
+_DECIMALS = 12
+# Stands for the labels among the metrics, none of which is called so.
+_PEOPLE = "\x00people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class SystemMeans:
         metric: Label of the metric.
         means: Mean score of each model, on the rows that the metric scored.
         people: Mean label of each model on the same rows.
+        failed: Rows that the metric did not score.
         kendall: tau-b of the two, over the models; NaN for fewer than `LEAST_MODELS`, or where a side is all alike.
         spearman: Their rank correlation, likewise.
         pearson: Their linear correlation, likewise.
@@ -36,6 +41,7 @@ class SystemMeans:
     metric: str
     means: Sequence[Estimate]
     people: Sequence[Estimate]
+    failed: int
     kendall: Estimate
     spearman: Estimate
     pearson: Estimate
@@ -47,12 +53,14 @@ class SystemTable:
 
     Attributes:
         dataset: The data set that the rows are of; "" for all rows.
-        models: The models, in the order of all figures.
+        models: Those that have rows here, in the order of all figures.
+        people: Mean label of each model, over all rows.
         lines: One for each metric.
     """
 
     dataset: str
     models: Sequence[str]
+    people: Sequence[Estimate]
     lines: Sequence[SystemMeans]
 
 
@@ -74,43 +82,61 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
     Raises:
         MissingScipyError: threadpoolctl is not installed.
     """
-    models = sorted({str(model) for model in rows.models if str(model)})
-    if not 2 <= len(models) <= MOST_MODELS:
+    if not 2 <= len(models_of(rows)) <= MOST_MODELS:
         return []
     clusters = question_clusters(rows.datasets, rows.questions)
     strata = strata_of(rows.datasets, clusters)
-    numbers = {model: number for number, model in enumerate(models)}
-    of_model = np.array([numbers.get(str(model), -1) for model in rows.models], dtype=np.intp)
     places = rows_by(list(map(str, rows.datasets)))
-    chosen = {**(places if len(places) > 1 else {}), "": np.arange(len(rows.labels))}
-    sums = {
-        (dataset, metric): _Sums(scores, rows.labels, clusters, of_model, where[of_model[where] >= 0], len(models))
-        for dataset, where in chosen.items()
-        for metric, scores in rows.scores.items()
-    }
+    several = {name: where for name, where in places.items() if name and len(places) > 1}
+    labelled = {_PEOPLE: rows.labels, **rows.scores}
+    tables = []
+    for dataset, where in (*several.items(), ("", np.arange(len(rows.labels)))):
+        by_model = rows_by([str(rows.models[row]) for row in where])
+        models = [model for model in by_model if model]
+        if len(models) < 2:
+            continue
+        of_model = np.full(len(rows.labels), -1, dtype=np.intp)
+        for number, model in enumerate(models):
+            of_model[where[by_model[model]]] = number
+        sums = {name: _Sums(column, rows.labels, clusters, of_model) for name, column in labelled.items()}
+        tables.append((dataset, models, sums))
     with one_blas_thread():
         for weights in draws(strata, resamples=resamples, seed=seed):
-            for each in sums.values():
-                each.take(weights)
+            for _, _, sums in tables:
+                for each in sums.values():
+                    each.take(weights)
     return [
-        SystemTable(dataset, models, [sums[dataset, metric].line(metric, strata) for metric in rows.scores])
-        for dataset in chosen
+        SystemTable(
+            dataset,
+            models,
+            sums[_PEOPLE].line("", strata).people,
+            [sums[metric].line(metric, strata) for metric in rows.scores],
+        )
+        for dataset, models, sums in tables
     ]
 
 
-class _Sums:
-    """Sums of one metric by question and model, and the means of models in all draws so far."""
+def models_of(rows: JudgedRows) -> list[str]:
+    """The models under test, by name; rows without one count for none."""
+    return sorted({str(model) for model in rows.models if str(model)})
 
-    def __init__(  # noqa: PLR0913, PLR0917 - columns of one table
+
+class _Sums:
+    """Sums of one metric by question and model, and the means of models in all draws so far.
+
+    `of_model` is -1 for rows that are of another data set or have no model.
+    """
+
+    def __init__(
         self,
         scores: NDArray[np.float64],
         labels: NDArray[np.float64],
         clusters: NDArray[np.intp],
         of_model: NDArray[np.intp],
-        where: NDArray[np.intp],
-        models: int,
     ) -> None:
+        where, models = np.flatnonzero(of_model >= 0), int(of_model.max()) + 1
         scored = where[~np.isnan(scores[where])]
+        self._failed = len(where) - len(scored)
         self.questions, places = np.unique(clusters[scored], return_inverse=True)
         cells = places * models + of_model[scored]
         self._sums = np.stack(
@@ -122,17 +148,19 @@ class _Sums:
             ]
         )
         self._drawn: list[NDArray[np.float64]] = []
+        self._correlations: list[NDArray[np.float64]] = []
 
     def take(self, weights: NDArray[np.float64]) -> None:
-        taken = weights if len(self.questions) == weights.shape[1] else weights[:, self.questions]
-        self._drawn.append(_means(taken @ self._sums))
+        means = _means(weights[:, self.questions] @ self._sums)
+        self._drawn.append(means)
+        self._correlations.append(_correlations(means))
 
     def line(self, metric: str, strata: NDArray[np.intp]) -> SystemMeans:
         point = _means(self._sums.sum(axis=1, keepdims=True))
         drawn = np.concatenate(self._drawn, axis=1)
         kendall, spearman, pearson = (
-            self._estimate(how(*point)[0], _in_pieces(how, drawn), strata)
-            for how in (kendall_of, spearman_of, pearson_of)
+            self._estimate(value[0], values, strata)
+            for value, values in zip(_correlations(point), np.concatenate(self._correlations, axis=1), strict=True)
         )
         means, people = (
             [
@@ -141,7 +169,7 @@ class _Sums:
             ]
             for side in (0, 1)
         )
-        return SystemMeans(metric, means, people, kendall, spearman, pearson)
+        return SystemMeans(metric, means, people, self._failed, kendall, spearman, pearson)
 
     def _estimate(
         self,
@@ -157,16 +185,17 @@ class _Sums:
 def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Means of scores and labels, float64[2, draws, models], of their sums and counts, float64[3, draws, models]."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(sums[2] > 0, sums[:2] / sums[2], np.nan))
+        return np.asarray(np.round(np.where(sums[2] > 0, sums[:2] / sums[2], np.nan), _DECIMALS))
 
 
-def _in_pieces(
-    how: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]], drawn: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """A correlation in all draws, float64[draws], few draws at a time where there are many models."""
-    at_a_time = max(1, _COMPARED_AT_A_TIME // drawn.shape[2] ** 2)
-    pieces = [how(*drawn[:, begin : begin + at_a_time]) for begin in range(0, drawn.shape[1], at_a_time)]
-    return np.concatenate(pieces) if pieces else np.array([])
+def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """tau-b, Spearman and Pearson of scores with labels, float64[3, draws]."""
+    at_a_time = max(1, _PAIRS_AT_A_TIME // means.shape[2] ** 2)
+    found = [
+        [how(*means[:, start : start + at_a_time]) for how in (kendall_of, spearman_of, pearson_of)]
+        for start in range(0, means.shape[1], at_a_time)
+    ]
+    return np.concatenate(found, axis=1)
 
 
 def _apart(values: NDArray[np.float64]) -> NDArray[np.float64]:

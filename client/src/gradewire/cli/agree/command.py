@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.agreement.papers.systems import models_of
 from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
 from gradewire.cli.agree.notes import annotator_lines, annotator_pair_lines, metric_lines
 from gradewire.cli.agree.printed_tables import agreement_tables, places_by_level
@@ -185,7 +186,7 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         *lines,
         *annotator_pair_lines(found.annotators),
         *agreement_interval_notes(found.report, shown),
-        *system_notes(found.systems, len({model for model in found.rows.models if model})),
+        *system_notes(found.systems, len(models_of(found.rows))),
         *_further_intervals(found),
     ]
     if all_tables:

@@ -23,13 +23,18 @@ def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[Figur
     """Means by model (rank of the model in brackets), then the correlations; `people` is who labelled the rows."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
-        rows: list[list[Figure | str]] = [[people, *_ranked(table.lines[0].people)]]
-        rows += [[line.metric, *_ranked(line.means)] for line in table.lines]
+        rows: list[list[Figure | str]] = [[people, *_ranked(table.people)]]
+        for line in table.lines:
+            rows.append([line.metric, *_ranked(line.means)])
+            # Where it scored all rows, the line of people is the one above.
+            if line.failed:
+                rows.append([f"{people}, rows of {line.metric}", *_ranked(line.people)])
         yield FigureTable(f"Mean score by model{of} (rank)", ["", *table.models], rows)
     if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
         several = len(tables) > 1
+        fewest, most = (how(len(table.models) for table in tables) for how in (min, max))
         yield FigureTable(
-            f"System-level correlation with {people}: means of {len(tables[-1].models)} models",
+            f"System-level correlation with {people}: means of {_span(fewest, most)} models",
             ["metric", *(["data set"] if several else []), *(title for _, title in CORRELATIONS)],
             [
                 [
@@ -45,10 +50,14 @@ def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[Figur
         )
 
 
+def _span(fewest: int, most: int) -> str:
+    return f"{most}" if fewest == most else f"{fewest} to {most}"
+
+
 def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
     """What the tables leave out; `models` is how many there are."""
     if models > MOST_MODELS:
-        yield f"no means by model: there are {models} models, {MOST_MODELS} at most are told"
+        yield f"no means by model and no correlation at the system level: there are {models} models, over {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
         there = len(tables[-1].models)
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +13,7 @@ from gradewire.cli.options.group import Command, option_group
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import interval_notes
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
-from gradewire.cli.problems import exit_on_interrupt
+from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
 from gradewire.metric_types.words import Cider
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradewire.agreement import JudgedRows
     from gradewire.cli.output.interval_notes import PlacedEstimate
     from gradewire.cli.output.tables import FigureTable
+    from gradewire.cli.run.evaluator_labels import EvaluatorLabels
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.transport import Transport
 
@@ -36,11 +37,13 @@ class BenchRows:
         labelled: Rows as they came, with what was left out.
         judged: The same as arrays, with verdicts from cuts where there is one.
         cuts: Score from which an answer counts as right, by metric; those with a verdict of their own have none.
+        evaluator_cut: The same for the evaluator that stands in the place of people.
     """
 
     labelled: LabelledRows
     judged: JudgedRows
     cuts: Mapping[str, float]
+    evaluator_cut: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +68,37 @@ class Bench:
         """The labelled rows with verdicts; exits where the user interrupts.
 
         `transport`, from tests, takes the place of the connection.
+
+        Raises:
+            InputError: There is neither a verdict nor a cut of the evaluator that stands in the place of people.
         """
         with exit_on_interrupt():
             labelled = self.run.collect(transport, check=self._cuts_of)
         judged = labelled.judged_by_verdict()
         cuts = self._cuts_of(list(judged.scores))
+        evaluator_cut = self._evaluator_cut(labelled.against, cuts.pop(self.run.against, None))
+        if evaluator_cut is not None:
+            judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
         if self.cut is not None:
             # CIDEr goes up to 10 and its paper calls no score right: a cut for similarities says nothing there.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: self.cut for label in silent if not label.startswith(Cider.name)} | cuts
-        return BenchRows(labelled=labelled, judged=judged.with_cuts(cuts), cuts=cuts)
+        return BenchRows(labelled=labelled, judged=judged.with_cuts(cuts), cuts=cuts, evaluator_cut=evaluator_cut)
 
     def _cuts_of(self, labels: Sequence[str]) -> dict[str, float]:
-        return {label_named(labels, name, "--cut"): cut for name, cut in self.cuts.items()}
+        """Cuts by label; that of the evaluator that stands in the place of people by the name that --against gives."""
+        named = [*labels, self.run.against] if self.run.against else labels
+        return {label_named(named, name, "--cut"): cut for name, cut in self.cuts.items()}
+
+    def _evaluator_cut(self, against: EvaluatorLabels | None, named: float | None) -> float | None:
+        if against is None or named is not None or against.has_verdicts:
+            return named
+        if self.cut is None or against.label.startswith(Cider.name):
+            raise InputError(
+                f"--against {against.name}: it calls no answer right or wrong: give --cut '{against.name}=SCORE', from "
+                "which it does"
+            )
+        return self.cut
 
     def tell(
         self,
@@ -109,13 +130,17 @@ class Bench:
             metrics[label] = {"line": tally.line, "statuses": dict(tally.statuses), "cut": rows.cuts.get(label)}
         notes += interval_notes(intervals)
         if rows.labelled.against is not None:
-            notes.append(rows.labelled.against.told())
+            own = rows.evaluator_cut
+            notes.append(rows.labelled.against.told("" if own is None else f", right from {own:.4g}"))
         left_out = rows.labelled.left_out()
         if self.all_tables:
             show_figures(tables, notes, left_out)
         else:
             show_figures(headline, notes, [*left_out, FURTHER_TABLES])
-        self.files.write({**described_run(self.run, rows.labelled), "metrics": metrics, **figures}, tables, notes)
+        described = described_run(self.run, rows.labelled)
+        if rows.labelled.against is not None:
+            described["against"]["cut"] = rows.evaluator_cut
+        self.files.write({**described, "metrics": metrics, **figures}, tables, notes)
 
 
 def bench_options(*, cut_help: str) -> Callable[[Command], Command]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport, JudgedRows
     from gradewire.agreement.point_estimates import Statistic
     from gradewire.cli.run.labelled_rows import LabelledRows
+    from gradewire.cli.run.labelled_run import LabelledRun
 
 WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
@@ -67,6 +69,8 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
     """
     if ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT:
         raise click.UsageError("--metrics: bench smile chooses them; --preset, --synthetic and --model say how")
+    if options["scores"]:
+        raise click.UsageError("--scores: bench smile scores FILE itself, with every weight: leave it out")
     given = {**options, "metrics": "smile"}
     preset = options["preset"] or "v1"
     own = _PRESET_WEIGHT.get(preset, _WEIGHT)
@@ -82,18 +86,9 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
     run.check_outputs(files.named)
     with exit_on_interrupt():
         labelled = run.collect(ctx.obj, keeps_rows=True)
-    from gradewire.agreement import agreement  # noqa: PLC0415 - after the scores, as scipy is slow
-
     rows = _renamed(labelled, variants)
     terms = [name for name in rows.scores if not name.startswith("w = ")]
-    report = agreement(
-        rows,
-        statistics=_STATISTICS,
-        compare=[(name, FULL) for name in rows.scores if name != FULL],
-        compare_statistics=("pearson",),
-        resamples=run.resamples,
-        seed=run.seed,
-    )
+    report = _agreement(rows, labelled, run)
     tables = [
         _table(f"Terms of smile:{preset} (w = {own:g}, synthetic answers: {synthetic})", "variant", terms, report),
         _table("Weight w of the sentence term", "w", [name for name in rows.scores if name.startswith("w = ")], report),
@@ -145,6 +140,23 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
         scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
     scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
     return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})
+
+
+def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
+    """Agreement with people; with an evaluator in their place AUC is that of its verdicts."""
+    from gradewire.agreement import agreement  # noqa: PLC0415 - after the scores, as scipy is slow
+    from gradewire.agreement.evaluator import agreement_with_evaluator  # noqa: PLC0415 - as above
+
+    against = labelled.against
+    how = agreement if against is None else partial(agreement_with_evaluator, verdicts=against.verdicts())
+    return how(
+        rows,
+        statistics=_STATISTICS,
+        compare=[(name, FULL) for name in rows.scores if name != FULL],
+        compare_statistics=("pearson",),
+        resamples=run.resamples,
+        seed=run.seed,
+    )
 
 
 def _table(title: str, head: str, names: Sequence[str], report: AgreementReport) -> FigureTable:

@@ -25,10 +25,14 @@ class People:
     Attributes:
         name: human, or the label of an evaluator.
         possessive: Before "accuracy".
+        judge: Before "them", a clause.
+        several: Behind "agreement with".
     """
 
     name: str = "human"
     possessive: str = "human"
+    judge: str = "people judge"
+    several: str = "people"
 
     @property
     def all_rows(self) -> str:
@@ -44,7 +48,9 @@ class People:
 
 def people_of(against: EvaluatorLabels | None) -> People:
     """What tables call who labelled the rows."""
-    return People() if against is None else People(against.label, f"{against.label}'s")
+    if against is None:
+        return People()
+    return People(against.label, f"{against.label}'s", f"{against.label} judges", against.label)
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:

@@ -71,6 +71,6 @@ class EvaluatorLabels:
         """float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
         return np.array(self._verdicts)
 
-    def told(self) -> str:
-        """A line for people: what reproduces it, and what failed."""
-        return self.tally.told(self.label, " (stands in the place of people)")
+    def told(self, more: str = "") -> str:
+        """A line for people: what reproduces it, `more`, and what failed."""
+        return self.tally.told(self.label, f" (stands in the place of people{more})")

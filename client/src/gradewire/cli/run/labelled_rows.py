@@ -132,11 +132,13 @@ class LabelledRows:
         """The columns as arrays; without groups unless these are told apart.
 
         Raises:
-            InputError: No row has a label that can be read, all were left out for their flags, or the rule is not for
-                such labels.
+            InputError: No row has a label that can be read, all were left out for their flags, the rule is not for
+                such labels, or there is no metric beside the one that stands in the place of people.
         """
         if not self._labels and self.against is not None:
             raise InputError(f"no row has a score of {self.against.name}: {self.against.told()}")
+        if self._labels and not self._scores and self.against is not None:
+            raise InputError(f"--against {self.against.name}: the scores have no other metric, to compare with it")
         if not self._labels and self.unreadable:
             raise InputError(f"{self.unreadable_labels}, and no row has one that can: give --map label=COLUMN")
         if not self._labels and self.flagged_out:

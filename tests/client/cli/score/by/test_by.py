@@ -25,6 +25,9 @@ def letters_stub() -> StubTransport:
                 name = request.metrics[result.metric_index].WhichOneof("metric")
                 if result.status == types_pb2.STATUS_OK:
                     result.correct = result.score >= 0.08
+                    if name == "calibrated":
+                        result.calibrated.smile = result.score
+                        result.calibrated.band_lower, result.calibrated.band_upper = 0.5, 0.75
                     if name == "smile":
                         result.smile.sentence, result.smile.keyword = result.score, result.score / 2
                         result.smile.correct = result.correct
@@ -113,6 +116,13 @@ def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
     assert "10.0% EMPTY_PREDICTION" in run.done.stderr
 
 
+def test_what_is_the_same_for_every_answer_is_no_part(score: Any) -> None:
+    run = score(answers(), "--metrics", "calibrated", "--by", "model")
+    parts = run.by["model"]["big"]["calibrated"]["parts"]
+    assert "smile" in parts
+    assert not {"band_lower", "band_upper"} & set(parts)
+
+
 def test_two_columns_together_compare_within_the_second(score: Any) -> None:
     run = score(answers(), "--by", "model+dataset,kind", "--baseline", "big")
     assert list(run.by) == ["model+dataset", "kind"]
@@ -139,7 +149,7 @@ def test_models_are_compared_wherever_they_stand(score: Any) -> None:
 def test_groups_that_share_no_question_say_so(score: Any) -> None:
     run = score(answers(), "--by", "kind")
     assert run.by["kind"]["odd"]["smile"]["difference"] is None
-    assert "by kind: no question was answered in two groups, so there are no paired differences" in run.done.stderr
+    assert "by kind: no question was answered in two groups, so there are no paired differences\n" in run.done.stderr
     assert "minus" not in run.done.stderr
 
 
@@ -175,6 +185,14 @@ def test_files_are_groups_too(command: Command, tmp_path: Path) -> None:
     found = json.loads(summary.read_text())["by"]["file"]
     assert list(found) == list(map(str, files))
     assert found[str(files[1])]["smile"]["difference"]["value"] == pytest.approx(0.02)
+
+
+def test_one_file_has_no_table_by_file(score: Any) -> None:
+    run = score(answers(), "--by", "file")
+    assert run.by["file"] == {}
+    assert "by file: 60 rows have no file and are in no line (it tells several files apart)" in run.done.stderr
+    assert "smile:v1 by file" not in run.done.stderr
+    assert "smile by file" not in run.done.stderr
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gradewire.cli.input.grouping import Grouping
     from gradewire.cli.input.rows import Row
 
+# Fractions of results that are the same for every answer, so that their mean says nothing of the answers.
+_SETTINGS = frozenset({"band_lower", "band_upper"})
+
 
 @dataclass(slots=True)
 class Tally:
@@ -50,7 +53,7 @@ class Tally:
             self.verdicts[judged] += 1
         for name, value in result.items():
             # Counts, positions and bins are whole numbers: their means say nothing.
-            if isinstance(value, float) and name != "score":
+            if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.input.grouping import written
+from gradewire.cli.input.rows import FILE_GROUPING
 from gradewire.cli.output.figures import Figure, count, differing, estimated, measured
 from gradewire.cli.output.tables import FigureTable
 from gradewire.errors import MissingExtra
@@ -70,7 +71,7 @@ class Breakdown:
         return nested
 
     def tables(self) -> Iterator[FigureTable]:
-        """A table for each metric."""
+        """A table for each metric; none where no row has a value."""
         for label, lines in self.lines.items():
             if lines:
                 yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
@@ -80,7 +81,8 @@ class Breakdown:
         lines = next(iter(self.lines.values()), [])
         by = written(self.columns)
         if self.outside:
-            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line"
+            alone = " (it tells several files apart)" if FILE_GROUPING in self.columns else ""
+            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line{alone}"
         if self.unknown_baseline is not None:
             named = f"--baseline {self.unknown_baseline} as its {self.columns[compared_place(self.columns)]}"
             yield f"by {by}: no row has {named}: compared with the first"
@@ -90,7 +92,9 @@ class Breakdown:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
         compared = [line for line in lines if line.figures is not None]
         if self.asked and len(compared) > 1 and all(line.figures and line.figures.paired is None for line in compared):
-            yield f"by {by}: no question was answered in two groups, so there are no paired differences"
+            named = self.columns[compared_place(self.columns)]
+            which = f" that differ in {named} alone" if len(self.columns) > 1 else ""
+            yield f"by {by}: no question was answered in two groups{which}, so there are no paired differences"
 
 
 def check_comparable(source: InputFile) -> None:
