@@ -95,9 +95,8 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
     ]
     notes = [labelled.tallies[label].told(name) for name, label in variants.items() if name in terms]
     notes += [labelled.against.told()] if labelled.against is not None else []
-    notes.append(
-        f"all lines are over the same {np.count_nonzero(~np.isnan(rows.scores[FULL]))} rows, those that every line has a score of"
-    )
+    common = np.count_nonzero(~np.isnan(rows.scores[FULL]))
+    notes.append(f"all lines are over the same {common} rows: those of which each has a score")
     notes += interval_notes(_intervals(report))
     show_figures(tables, notes, labelled.left_out())
     document = {
