@@ -108,7 +108,12 @@ def test_groups_too_small_for_an_interval_are_not_drawn(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(groups, "draws", counted)
     lines = found(rows_of([(f"row {place}", str(place), place / 30) for place in range(30)]))
-    assert drawn == [0], "a column of ids makes a group of every row"
+    found(rows_of([("m", str(place), place / 30) for place in range(30)]))
+    monkeypatch.setattr(groups, "_MOST_DRAWN", 36_000)
+    found(rows_of([("m", str(place), place / 30) for place in range(30)]))
+    found(rows_of([("m", str(place), place / 60) for place in range(60)]))
+    assert drawn[1:] == [2000, 1200, 1000], "many questions need fewer draws, and never so few as to say nothing"
+    assert drawn[0] == 0, "a column of ids makes a group of every row"
     assert all(line.mean.bare and line.rows == 1 for line in lines.values())
     assert [line.mean.value for line in lines.values()] == pytest.approx([place / 30 for place in range(30)])
 

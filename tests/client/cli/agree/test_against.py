@@ -1,6 +1,7 @@
 """`agree --against`: an evaluator in the place of people, for rows that nobody labelled."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,23 @@ def test_means_by_model_and_their_ranks(agree: Agree) -> None:
     assert [mean["value"] for mean in line["means"]] == pytest.approx(means)
     assert [mean["value"] for mean in line["people"]] == pytest.approx([2 * mean for mean in means])
     assert line["kendall"]["value"] == pytest.approx(stats.kendalltau(means, means).statistic)
+    best = " ".join(done.stdout.split()).partition("Mean score by model (rank)")[2]
+    place = [f"({1 + sum(other > mean for other in means)})" for mean in means]
+    assert re.findall(r"\(\d\)", best)[:6] == place * 2
+
+
+def test_an_evaluator_without_verdicts_gives_no_figure_of_verdicts(agree: Agree) -> None:
+    _, document = agree(unlabelled(), "--metrics", "exact_match", "--against", "sbert", "--statistics", "all")
+    every = document["metrics"]["exact_match"]["cells"][-1]
+    assert every["pearson"]["value"] == pytest.approx(1)
+    assert [every[name]["value"] for name in ("auc", "accuracy", "deviation")] == [None] * 3
+    assert (document["accuracies"], document["annotators"]) == (None, None)
+
+
+def test_annotators_are_not_told_beside_an_evaluator(agree: Agree) -> None:
+    rows = [{**row, "labels": [0, 1, 1]} for row in unlabelled()]
+    _, document = agree(rows, "--metrics", "exact_match", "--against", "lave")
+    assert document["annotators"] is None
 
 
 def test_the_evaluator_stands_over_all_rows_and_over_those_that_a_metric_scored(agree: Agree) -> None:

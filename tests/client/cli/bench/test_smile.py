@@ -39,6 +39,10 @@ class SmileStub:
                         result.correct = len(sent.prediction) >= 14
                     continue
                 synthetic = spec.smile.synthetic == types_pb2.SYNTHETIC_MODE_INLINE
+                if synthetic and len(sent.synthetic_answers) != len(sent.references):
+                    result.ClearField("score")
+                    result.status, result.message = types_pb2.STATUS_INVALID_INPUT, "one for each reference"
+                    continue
                 sentence, keyword, exact = parts_of(sent.prediction, synthetic=synthetic)
                 weight = spec.smile.sentence_weight
                 result.score = weight * sentence + (1 - weight) * (keyword + exact) / 2
@@ -93,6 +97,19 @@ def test_synthetic_answers_that_the_rows_have_are_a_term(command: Command, tmp_p
     assert value(document, "smile") == pytest.approx(pearson(rows, 0.3, synthetic=True))
     assert value(document, "without synthetic answers") == pytest.approx(pearson(rows, 0.3))
     assert benched(command, tmp_path, rows, "--synthetic", "none")["synthetic"] == "none"
+
+
+def test_all_lines_are_over_the_rows_that_every_variant_scored(command: Command, tmp_path: Path) -> None:
+    """A row without synthetic answers has a score without them alone."""
+    rows = rows_of(80, synthetic_answers=["It is a."])
+    for row in rows[::4]:
+        row["synthetic_answers"] = ["one", "too many"]
+    document = benched(command, tmp_path, rows, "--synthetic", "inline")
+    whole = [row for place, row in enumerate(rows) if place % 4]
+    assert document["variants"]["without synthetic answers"]["statuses"] == {"OK": 80}
+    assert document["variants"]["smile"]["statuses"] == {"OK": 60, "INVALID_INPUT": 20}
+    assert value(document, "smile") == pytest.approx(pearson(whole, 0.3, synthetic=True))
+    assert value(document, "without synthetic answers") == pytest.approx(pearson(whole, 0.3))
 
 
 def test_presets_have_their_own_weight(command: Command, tmp_path: Path) -> None:

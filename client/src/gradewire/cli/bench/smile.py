@@ -95,6 +95,8 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
     ]
     notes = [labelled.tallies[label].told(name) for name, label in variants.items() if name in terms]
     notes += [labelled.against.told()] if labelled.against is not None else []
+    common = np.count_nonzero(~np.isnan(rows.scores[FULL]))
+    notes.append(f"all lines are over the same {common} rows: those of which each has a score")
     notes += interval_notes(_intervals(report))
     show_figures(tables, notes, labelled.left_out())
     document = {
@@ -131,7 +133,7 @@ def _variants(preset: str, synthetic: str, own: float, tried: Sequence[float]) -
 
 
 def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
-    """The rows with a line for each variant, and those of the single parts of the lexical term."""
+    """The rows that all variants scored, with a line for each variant and for single parts of the lexical term."""
     judged = labelled.judged()
     lexical = variants["without the sentence term"]
     scores = {name: judged.scores[label] for name, label in variants.items() if not name.startswith("w = ")}
@@ -139,6 +141,9 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
         results = [output["scores"][lexical] for _, output in labelled.kept]
         scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
     scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
+    # Lines over different rows would differ by the rows too.
+    everywhere = ~np.isnan(list(scores.values())).any(axis=0)
+    scores = {name: np.where(everywhere, column, np.nan) for name, column in scores.items()}
     return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})
 
 

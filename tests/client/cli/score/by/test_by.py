@@ -112,6 +112,7 @@ def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
         fmean(score_of(row) for row in rows if row["model"] == "big" and row["prediction"])
     )
     assert smile["shares_without_score"] == {"EMPTY_PREDICTION": pytest.approx(0.1)}
+    assert smile["mean_empty_as_wrong"] == pytest.approx(smile["mean"] * 27 / 30)
     assert smile["difference"]["shared_questions"] == 27
     assert "10.0% EMPTY_PREDICTION" in run.done.stderr
 
@@ -187,6 +188,32 @@ def test_files_are_groups_too(command: Command, tmp_path: Path) -> None:
     assert found[str(files[1])]["smile"]["difference"]["value"] == pytest.approx(0.02)
 
 
+def test_a_row_that_failed_is_no_empty_answer(score: Any) -> None:
+    rows = answers()
+    rows[1]["prediction"] = ""
+    rows[3].pop("references")
+    smile = score(rows, "--by", "model", "--fail-on", "never").by["model"]["big"]["smile"]
+    assert (smile["rows"], smile["scored"]) == (30, 28)
+    assert smile["mean_empty_as_wrong"] == pytest.approx(smile["mean"] * 28 / 29), "what failed counts nowhere"
+
+
+def test_the_same_words_in_two_data_sets_are_two_questions(score: Any) -> None:
+    rows = answers(questions=40)
+    for row in rows:
+        row["dataset"] = {"small": "nq", "big": "tq"}[row["model"]]
+    run = score(rows, "--by", "model")
+    assert run.by["model"]["big"]["smile"]["difference"] is None
+
+
+def test_questions_are_drawn_within_their_data_set(score: Any) -> None:
+    """Answers of a data set are alike here: draws within it have the same mean, draws over all rows do not."""
+    rows = answers()
+    for row in rows:
+        row["prediction"] = "x" * (4 if row["dataset"] == "nq" else 40)
+    smile = score(rows, "--by", "model").by["model"]["small"]["smile"]
+    assert smile["interval_95"] == pytest.approx([smile["mean"]] * 2)
+
+
 def test_one_file_has_no_table_by_file(score: Any) -> None:
     run = score(answers(), "--by", "file")
     assert run.by["file"] == {}
@@ -216,6 +243,8 @@ def test_many_groups_are_cut_in_the_terminal_and_whole_in_the_document(score: An
     run = score(answers(questions=80), "--by", "id")
     assert len(run.by["id"]) == 160
     assert "by id: 60 of 160 groups are shown; --summary-json has all" in run.done.stderr
+    shown = [line.split()[0] for line in run.done.stderr.splitlines() if line.startswith((" small-", " big-"))]
+    assert len(set(shown)) == 60
 
 
 def test_without_numpy_it_says_what_to_install_before_it_scores(score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
