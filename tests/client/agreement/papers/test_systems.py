@@ -1,6 +1,7 @@
 """Means by model and system-level ranks: against scipy and by hand, with failures and several data sets."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +11,13 @@ from scipy import stats
 from tests.support.examples import example_count
 
 from gradewire.agreement import JudgedRows
-from gradewire.agreement.papers.systems import kendall_of, pearson_of, spearman_of, system_tables
+from gradewire.agreement.papers.systems import (
+    MOST_MODELS,
+    kendall_of,
+    pearson_of,
+    spearman_of,
+    system_tables,
+)
 
 NAN = math.nan
 
@@ -87,3 +94,46 @@ def test_one_model_has_no_table_and_rows_without_a_model_are_in_none() -> None:
     tables = system_tables(judged({"m": [1.0, 0.5, 0.0]}, [1.0, 0.5, 0.0], ["a", "b", ""], [""] * 3), resamples=100)
     assert tables[0].models == ["a", "b"]
     assert [mean.value for mean in tables[0].lines[0].means] == [1, 0.5]
+
+
+def test_a_model_that_answered_no_row_of_a_data_set_does_not_cost_it_its_ranks() -> None:
+    labels = [0.9, 0.5, 0.1] * 2 + [0.2, 0.4]
+    rows = judged({"m": labels}, labels, ["a", "b", "c"] * 2 + ["a", "d"], ["nq"] * 6 + ["tq"] * 2)
+    tables = {table.dataset: table for table in system_tables(rows, resamples=100)}
+    assert {dataset: table.models for dataset, table in tables.items()} == {
+        "nq": ["a", "b", "c"],
+        "tq": ["a", "d"],
+        "": ["a", "b", "c", "d"],
+    }
+    assert tables["nq"].lines[0].kendall.value == 1
+
+
+def test_a_data_set_of_one_model_has_no_table() -> None:
+    labels = [0.9, 0.5, 0.1]
+    tables = system_tables(judged({"m": labels}, labels, ["a", "b", "a"], ["nq", "nq", "tq"]), resamples=100)
+    assert [table.dataset for table in tables] == ["nq", ""]
+
+
+def test_people_of_the_table_are_those_of_all_rows_whichever_metric_failed() -> None:
+    labels = [1.0, 0, 0, 1]
+    table = system_tables(judged({"m": [0.9, NAN, NAN, 0.9]}, labels, ["a", "b"] * 2, [""] * 4), resamples=100)[0]
+    assert [mean.value for mean in table.people] == pytest.approx([0.5, 0.5])
+    assert [mean.value for mean in table.lines[0].people] == pytest.approx([1, 1])
+
+
+def test_a_hundred_models_take_no_more_memory_than_their_draws() -> None:
+    models = [f"m{model}" for model in range(100)]
+    labels = list(np.random.default_rng(1).uniform(size=300))
+    rows = judged({"m": labels}, labels, models * 3, [""] * 300)
+    tracemalloc.start()
+    table = system_tables(rows, resamples=500)[0]
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert table.lines[0].kendall.value == 1
+    assert peak_bytes < 40_000_000, "all pairs in all draws at a time are three times that"
+
+
+def test_more_models_than_there_can_be_have_no_table() -> None:
+    labels = [1.0] * (MOST_MODELS + 1)
+    rows = judged({"m": labels}, labels, [f"m{place}" for place in range(len(labels))], [""] * len(labels))
+    assert system_tables(rows, resamples=100) == []

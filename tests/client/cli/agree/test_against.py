@@ -120,6 +120,17 @@ def test_means_by_model_and_their_ranks(agree: Agree) -> None:
     assert line["kendall"]["value"] == pytest.approx(stats.kendalltau(means, means).statistic)
 
 
+@pytest.mark.parametrize(
+    ("models", "told"), [(2, "there are 2 models, it takes 3"), (240, "there are 212 models, more than 200")]
+)
+def test_why_there_is_no_rank_correlation_is_told_beside_the_tables(agree: Agree, models: int, told: str) -> None:
+    rows = unlabelled(240)
+    for place, row in enumerate(rows):
+        row["model"] = f"model {place % models}"
+    done, _ = agree(rows, "--metrics", "sbert", "--against", "lave")
+    assert told in " ".join(done.stdout.split())
+
+
 def test_labels_of_people_are_not_looked_at(agree: Agree) -> None:
     plain, labelled = unlabelled(), unlabelled()
     for row in labelled:

@@ -1,5 +1,6 @@
 """Models under test as metrics rank them, beside how people do: means by model (SFVE, table 3), system-level ranks."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ from gradewire.agreement.rows import JudgedRows
 
 LEAST_MODELS = 3
 """With two models every metric ranks them rightly or wrongly: no correlation says more."""
+MOST_MODELS = 200
+"""Of more, which are hardly models, nothing is said: every two of them are compared in every draw."""
+# Pairs of models, of all draws together, that are compared at a time.
+_PAIRS_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +48,14 @@ class SystemTable:
 
     Attributes:
         dataset: The data set that the rows are of; "" for all rows.
-        models: The models, in the order of all figures.
+        models: The models that answered some of these rows, in the order of all figures.
+        people: Mean label of each model over all these rows, scored or not.
         lines: One for each metric.
     """
 
     dataset: str
     models: Sequence[str]
+    people: Sequence[Estimate]
     lines: Sequence[SystemMeans]
 
 
@@ -64,87 +71,129 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
         seed: Same seed, same intervals.
 
     Returns:
-        A table for each data set, if there are several, and the one over all rows last; none for fewer than two models.
+        A table for each data set with at least two models, if there are several data sets, and the one over all rows
+        last; none for fewer than two models, and for more than `MOST_MODELS`.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.
     """
-    models = sorted({str(model) for model in rows.models if str(model)})
-    if len(models) < 2:
+    models = sorted(_named(rows.models))
+    if not 2 <= len(models) <= MOST_MODELS:
         return []
     clusters = question_clusters(rows.datasets, rows.questions)
     strata = strata_of(rows.datasets, clusters)
-    numbers = {model: number for number, model in enumerate(models)}
-    of_model = np.array([numbers.get(str(model), -1) for model in rows.models], dtype=np.intp)
     places = rows_by(list(map(str, rows.datasets)))
     chosen = {**(places if len(places) > 1 else {}), "": np.arange(len(rows.labels))}
-    sums = {
-        (dataset, metric): _Sums(scores, rows.labels, clusters, of_model, where[of_model[where] >= 0], len(models))
+    samples = [
+        sample
         for dataset, where in chosen.items()
-        for metric, scores in rows.scores.items()
-    }
+        if len((sample := _Sample(rows, dataset, where, clusters, strata)).models) > 1
+    ]
+    people = [_Sums(sample, rows.labels) for sample in samples]
+    lines = [{metric: _Sums(sample, scores) for metric, scores in rows.scores.items()} for sample in samples]
     with one_blas_thread():
         for weights in draws(strata, resamples=resamples, seed=seed):
-            for each in sums.values():
-                each.take(weights)
+            for sums in (*people, *(each for found in lines for each in found.values())):
+                sums.take(weights)
     return [
-        SystemTable(dataset, models, [sums[dataset, metric].line(metric, strata) for metric in rows.scores])
-        for dataset in chosen
+        SystemTable(
+            sample.dataset, sample.models, labelled.means(0), [sums.line(metric) for metric, sums in found.items()]
+        )
+        for sample, labelled, found in zip(samples, people, lines, strict=True)
     ]
 
 
-class _Sums:
-    """Sums of one metric by question and model, and the means of models in all draws so far."""
+def _named(models: Sequence[object]) -> set[str]:
+    return {str(model) for model in models if str(model)}
 
-    def __init__(  # noqa: PLR0913, PLR0917 - columns of one table
+
+class _Sample:
+    """Rows of one table.
+
+    Attributes:
+        dataset: As in `SystemTable`.
+        models: Likewise.
+        where: int[n], places of the rows that name a model.
+        of_model: int[n], number of the model of each.
+        clusters: int[n], question of each.
+        labels: float64[n], label of each.
+        strata: As `strata_of` gives them.
+    """
+
+    def __init__(
         self,
-        scores: NDArray[np.float64],
-        labels: NDArray[np.float64],
-        clusters: NDArray[np.intp],
-        of_model: NDArray[np.intp],
+        rows: JudgedRows,
+        dataset: str,
         where: NDArray[np.intp],
-        models: int,
+        clusters: NDArray[np.intp],
+        strata: NDArray[np.intp],
     ) -> None:
-        scored = where[~np.isnan(scores[where])]
-        self.questions, places = np.unique(clusters[scored], return_inverse=True)
-        cells = places * models + of_model[scored]
+        self.dataset = dataset
+        self.models = sorted(_named([rows.models[row] for row in where]))
+        numbers = {model: number for number, model in enumerate(self.models)}
+        of_model = np.array([numbers.get(str(rows.models[row]), -1) for row in where], dtype=np.intp)
+        self.where = where[of_model >= 0]
+        self.of_model = of_model[of_model >= 0]
+        self.clusters = clusters[self.where]
+        self.labels = rows.labels[self.where]
+        self.strata = strata
+
+
+class _Sums:
+    """Sums of one metric by question and model, and what all draws so far make of them."""
+
+    def __init__(self, sample: _Sample, scores: NDArray[np.float64]) -> None:
+        there = scores[sample.where]
+        scored = ~np.isnan(there)
+        models = len(sample.models)
+        self._strata = sample.strata
+        self.questions, places = np.unique(sample.clusters[scored], return_inverse=True)
+        cells = places * models + sample.of_model[scored]
         self._sums = np.stack(
             [
                 np.bincount(cells, weights=values, minlength=len(self.questions) * models)
                 .astype(np.float64)
                 .reshape(len(self.questions), models)
-                for values in (scores[scored], labels[scored], np.ones(len(scored)))
+                for values in (there[scored], sample.labels[scored], np.ones(int(scored.sum())))
             ]
         )
         self._drawn: list[NDArray[np.float64]] = []
+        self._correlations: list[NDArray[np.float64]] = []
 
     def take(self, weights: NDArray[np.float64]) -> None:
-        self._drawn.append(_means(weights[:, self.questions] @ self._sums))
+        means = _means(weights[:, self.questions] @ self._sums)
+        self._drawn.append(means)
+        self._correlations.append(_correlations(means))
 
-    def line(self, metric: str, strata: NDArray[np.intp]) -> SystemMeans:
-        point = _means(self._sums.sum(axis=1, keepdims=True))
-        drawn = np.concatenate(self._drawn, axis=1)
-        kendall, spearman, pearson = (
-            self._estimate(how(*point)[0], how(*drawn), strata) for how in (kendall_of, spearman_of, pearson_of)
-        )
-        means, people = (
-            [
-                self._estimate(point[side, 0, model], drawn[side, :, model], strata, self._sums[2, :, model] > 0)
-                for model in range(drawn.shape[2])
-            ]
-            for side in (0, 1)
-        )
-        return SystemMeans(metric, means, people, kendall, spearman, pearson)
+    def means(self, side: int) -> list[Estimate]:
+        """Mean score (side 0) or label (side 1) of each model."""
+        point, drawn = self._point(), np.concatenate(self._drawn, axis=1)
+        return [
+            self._estimate(point[side, 0, model], drawn[side, :, model], self._sums[2, :, model] > 0)
+            for model in range(drawn.shape[2])
+        ]
 
-    def _estimate(
-        self,
-        value: float,
-        drawn: NDArray[np.float64],
-        strata: NDArray[np.intp],
-        behind: NDArray[np.bool_] | None = None,
-    ) -> Estimate:
-        questions = self.questions if behind is None else self.questions[behind]
-        return estimate(float(value), drawn, questions=free_clusters(questions, strata))
+    def line(self, metric: str) -> SystemMeans:
+        correlations = zip(_correlations(self._point()), np.concatenate(self._correlations, axis=1), strict=True)
+        return SystemMeans(
+            metric,
+            self.means(0),
+            self.means(1),
+            *(self._estimate(value[0], drawn, np.True_) for value, drawn in correlations),
+        )
+
+    def _point(self) -> NDArray[np.float64]:
+        return _means(self._sums.sum(axis=1, keepdims=True))
+
+    def _estimate(self, value: float, drawn: NDArray[np.float64], behind: NDArray[np.bool_] | np.bool_) -> Estimate:
+        questions = self.questions[np.broadcast_to(behind, self.questions.shape)]
+        return estimate(float(value), drawn, questions=free_clusters(questions, self._strata))
+
+
+def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """tau-b, Spearman and Pearson, float64[3, draws], of means as `_means` gives them."""
+    parts = np.array_split(means, math.ceil(means.shape[1] * means.shape[2] ** 2 / _PAIRS_AT_A_TIME), axis=1)
+    return np.concatenate([[how(*part) for how in (kendall_of, spearman_of, pearson_of)] for part in parts], axis=1)
 
 
 def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:

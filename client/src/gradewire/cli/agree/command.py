@@ -85,7 +85,7 @@ def _all_tables(  # noqa: PLR0913 - what is shown, and how
 
 def _further_intervals(found: AgreementResult) -> list[str]:
     """Notes on the intervals of the tables of models."""
-    figures = list(system_intervals(found.systems))
+    figures = list(system_intervals(found.systems, found.people.name))
     if found.accuracies is not None:
         figures += accuracy_intervals(found.accuracies, found.people)
     return interval_notes(figures) if figures else []
@@ -185,7 +185,7 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         *lines,
         *annotator_pair_lines(found.annotators),
         *agreement_interval_notes(found.report, shown),
-        *system_notes(found.systems),
+        *system_notes(found.systems, found.rows.models),
         *_further_intervals(found),
     ]
     if all_tables:
@@ -193,6 +193,8 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     else:
         printed = levels or (SHOWN_LEVELS if details else ())
         notes = agreement_interval_notes(found.report, shown, levels=printed)
+        if found.labelled.against is not None:
+            notes = [*notes, *system_notes(found.systems, found.rows.models)]
         further = [] if levels or details else _further(found)
         show_figures(
             tables(printed, intervals=False, full=False),

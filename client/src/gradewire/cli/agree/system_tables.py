@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire.agreement.papers.systems import LEAST_MODELS
+from gradewire.agreement.papers.systems import LEAST_MODELS, MOST_MODELS
 from gradewire.cli.output.figures import Figure, estimated
 from gradewire.cli.output.interval_notes import PlacedEstimate
 from gradewire.cli.output.tables import FigureTable
@@ -23,13 +23,13 @@ def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[Figur
     """Means by model (rank of the model in brackets), then the correlations; `people` is who labelled the rows."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
-        rows: list[list[Figure | str]] = [[people, *_ranked(table.lines[0].people)]]
+        rows: list[list[Figure | str]] = [[people, *_ranked(table.people)]]
         rows += [[line.metric, *_ranked(line.means)] for line in table.lines]
         yield FigureTable(f"Mean score by model{of} (rank)", ["", *table.models], rows)
     if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
         several = len(tables) > 1
         yield FigureTable(
-            f"System-level correlation with {people}: means of {len(tables[-1].models)} models",
+            f"System-level correlation with {people}: means of {_model_count(tables)} models",
             ["metric", *(["data set"] if several else []), *(title for _, title in CORRELATIONS)],
             [
                 [
@@ -45,16 +45,25 @@ def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[Figur
         )
 
 
-def system_notes(tables: Sequence[SystemTable]) -> Iterator[str]:
-    """What the tables leave out."""
+def _model_count(tables: Sequence[SystemTable]) -> str:
+    counts = {len(table.models) for table in tables}
+    return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(max(counts))
+
+
+def system_notes(tables: Sequence[SystemTable], models: Sequence[str]) -> Iterator[str]:
+    """What the tables leave out; `models` is the model of each row."""
+    if (there := len({model for model in models if model})) > MOST_MODELS:
+        yield f"no means by model and no rank correlation of them: there are {there} models, more than {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
         there = len(tables[-1].models)
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
 
 
-def system_intervals(tables: Sequence[SystemTable]) -> Iterator[PlacedEstimate]:
-    """All figures of the tables."""
+def system_intervals(tables: Sequence[SystemTable], people: str) -> Iterator[PlacedEstimate]:
+    """All figures of the tables; `people` as in `system_figures`."""
     for table in tables:
+        for model, mean in zip(table.models, table.people, strict=True):
+            yield PlacedEstimate(people, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
             for model, mean in zip(table.models, line.means, strict=True):
                 yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)
