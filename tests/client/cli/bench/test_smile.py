@@ -22,19 +22,28 @@ def parts_of(prediction: str, *, synthetic: bool) -> tuple[float, float, float]:
 
 
 class SmileStub:
-    """SMILE by `parts_of` and the weight that is asked for; lave by length."""
+    """SMILE by `parts_of` and the weight that is asked for, else its own; lave by length, right from 16 letters.
 
-    def __init__(self) -> None:
+    `rouge_l` is lave without verdicts.
+    """
+
+    def __init__(self, own_weight: float = 0.3) -> None:
         self.calls = 0
+        self._own_weight = own_weight
 
     def __call__(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
         self.calls += 1
+        for spec in request.metrics:
+            if spec.WhichOneof("metric") == "smile" and not spec.smile.HasField("sentence_weight"):
+                spec.smile.sentence_weight = self._own_weight
         reply = echo_scores(request, score=lambda _: 0.0)
         for item, sent in zip(reply.items, request.items, strict=True):
             for result in item.results:
                 spec = request.metrics[result.metric_index]
-                if spec.WhichOneof("metric") == "lave":
+                if (name := spec.WhichOneof("metric")) != "smile":
                     result.score = len(sent.prediction) / 20
+                    if name == "lave":
+                        result.correct = len(sent.prediction) >= 16
                     continue
                 synthetic = spec.smile.synthetic == types_pb2.SYNTHETIC_MODE_INLINE
                 sentence, keyword, exact = parts_of(sent.prediction, synthetic=synthetic)
@@ -44,8 +53,11 @@ class SmileStub:
         return reply
 
 
-def benched(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
-    return figures_of(partial(command, "bench", "smile", stub=StubTransport(SmileStub())), tmp_path, rows, *options)
+def benched(
+    command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str, own_weight: float = 0.3
+) -> dict[str, Any]:
+    stub = StubTransport(SmileStub(own_weight))
+    return figures_of(partial(command, "bench", "smile", stub=stub), tmp_path, rows, *options)
 
 
 def pearson(rows: list[dict[str, Any]], weight: float, *, synthetic: bool = False) -> float:
@@ -88,10 +100,25 @@ def test_synthetic_answers_that_the_rows_have_are_a_term(command: Command, tmp_p
     assert benched(command, tmp_path, rows, "--synthetic", "none")["synthetic"] == "none"
 
 
-def test_presets_have_their_own_weight(command: Command, tmp_path: Path) -> None:
-    document = benched(command, tmp_path, rows_of(40), "--preset", "reference_code", "--weights", "0.25")
-    assert (document["preset"], document["sentence_weight"]) == ("reference_code", 0.5)
+def test_smile_itself_has_the_weight_that_the_server_gives_it(command: Command, tmp_path: Path) -> None:
+    """That of the preset, or the one that `calibrate` fitted for the encoder."""
+    rows = rows_of(40)
+    document = benched(command, tmp_path, rows, "--preset", "reference_code", "--weights", "0.25", own_weight=0.45)
+    assert (document["preset"], document["sentence_weight"]) == ("reference_code", 0.45)
+    assert value(document, "smile") == pytest.approx(pearson(rows, 0.45))
     assert [name for name in document["variants"] if name.startswith("w = ")] == ["w = 0.25"]
+
+
+def test_weights_have_all_their_digits(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(40)
+    document = benched(command, tmp_path, rows, "--weights", "0.1234567,0.1234568,-0,1.0")
+    assert [name for name in document["variants"] if name.startswith("w = ")] == [
+        "w = 0.1234567",
+        "w = 0.1234568",
+        "w = 0",
+        "w = 1",
+    ]
+    assert value(document, "w = 0.1234567") == pytest.approx(pearson(rows, 0.1234567), abs=1e-12)
 
 
 def test_all_variants_are_one_scoring(command: Command, tmp_path: Path) -> None:
@@ -111,6 +138,18 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
     keyword = [parts_of(row["prediction"], synthetic=False)[1] for row in rows]
     assert value(document, "keyword similarity alone") == pytest.approx(np.corrcoef(keyword, lengths)[0, 1])
     assert document["against"]["metric"] == "lave"
+    right = np.array([length >= 16 / 20 for length in lengths])
+    ranks = stats.rankdata(keyword)
+    auc = (ranks[right].sum() - right.sum() * (right.sum() + 1) / 2) / (right.sum() * (~right).sum())
+    found = document["variants"]["keyword similarity alone"]["all_rows"]["auc"]["value"]
+    assert found == pytest.approx(auc), "by lave's verdicts, not by its scores"
+
+
+def test_an_evaluator_without_verdicts_gives_no_auc(command: Command, tmp_path: Path) -> None:
+    document = benched(command, tmp_path, rows_of(60), "--against", "rouge_l")
+    found = document["variants"]["smile"]["all_rows"]
+    assert found["auc"]["value"] is None
+    assert found["pearson"]["value"] is not None
 
 
 @pytest.mark.parametrize(
@@ -119,6 +158,9 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
         (("--metrics", "sbert"), "bench smile chooses them"),
         (("--weights", "0,2"), "write numbers from 0 to 1"),
         (("--weights", "half"), "write numbers from 0 to 1"),
+        (("--scores", "scores.jsonl"), "bench smile scores its variants itself"),
+        (("--against", "smile?sentence_weight=0&synthetic=none"), "it is one of the variants"),
+        (("--against", "nothing"), "there is no metric 'nothing'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
