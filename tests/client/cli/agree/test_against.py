@@ -170,6 +170,50 @@ def test_bench_accuracy_takes_an_evaluator_too(agree: Agree) -> None:
     assert "lave, all rows" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["bench accuracy", "bench knvqa"])
+def test_an_evaluator_without_verdicts_has_those_of_its_cut(agree: Agree, name: str) -> None:
+    rows = unlabelled()
+    options = ("--metrics", "exact_match", "--against", "sbert", "--cut", "sbert=0.3")
+    done, document = agree(rows, *options, "--where", "model=big", name=name)
+    assert done.exit_code == 0, done.output
+    assert document["against"]["cut"] == 0.3
+    letters = np.array([len(row["prediction"]) for row in rows if row["model"] == "big"])
+    if name == "bench knvqa":
+        found = document["evaluators"][0]["estimates"]["accuracy"]["value"]
+        assert found == pytest.approx(np.mean((letters / 40 >= 0.3) == (letters >= 8)))
+    else:
+        datasets = np.array([row["dataset"] for row in rows if row["model"] == "big"])
+        cell = document["evaluators"][0]["cells"][0]
+        assert cell["human"]["value"] == pytest.approx(np.mean(letters[datasets == cell["dataset"]] / 40 >= 0.3))
+    assert ", right from 0.3 (stands in the place of people)" in done.stdout
+
+
+def test_a_cut_takes_the_place_of_the_evaluators_own_verdicts(agree: Agree) -> None:
+    options = ("--metrics", "exact_match", "--against", "lave", "--cut", "lave=0")
+    _, document = agree(unlabelled(), *options, name="bench accuracy")
+    assert {cell["human"]["value"] for cell in document["human"]} == {1.0}
+
+
+def test_an_evaluator_without_verdict_or_cut_is_no_label_of_a_table_of_verdicts(agree: Agree) -> None:
+    done, _ = agree(unlabelled(), "--metrics", "exact_match", "--against", "sbert", name="bench knvqa")
+    assert done.exit_code == 2
+    assert "--against sbert: it calls no answer right or wrong" in " ".join(done.stderr.split())
+    assert "--cut 'sbert=SCORE'" in " ".join(done.stderr.split())
+
+
+def test_the_default_cut_of_bench_accuracy_is_the_evaluators_too(agree: Agree) -> None:
+    _, document = agree(unlabelled(), "--metrics", "exact_match", "--against", "sbert", name="bench accuracy")
+    assert document["against"]["cut"] == pytest.approx(2 / 3)
+    assert {cell["human"]["value"] for cell in document["human"]} == {0.0}, "no score is above 0.5"
+
+
+def test_bench_knvqa_names_the_evaluator_in_place_of_people(agree: Agree) -> None:
+    done, _ = agree(unlabelled(), "--metrics", "exact_match", "--against", "lave", "--all-tables", name="bench knvqa")
+    assert "lave, all rows" in done.stdout
+    assert "Models as lave judges them" in " ".join(done.stdout.split())
+    assert "human" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -173,7 +173,7 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     with exit_on_interrupt():
         found = compute_agreement(
             run,
-            run.collect(ctx.obj, keeps_rows=report is not None, check=pairs),
+            run.collect(ctx.obj, keeps_rows=report is not None, check=lambda labels: pairs(run.compared(labels))),
             pairs=pairs,
             compared=compare_statistics or statistics or COMPARED,
             with_groups="group" in levels,

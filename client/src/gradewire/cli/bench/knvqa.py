@@ -14,19 +14,20 @@ from gradewire.cli.output.figures import Figure, count, estimated, measured
 from gradewire.cli.output.interval_notes import PlacedEstimate
 from gradewire.cli.output.tables import FigureTable
 from gradewire.cli.problems import exit_codes
+from gradewire.cli.run.accuracy_tables import people_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire.agreement.papers.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary
     from gradewire.agreement.point_estimates import Statistic
+    from gradewire.cli.run.accuracy_tables import People
 
 # The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
 METRICS = "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"
 _Figure = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
 _FIGURES: tuple[_Figure, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall")
 _NARROW: tuple[Statistic, ...] = ("positive_rate", "accuracy", "f1")
-_HUMAN = "human"
 
 
 @click.command(
@@ -56,6 +57,7 @@ def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
     rows = bench.rows(ctx.obj)
     from gradewire.agreement.papers.knvqa import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
 
+    people = people_of(rows.labelled.against)
     table = knvqa_table(
         rows.judged,
         lengths_words=rows.labelled.lengths_words(),
@@ -64,17 +66,17 @@ def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
     )
     bench.tell(
         rows,
-        list(_tables(table)),
+        list(_tables(table, people)),
         {"models": table.models, "evaluators": table.lines},
-        headline=list(_headline(table)),
-        intervals=_intervals(table),
+        headline=list(_headline(table, people)),
+        intervals=_intervals(table, people),
     )
 
 
-def _headline(table: KnvqaTable) -> Iterator[FigureTable]:
+def _headline(table: KnvqaTable, people: People) -> Iterator[FigureTable]:
     """Positive rate and accuracy; of a single model a line for each evaluator, as narrow as a terminal may be."""
     if len(table.models) > 1:
-        yield _positive_rates(table)
+        yield _positive_rates(table, people)
         yield _by_model(table, "accuracy")
         return
     human = table.models[0]
@@ -82,25 +84,25 @@ def _headline(table: KnvqaTable) -> Iterator[FigureTable]:
         [line.evaluator, *(estimated(line.estimates[name]) for name in _NARROW)] for line in table.lines
     ]
     yield FigureTable(
-        f"Verdicts over {human.rows} rows: share called right, and agreement with people",
+        f"Verdicts over {human.rows} rows: share called right, and agreement with {people.agreed_with}",
         ["evaluator", *(TITLES[name] for name in _NARROW)],
-        [*rows, [f"{_HUMAN}, all rows", estimated(human.human_rate), "", ""]],
+        [*rows, [people.all_rows, estimated(human.human_rate), "", ""]],
     )
 
 
-def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
+def _tables(table: KnvqaTable, people: People) -> Iterator[FigureTable]:
     names, lines = _model_names(table), _by_evaluator(table)
     yield FigureTable(
-        "Models as people judge them, over all labelled rows",
+        f"Models as {people.judging}, over all labelled rows",
         ["", *names],
         _as_people_judge(table.models),
     )
     incomplete = [name for name, found in lines.items() if any(line.failed for line in found)]
     for name in incomplete:
         yield FigureTable(
-            f"Models as people judge them, on the rows that {name} judged", ["", *names], _as_people_judge(lines[name])
+            f"Models as {people.judging}, on the rows that {name} judged", ["", *names], _as_people_judge(lines[name])
         )
-    yield _positive_rates(table)
+    yield _positive_rates(table, people)
     yield from (_by_model(table, figure) for figure in _FIGURES)
     if incomplete:
         yield FigureTable(
@@ -110,9 +112,9 @@ def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
         )
 
 
-def _positive_rates(table: KnvqaTable) -> FigureTable:
-    rows = [row for name, lines in _by_evaluator(table).items() for row in _rates(name, lines)]
-    human: list[Figure | str] = [f"{_HUMAN}, all rows", *(estimated(model.human_rate) for model in table.models)]
+def _positive_rates(table: KnvqaTable, people: People) -> FigureTable:
+    rows = [row for name, lines in _by_evaluator(table).items() for row in _rates(name, lines, people)]
+    human: list[Figure | str] = [people.all_rows, *(estimated(model.human_rate) for model in table.models)]
     return FigureTable("Positive rate (rank of the evaluator)", ["evaluator", *_model_names(table)], [*rows, human])
 
 
@@ -136,11 +138,11 @@ def _by_evaluator(table: KnvqaTable) -> dict[str, list[EvaluatorOnModel]]:
     return {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
 
 
-def _intervals(table: KnvqaTable) -> Iterator[PlacedEstimate]:
+def _intervals(table: KnvqaTable, people: People) -> Iterator[PlacedEstimate]:
     models = [model.model for model in table.models]
     named = dict(zip(models, cell_names([("", model) for model in models]), strict=True))
     for model in table.models:
-        yield PlacedEstimate(_HUMAN, "right answers", named[model.model], model.human_rate)
+        yield PlacedEstimate(people.name, "right answers", named[model.model], model.human_rate)
     for line in table.lines:
         yield PlacedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
         for statistic, estimate in line.estimates.items():
@@ -156,10 +158,10 @@ def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[
     ]
 
 
-def _rates(name: str, lines: Sequence[EvaluatorOnModel]) -> Iterator[list[Figure | str]]:
+def _rates(name: str, lines: Sequence[EvaluatorOnModel], people: People) -> Iterator[list[Figure | str]]:
     yield [name, *(estimated(line.estimates["positive_rate"]).beside(_rank(line.rank)) for line in lines)]
     if any(line.failed for line in lines):
-        yield [f"{_HUMAN}, rows of {name}", *(estimated(line.human_rate) for line in lines)]
+        yield [f"{people.name}, rows of {name}", *(estimated(line.human_rate) for line in lines)]
 
 
 def _ranked(rank: float | None) -> Figure:

@@ -13,7 +13,7 @@ from gradewire.cli.options.group import Command, option_group
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import interval_notes
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
-from gradewire.cli.problems import exit_on_interrupt
+from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
 from gradewire.metric_types.words import Cider
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradewire.agreement import JudgedRows
     from gradewire.cli.output.interval_notes import PlacedEstimate
     from gradewire.cli.output.tables import FigureTable
+    from gradewire.cli.run.evaluator_labels import EvaluatorLabels
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.transport import Transport
 
@@ -35,7 +36,8 @@ class BenchRows:
     Attributes:
         labelled: Rows as they came, with what was left out.
         judged: The same as arrays, with verdicts from cuts where there is one.
-        cuts: Score from which an answer counts as right, by metric; those with a verdict of their own have none.
+        cuts: Score from which an answer counts as right, by metric, the one in the place of people included; those with
+            a verdict of their own have none.
     """
 
     labelled: LabelledRows
@@ -68,13 +70,29 @@ class Bench:
         """
         with exit_on_interrupt():
             labelled = self.run.collect(transport, check=self._cuts_of)
-        judged = labelled.judged_by_verdict()
-        cuts = self._cuts_of(list(judged.scores))
+        cuts = self._cuts_of(list(labelled.tallies) + ([labelled.against.label] if labelled.against else []))
+        judged = labelled.judged_by_verdict(cut=self._cut_of_evaluator(labelled.against, cuts))
         if self.cut is not None:
-            # CIDEr goes up to 10 and its paper calls no score right: a cut for similarities says nothing there.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
-            cuts = {label: self.cut for label in silent if not label.startswith(Cider.name)} | cuts
-        return BenchRows(labelled=labelled, judged=judged.with_cuts(cuts), cuts=cuts)
+            cuts = {label: self.cut for label in silent if _takes_default_cut(label)} | cuts
+        own = {label: cut for label, cut in cuts.items() if label in judged.scores}
+        return BenchRows(labelled=labelled, judged=judged.with_cuts(own), cuts=cuts)
+
+    def _cut_of_evaluator(self, against: EvaluatorLabels | None, cuts: dict[str, float]) -> float | None:
+        """Where the evaluator in the place of people begins to call answers right; None: it says so itself.
+
+        Adds the default cut to `cuts` where it takes that. Raises InputError where it has neither verdict nor cut.
+        """
+        if against is None or not len(against):
+            return None
+        if not against.has_verdicts and self.cut is not None and _takes_default_cut(against.label):
+            cuts.setdefault(against.label, self.cut)
+        if not against.has_verdicts and against.label not in cuts:
+            raise InputError(
+                f"--against {against.name}: it calls no answer right or wrong; say from which score: "
+                f"--cut '{against.label}=SCORE'"
+            )
+        return cuts.get(against.label)
 
     def _cuts_of(self, labels: Sequence[str]) -> dict[str, float]:
         return {label_named(labels, name, "--cut"): cut for name, cut in self.cuts.items()}
@@ -109,13 +127,22 @@ class Bench:
             metrics[label] = {"line": tally.line, "statuses": dict(tally.statuses), "cut": rows.cuts.get(label)}
         notes += interval_notes(intervals)
         if rows.labelled.against is not None:
-            notes.append(rows.labelled.against.told())
+            own = rows.labelled.against
+            notes.append(own.told(f", right from {rows.cuts[own.label]:.4g}" if own.label in rows.cuts else ""))
+        described = described_run(self.run, rows.labelled)
+        if described["against"] is not None:
+            described["against"]["cut"] = rows.cuts.get(described["against"]["metric"])
         left_out = rows.labelled.left_out()
         if self.all_tables:
             show_figures(tables, notes, left_out)
         else:
             show_figures(headline, notes, [*left_out, FURTHER_TABLES])
-        self.files.write({**described_run(self.run, rows.labelled), "metrics": metrics, **figures}, tables, notes)
+        self.files.write({**described, "metrics": metrics, **figures}, tables, notes)
+
+
+def _takes_default_cut(label: str) -> bool:
+    """CIDEr goes up to 10 and its paper calls no score right: a cut for similarities says nothing there."""
+    return not label.startswith(Cider.name)
 
 
 def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
@@ -127,7 +154,8 @@ def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
             "cuts",
             metavar="[METRIC=]SCORE",
             multiple=True,
-            help=f"From this score an answer counts as right; METRIC as the table calls it. {cut_help}",
+            help=f"From this score an answer counts as right; METRIC as the table calls it, or the one of "
+            f"--against. {cut_help}",
         ),
         all_tables_option,
         figure_file_options,

@@ -25,10 +25,14 @@ class People:
     Attributes:
         name: human, or the label of an evaluator.
         possessive: Before "accuracy".
+        agreed_with: After "agreement with".
+        judging: After "models as".
     """
 
     name: str = "human"
     possessive: str = "human"
+    agreed_with: str = "people"
+    judging: str = "people judge them"
 
     @property
     def all_rows(self) -> str:
@@ -44,7 +48,10 @@ class People:
 
 def people_of(against: EvaluatorLabels | None) -> People:
     """What tables call who labelled the rows."""
-    return People() if against is None else People(against.label, f"{against.label}'s")
+    if against is None:
+        return People()
+    label = against.label
+    return People(label, f"{label}'s", label, f"{label} judges them")
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:

@@ -38,6 +38,10 @@ class EvaluatorLabels:
     _scores: array[float] = field(default_factory=lambda: array("d"))
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
 
+    def __len__(self) -> int:
+        """Rows that count so far."""
+        return len(self._scores)
+
     def take(self, output: Mapping[str, Any]) -> bool:
         """Takes in an output row; False where the row does not count.
 
@@ -67,10 +71,10 @@ class EvaluatorLabels:
         """Score of the row that was taken in last."""
         return self._scores[-1]
 
-    def verdicts(self) -> NDArray[np.float64]:
-        """float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
-        return np.array(self._verdicts)
+    def verdicts(self, cut: float | None = None) -> NDArray[np.float64]:
+        """float64[rows that count]: 1 right, 0 wrong, NaN without verdicts; with `cut`, right from there upward."""
+        return np.array(self._verdicts) if cut is None else (np.array(self._scores) >= cut).astype(np.float64)
 
-    def told(self) -> str:
-        """A line for people: what reproduces it, and what failed."""
-        return self.tally.told(self.label, " (stands in the place of people)")
+    def told(self, note: str = "") -> str:
+        """A line for people: what reproduces it, a note on that, and what failed."""
+        return self.tally.told(self.label, f"{note} (stands in the place of people)")

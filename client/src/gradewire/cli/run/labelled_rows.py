@@ -153,12 +153,15 @@ class LabelledRows:
             groups=self._groups if with_groups else (),
         )
 
-    def judged_by_verdict(self, *, with_groups: bool = False) -> JudgedRows:
-        """As `judged`, with the evaluator's verdicts as labels where it stands in the place of people and has any."""
+    def judged_by_verdict(self, *, with_groups: bool = False, cut: float | None = None) -> JudgedRows:
+        """As `judged`, with the evaluator's verdicts as labels where it stands in the place of people and has any.
+
+        `cut` is the score from which the evaluator calls an answer right, in place of its own verdicts.
+        """
         rows = self.judged(with_groups=with_groups)
-        if self.against is None or not self.against.has_verdicts:
+        if self.against is None or (cut is None and not self.against.has_verdicts):
             return rows
-        return replace(rows, labels=self.against.verdicts())
+        return replace(rows, labels=self.against.verdicts(cut))
 
     def certain(self, label: str) -> NDArray[np.bool_]:
         """bool[rows]: False where a metric marks its verdict UNCERTAIN."""

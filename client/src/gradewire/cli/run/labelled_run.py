@@ -99,7 +99,7 @@ class LabelledRun:
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
 
-    def _compared(self, labels: Sequence[str]) -> list[str]:
+    def compared(self, labels: Sequence[str]) -> list[str]:
         """The metrics without the one that stands in the place of people."""
         own = label_named(labels, self.against, "--against") if self.against else ""
         return [label for label in labels if label != own]
@@ -120,7 +120,7 @@ class LabelledRun:
             plan = await resolve_plan(
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )
-            check(self._compared(plan.chosen.labels))
+            check(plan.chosen.labels)
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)
