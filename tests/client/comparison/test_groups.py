@@ -1,6 +1,7 @@
 """Groups beside a baseline: by hand, against the formula for the error of a mean, and by properties."""
 
 import math
+import tracemalloc
 from random import Random
 from statistics import fmean
 
@@ -72,6 +73,31 @@ def test_answers_to_one_question_are_drawn_together() -> None:
     once = found(rows_of([("m", str(place), float(score)) for place, score in enumerate(scores)]))
     often = found(rows_of([("m", str(place), float(score)) for place, score in enumerate(scores) for _ in range(10)]))
     assert (often["m",].mean.low, often["m",].mean.high) == pytest.approx((once["m",].mean.low, once["m",].mean.high))
+
+
+def test_many_small_data_sets_have_intervals_as_wide_as_the_error_of_their_mean() -> None:
+    """Whole draws of two questions have half the spread of the mean of two."""
+    random = np.random.default_rng(3)
+    scores = random.uniform(size=(300, 2))
+    rows = GroupedRows.of(
+        {"smile": scores.ravel().tolist()}, [0] * 600, [("m",)], list(range(600)), np.repeat(np.arange(300), 2).tolist()
+    )
+    mean = found(rows, resamples=4000)["m",].mean
+    half = 1.96 * math.sqrt(float((scores.var(axis=1, ddof=1) / 2).mean()) / 300)
+    assert mean.high - mean.low == pytest.approx(2 * half, rel=0.05)
+
+
+def test_a_column_of_ids_costs_no_draws() -> None:
+    rows = 3000
+    grouped = GroupedRows.of(
+        {"smile": [0.5] * rows}, list(range(rows)), [(str(row),) for row in range(rows)], list(range(rows)), [0] * rows
+    )
+    tracemalloc.start()
+    lines = compare_groups(grouped)["smile"]
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert all(line.mean.value == 0.5 and line.mean.bare for line in lines)
+    assert peak_bytes < 20_000_000, "2 000 draws of each would be 48 MB"
 
 
 def test_a_model_on_a_data_set_is_compared_with_the_baseline_on_that_data_set() -> None:

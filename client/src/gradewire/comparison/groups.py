@@ -1,12 +1,13 @@
 """Means of groups of rows, and how far each is from a baseline on the questions that both answered."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
+from gradewire.agreement.estimates import LEAST_QUESTIONS, Difference, Estimate, difference, estimate
 from gradewire.agreement.resample import draws, free_clusters, joined
 from gradewire.comparison.rows import GroupedRows
 
@@ -89,7 +90,8 @@ def compare_groups(
     Args:
         rows: Scores, groups and questions.
         baseline: First value of the baselines; None: that of the first group.
-        resamples: Draws of whole questions, within each data set; fewer where there are more than 100 000 questions.
+        resamples: Draws of whole questions, within each data set one fewer than it has; fewer draws where there are
+            more than 100 000 questions.
         seed: Same seed, same intervals.
 
     Returns:
@@ -104,14 +106,15 @@ def compare_groups(
     if all(name[0] != first for name in rows.names):
         raise ValueError(f"no group is called {first!r}")
     baselines = _baselines(rows.names, first)
-    members = [np.flatnonzero(rows.groups == number) for number in range(len(rows.names))]
+    members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
     pairs = {metric: _pairs(means[metric], baselines) for metric in rows.scores}
-    ratios = [*(ratio for found in means.values() for ratio in found)]
-    ratios += [pair for found in pairs.values() for pair in found if pair is not None]
-    count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
-    for weights in draws(rows.strata, resamples=count, seed=seed):
-        for ratio in ratios:
+    ratios = [ratio for metric in rows.scores for ratio in (*means[metric], *pairs[metric]) if ratio is not None]
+    # A group without an interval needs no draws: a column of ids makes as many groups as there are rows.
+    drawn = [ratio for ratio in ratios if _free(rows, ratio) >= LEAST_QUESTIONS]
+    count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata))) if drawn else 0
+    for weights in draws(rows.strata, resamples=count, seed=seed, one_fewer=True):
+        for ratio in drawn:
             ratio.take(weights)
     return {
         metric: [
@@ -126,6 +129,13 @@ def compare_groups(
         ]
         for metric, scores in rows.scores.items()
     }
+
+
+def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
+    """Rows of each group, ascending."""
+    order = np.argsort(rows.groups, kind="stable").astype(np.intp)
+    edges = np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1))
+    return [order[begin:end] for begin, end in itertools.pairwise(edges)]
 
 
 def _baselines(names: Sequence[tuple[str, ...]], first: str) -> dict[int, int]:
