@@ -164,6 +164,23 @@ def test_files_are_groups_too(command: Command, tmp_path: Path) -> None:
     assert found[str(files[1])]["smile"]["difference"]["value"] == pytest.approx(0.02)
 
 
+def test_a_single_file_is_a_group_under_its_name(score: Any) -> None:
+    run = score(answers(), "--by", "file")
+    (group,) = run.by["file"].items()
+    assert group[0].endswith("rows.jsonl")
+    assert group[1]["smile"]["rows"] == 60
+
+
+def test_notes_say_how_many_draws_there_are_and_why_a_group_has_no_interval(score: Any) -> None:
+    rows = answers()
+    for row in rows[10:]:
+        row["kind"] = "many"
+    said = " ".join(score(rows, "--by", "kind").done.stderr.split())
+    assert "by kind: intervals: draws of whole questions, 2000 for mean" in said
+    assert "by kind: no interval and no p, for fewer than 10 questions" in said
+    assert "id=COLUMN tells questions apart): even; odd" in said
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

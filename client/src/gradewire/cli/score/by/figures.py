@@ -85,6 +85,23 @@ class Breakdown:
         compared = [line for line in lines if line.figures is not None]
         if self.asked and len(compared) > 1 and all(line.figures and line.figures.paired is None for line in compared):
             yield f"by {by}: no question was answered in two groups, so there are no paired differences"
+        if self.asked and compared:
+            yield from (f"by {by}: {note}" for note in self._interval_notes())
+
+    def _interval_notes(self) -> list[str]:
+        """How many draws the intervals rest on, and where there is none."""
+        from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
+
+        figures = []
+        for label, lines in self.lines.items():
+            for line in lines[:SHOWN_GROUPS]:
+                if line.figures is None:
+                    continue
+                group = " ".join(line.group)
+                figures.append(PlacedEstimate(label, "mean", group, line.figures.mean))
+                if line.figures.paired is not None:
+                    figures.append(PlacedEstimate(label, "difference", group, line.figures.paired.mean))
+        return interval_notes(figures)
 
 
 def check_comparable(source: InputFile) -> None:
