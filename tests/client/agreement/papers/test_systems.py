@@ -114,6 +114,19 @@ def test_a_data_set_of_one_model_has_no_table() -> None:
     assert [table.dataset for table in tables] == ["nq", ""]
 
 
+def test_a_model_with_few_questions_has_no_interval_beside_one_with_many() -> None:
+    models = ["a", "b"] * 12 + ["a"] * 20
+    labels = list(np.random.default_rng(2).uniform(size=len(models)))
+    rows = judged(
+        {"m": [NAN if model == "b" and place > 8 else 0.5 for place, model in enumerate(models)]},
+        labels,
+        models,
+        [""] * len(models),
+    )
+    means = system_tables(rows, resamples=100)[0].lines[0].means
+    assert [mean.bare for mean in means] == [False, True]
+
+
 def test_people_of_the_table_are_those_of_all_rows_whichever_metric_failed() -> None:
     labels = [1.0, 0, 0, 1]
     table = system_tables(judged({"m": [0.9, NAN, NAN, 0.9]}, labels, ["a", "b"] * 2, [""] * 4), resamples=100)[0]

@@ -36,9 +36,9 @@ class SmileStub:
         for spec in request.metrics:
             if spec.WhichOneof("metric") == "smile" and not spec.smile.HasField("sentence_weight"):
                 spec.smile.sentence_weight = self._own_weight
-        reply = echo_scores(request, score=lambda _: 0.0)
+        reply = echo_scores(request, score=lambda item: 0.0 if item.prediction else None)
         for item, sent in zip(reply.items, request.items, strict=True):
-            for result in item.results:
+            for result in item.results if sent.prediction else ():
                 spec = request.metrics[result.metric_index]
                 if (name := spec.WhichOneof("metric")) != "smile":
                     result.score = len(sent.prediction) / 20
@@ -50,6 +50,9 @@ class SmileStub:
                 weight = spec.smile.sentence_weight
                 result.score = weight * sentence + (1 - weight) * (keyword + exact) / 2
                 result.smile.sentence, result.smile.keyword, result.smile.exact = sentence, keyword, exact
+                # Another weight may choose another reference, whose parts say nothing of the lexical term.
+                if weight > 0:
+                    result.smile.keyword = result.smile.exact = 0.5
         return reply
 
 
@@ -89,6 +92,15 @@ def test_terms_and_weights(command: Command, tmp_path: Path) -> None:
     assert apart["value"] == pytest.approx(pearson(rows, 1) - pearson(rows, 0.3))
     assert "without synthetic answers" not in document["variants"]
     assert "sentence_weight=1" in document["variants"]["w = 1"]["line"]
+
+
+def test_a_row_that_failed_is_in_no_part(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(60)
+    failed = [{**row, "prediction": ""} for row in rows_of(10, seed=4)]
+    document, plain = benched(command, tmp_path, [*rows, *failed]), benched(command, tmp_path, rows)
+    for name in ("smile", "keyword similarity alone", "exact words alone"):
+        assert value(document, name) == pytest.approx(value(plain, name))
+    assert document["variants"]["smile"]["statuses"] == {"OK": 60, "EMPTY_PREDICTION": 10}
 
 
 def test_synthetic_answers_that_the_rows_have_are_a_term(command: Command, tmp_path: Path) -> None:

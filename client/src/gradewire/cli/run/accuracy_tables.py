@@ -25,12 +25,14 @@ class People:
     Attributes:
         name: human, or the label of an evaluator.
         possessive: Before "accuracy".
+        accuracy_title: Title of the table of their accuracies.
         agreed_with: After "agreement with".
         judging: After "models as".
     """
 
     name: str = "human"
     possessive: str = "human"
+    accuracy_title: str = "Human accuracy, over all labelled rows"
     agreed_with: str = "people"
     judging: str = "people judge them"
 
@@ -39,19 +41,19 @@ class People:
         """Name of the line over all rows."""
         return f"{self.name}, all rows"
 
-    @property
-    def accuracy_title(self) -> str:
-        """Title of the table of their accuracies."""
-        said = f"{self.possessive} accuracy"
-        return f"{said[0].upper()}{said[1:]}, over all labelled rows"
-
 
 def people_of(against: EvaluatorLabels | None) -> People:
     """What tables call who labelled the rows."""
     if against is None:
         return People()
     label = against.label
-    return People(label, f"{label}'s", label, f"{label} judges them")
+    return People(
+        name=label,
+        possessive=f"{label}'s",
+        accuracy_title=f"{label}'s accuracy, over all rows that it judged",
+        agreed_with=label,
+        judging=f"{label} judges them",
+    )
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:

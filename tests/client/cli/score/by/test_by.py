@@ -88,6 +88,7 @@ def test_groups_have_means_parts_shares_and_differences_from_the_first(score: An
         assert smile["interval_95"][0] < smile["mean"] < smile["interval_95"][1]
         assert smile["parts"]["sentence"] == pytest.approx(smile["mean"])
         assert smile["parts"]["keyword"] == pytest.approx(smile["mean"] / 2)
+        assert not {"matched_reference", "bin", "correct"} & smile["parts"].keys(), "no quantities"
         assert smile["accuracy"] == pytest.approx(fmean(score_of(row) >= 0.08 for row in own))
         assert (smile["statuses"], smile["shares_without_score"]) == ({"OK": 30}, {})
     assert run.by["model"]["small"]["smile"]["difference"] is None
@@ -108,9 +109,30 @@ def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
     assert smile["mean"] == pytest.approx(
         fmean(score_of(row) for row in rows if row["model"] == "big" and row["prediction"])
     )
+    assert smile["mean_empty_as_wrong"] == pytest.approx(smile["mean"] * 27 / 30)
     assert smile["shares_without_score"] == {"EMPTY_PREDICTION": pytest.approx(0.1)}
     assert smile["difference"]["shared_questions"] == 27
     assert "10.0% EMPTY_PREDICTION" in run.done.stderr
+
+
+def test_the_same_question_of_another_data_set_is_another_one(score: Any) -> None:
+    rows = [{**row, "dataset": dataset} for row in answers() for dataset in ("nq", "tq")]
+    assert score(rows, "--by", "model").by["model"]["big"]["smile"]["difference"]["shared_questions"] == 60
+
+
+def test_questions_are_drawn_within_their_data_set(score: Any) -> None:
+    """Data sets whose answers are all alike leave a mean over them no spread."""
+    rows = answers()
+    for row in rows:
+        row["prediction"] = "xxx" if row["dataset"] == "nq" else "xxxxxxxxx"
+    small = score(rows, "--by", "model").by["model"]["small"]["smile"]
+    assert small["interval_95"] == pytest.approx([small["mean"], small["mean"]])
+
+
+def test_too_few_questions_have_no_interval_in_the_document(score: Any) -> None:
+    found = score(answers(questions=5), "--by", "model").by["model"]["small"]["smile"]
+    assert found["interval_95"] is None
+    assert found["mean"] is not None
 
 
 def test_two_columns_together_compare_within_the_second(score: Any) -> None:
