@@ -253,3 +253,9 @@ def test_an_evaluator_that_fails_everywhere_says_so(agree: Agree) -> None:
     assert done.exit_code == 2
     assert "no row has a score of lave" in done.stderr
     assert "TIMEOUT 12" in done.stderr
+
+
+def test_labels_of_people_are_called_so_in_the_table_of_models(agree: Agree) -> None:
+    rows = [{**row, "label": place % 2} for place, row in enumerate(unlabelled())]
+    done, _ = agree(rows, "--metrics", "sbert", "--all-tables")
+    assert "System-level correlation with people: means of 3 models" in " ".join(done.stdout.split())

@@ -80,12 +80,12 @@ def _all_tables(  # noqa: PLR0913 - what is shown, and how
     if found.accuracies is not None:
         yield from (accuracy_tables if full else accuracy_headline)(found.accuracies, found.people)
     if full or found.labelled.against is not None:
-        yield from system_figures(found.systems, found.people.name)
+        yield from system_figures(found.systems, found.people)
 
 
 def _further_intervals(found: AgreementResult) -> list[str]:
     """Notes on the intervals of the tables of models."""
-    figures = list(system_intervals(found.systems, found.people.name))
+    figures = list(system_intervals(found.systems, found.people))
     if found.accuracies is not None:
         figures += accuracy_intervals(found.accuracies, found.people)
     return interval_notes(figures) if figures else []

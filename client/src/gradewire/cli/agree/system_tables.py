@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
     from gradewire.agreement import Estimate
     from gradewire.agreement.papers.systems import SystemTable
+    from gradewire.cli.run.accuracy_tables import People
 
 CORRELATIONS = (("kendall", "tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson"))
 
 
-def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[FigureTable]:
+def system_figures(tables: Sequence[SystemTable], people: People) -> Iterator[FigureTable]:
     """Means by model (rank of the model in brackets), then the correlations; `people` is who labelled the rows."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
-        rows: list[list[Figure | str]] = [[people, *_ranked(table.people)]]
+        rows: list[list[Figure | str]] = [[people.name, *_ranked(table.people)]]
         rows += [[line.metric, *_ranked(line.means)] for line in table.lines]
         yield FigureTable(f"Mean score by model{of} (rank)", ["", *table.models], rows)
     if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
         several = len(tables) > 1
         yield FigureTable(
-            f"System-level correlation with {people}: means of {_model_count(tables)} models",
+            f"System-level correlation with {people.agreed_with}: means of {_model_count(tables)} models",
             ["metric", *(["data set"] if several else []), *(title for _, title in CORRELATIONS)],
             [
                 [
@@ -59,11 +60,11 @@ def system_notes(tables: Sequence[SystemTable], models: Sequence[str]) -> Iterat
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
 
 
-def system_intervals(tables: Sequence[SystemTable], people: str) -> Iterator[PlacedEstimate]:
+def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
     """All figures of the tables; `people` as in `system_figures`."""
     for table in tables:
         for model, mean in zip(table.models, table.people, strict=True):
-            yield PlacedEstimate(people, "mean by model", f"{table.dataset} {model}".strip(), mean)
+            yield PlacedEstimate(people.name, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
             for model, mean in zip(table.models, line.means, strict=True):
                 yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)

@@ -148,7 +148,10 @@ def test_two_columns_together_compare_within_the_second(score: Any) -> None:
 def test_groups_that_share_no_question_say_so(score: Any) -> None:
     run = score(answers(), "--by", "kind")
     assert run.by["kind"]["odd"]["smile"]["difference"] is None
-    assert "by kind: no question was answered in two groups, so there are no paired differences" in run.done.stderr
+    assert (
+        "by kind: no group has a score for a question that its baseline has one for: no paired differences"
+        in run.done.stderr
+    )
     assert "minus" not in run.done.stderr
 
 
@@ -234,3 +237,10 @@ def test_without_numpy_it_says_what_to_install_before_it_scores(score: Any, monk
     assert run.done.exit_code == 2
     assert "pip install 'gradewire[agree]'" in run.done.stderr
     assert not run.out.exists()
+
+
+def test_a_group_without_scores_is_not_told_to_have_other_questions(score: Any) -> None:
+    rows = [{**row, "prediction": ""} if row["model"] == "big" else row for row in answers()]
+    run = score(rows, "--by", "model", "--fail-on", "never")
+    assert "no group has a score for a question that its baseline has one for" in run.done.stderr
+    assert "answered" not in run.done.stderr

@@ -84,7 +84,7 @@ class Breakdown:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
         compared = [line for line in lines if line.figures is not None]
         if self.asked and len(compared) > 1 and all(line.figures and line.figures.paired is None for line in compared):
-            yield f"by {by}: no question was answered in two groups, so there are no paired differences"
+            yield f"by {by}: no group has a score for a question that its baseline has one for: no paired differences"
         if self.asked and compared:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
