@@ -40,6 +40,9 @@ def test_ranks_go_by_scores_and_verdicts_by_verdicts() -> None:
         scores, said = rows.scores[metric.metric], rows.verdicts[metric.metric]
         assert every["pearson"].value == pytest.approx(stats.pearsonr(scores, rows.labels).statistic)
         assert every["kendall"].value == pytest.approx(stats.kendalltau(scores, rows.labels).statistic)
+        pairs = [(one, one + 1) for one in range(0, len(scores), 2) if rows.labels[one] != rows.labels[one + 1]]
+        alike = [(scores[a] > scores[b]) == (rows.labels[a] > rows.labels[b]) for a, b in pairs]
+        assert every["pairwise"].value == pytest.approx(np.mean(alike))
         assert every["auc"].value == pytest.approx(sklearn_metrics.roc_auc_score(verdicts, scores))
         assert every["accuracy"].value == pytest.approx(sklearn_metrics.accuracy_score(verdicts, said))
         assert every["deviation"].value == pytest.approx(said.mean() - verdicts.mean())

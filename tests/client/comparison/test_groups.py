@@ -77,6 +77,18 @@ def test_answers_to_one_question_are_drawn_together() -> None:
     assert (often["m",].mean.low, often["m",].mean.high) == pytest.approx((once["m",].mean.low, once["m",].mean.high))
 
 
+def test_many_small_data_sets_have_intervals_as_wide_as_the_error_of_their_mean() -> None:
+    """Whole draws of two questions have half the spread of the mean of two."""
+    random = np.random.default_rng(3)
+    scores = random.uniform(size=(300, 2))
+    rows = GroupedRows.of(
+        {"smile": scores.ravel().tolist()}, [0] * 600, [("m",)], list(range(600)), np.repeat(np.arange(300), 2).tolist()
+    )
+    mean = found(rows, resamples=4000)["m",].mean
+    half = 1.96 * math.sqrt(float((scores.var(axis=1, ddof=1) / 2).mean()) / 300)
+    assert mean.high - mean.low == pytest.approx(2 * half, rel=0.05)
+
+
 def test_a_model_on_a_data_set_is_compared_with_the_baseline_on_that_data_set() -> None:
     scores = {("a", "nq"): 0.1, ("b", "nq"): 0.4, ("a", "tq"): 0.8, ("b", "tq"): 0.7, ("b", "hq"): 0.5}
     questions = {"nq": range(20), "tq": range(20, 40), "hq": range(40, 60)}
@@ -102,9 +114,11 @@ def test_a_model_on_a_data_set_is_compared_with_the_baseline_on_that_data_set() 
 def test_groups_too_small_for_an_interval_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
 
-    def counted(strata: NDArray[np.intp], *, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    def counted(
+        strata: NDArray[np.intp], *, resamples: int, seed: int, one_fewer: bool
+    ) -> Iterator[NDArray[np.float64]]:
         drawn.append(resamples)
-        yield from draws(strata, resamples=resamples, seed=seed)
+        yield from draws(strata, resamples=resamples, seed=seed, one_fewer=one_fewer)
 
     monkeypatch.setattr(groups, "draws", counted)
     lines = found(rows_of([(f"row {place}", str(place), place / 30) for place in range(30)]))

@@ -63,17 +63,17 @@ def agreement_with_evaluator(  # noqa: PLR0913 - as `agreement`
         (found for half in halves for found in half.comparisons),
         key=lambda found: (pairs[found.metric, found.baseline], order[found.statistic]),
     )
-    metrics = [_joined(*both) for both in zip(halves[0].metrics, halves[1].metrics, strict=True)]
+    metrics = [_joined(*both, statistics) for both in zip(halves[0].metrics, halves[1].metrics, strict=True)]
     return AgreementReport(metrics, comparisons, seed)
 
 
-def _joined(by_score: MetricAgreement, by_verdict: MetricAgreement) -> MetricAgreement:
+def _joined(by_score: MetricAgreement, by_verdict: MetricAgreement, statistics: Sequence[Statistic]) -> MetricAgreement:
     cells = [
-        replace(cell, estimates=_in_order({**cell.estimates, **other.estimates}))
+        replace(cell, estimates=_in_order({**cell.estimates, **other.estimates}, statistics))
         for cell, other in zip(by_score.cells, by_verdict.cells, strict=True)
     ]
-    return replace(by_score, cells=cells, headline=_in_order({**by_score.headline, **by_verdict.headline}))
+    return replace(by_score, cells=cells, headline=_in_order({**by_score.headline, **by_verdict.headline}, statistics))
 
 
-def _in_order(figures: Mapping[Statistic, FigureT]) -> dict[Statistic, FigureT]:
-    return {name: figures[name] for name in ALL_STATISTICS if name in figures}
+def _in_order(figures: Mapping[Statistic, FigureT], order: Sequence[Statistic]) -> dict[Statistic, FigureT]:
+    return {name: figures[name] for name in order}

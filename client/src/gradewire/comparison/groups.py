@@ -91,7 +91,8 @@ def compare_groups(
         rows: Scores, groups and questions.
         baseline: Value of the baselines; None: that of the first group.
         place: Which of a group's values is meant.
-        resamples: Draws of whole questions, within each data set; fewer where there are more than 100 000 questions.
+        resamples: Draws of whole questions, within each data set one fewer than it has; fewer draws where there are
+            more than 100 000 questions.
         seed: Same seed, same intervals.
 
     Returns:
@@ -114,7 +115,7 @@ def compare_groups(
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
     # Of the others no interval is told: of a column of ids that is every group.
     drawn = [ratio for ratio in ratios if _free(rows, ratio) >= LEAST_QUESTIONS]
-    for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed):
+    for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
         for ratio in drawn:
             ratio.take(weights)
     return {

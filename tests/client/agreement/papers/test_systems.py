@@ -135,3 +135,17 @@ def test_many_models_take_little_memory_and_still_more_have_no_table(monkeypatch
     few = judged({"m": labels[1:]}, labels[1:], names[1:], [""] * MOST_MODELS)
     assert system_tables(few, resamples=1000)[0].lines[0].kendall.value == 1
     assert max(compared) <= 4_000_000, "pairs of models at a time, over all draws"
+
+
+def test_a_data_set_of_one_model_has_no_table() -> None:
+    labels = [0.9, 0.5, 0.1]
+    tables = system_tables(judged({"m": labels}, labels, ["a", "b", "a"], ["nq", "nq", "tq"]), resamples=100)
+    assert [table.dataset for table in tables] == ["nq", ""]
+
+
+def test_a_model_with_few_questions_has_no_interval_beside_one_with_many() -> None:
+    models = ["a", "b"] * 12 + ["a"] * 20
+    labels = list(np.random.default_rng(2).uniform(size=len(models)))
+    scores = [NAN if model == "b" and place > 8 else 0.5 for place, model in enumerate(models)]
+    means = system_tables(judged({"m": scores}, labels, models, [""] * len(models)), resamples=100)[0].lines[0].means
+    assert [mean.bare for mean in means] == [False, True]

@@ -92,6 +92,8 @@ def test_scores_are_held_against_scores_and_verdicts_against_verdicts(agree: Agr
 def test_the_deviation_from_an_evaluator_is_told_by_cell(agree: Agree) -> None:
     rows = unlabelled()
     done, document = agree(rows, "--metrics", "exact_match", "--against", "lave")
+    every = agree(rows, "--metrics", "exact_match", "--against", "lave", "--all-tables")[0].stdout
+    assert "\nlave's accuracy, over all rows that it judged" in every, "a metric keeps its small letters"
     assert "Deviation from lave's accuracy: mean size over 6 cells" in " ".join(done.stdout.split())
     cells = document["accuracies"]["evaluators"][0]["cells"]
     sizes = []
@@ -103,6 +105,38 @@ def test_the_deviation_from_an_evaluator_is_told_by_cell(agree: Agree) -> None:
         sizes.append(abs(deviation))
     found = document["accuracies"]["evaluators"][0]["mean_absolute_deviation"]["value"]
     assert found == pytest.approx(np.mean(sizes))
+
+
+def test_models_with_equal_means_share_the_better_rank(agree: Agree) -> None:
+    rows = unlabelled()
+    for place, row in enumerate(rows):
+        row["model"], row["prediction"] = (("low", 6), ("one", 9), ("two", 9))[place % 3][0], "x" * (6, 9, 9)[place % 3]
+    done, _ = agree(rows, "--metrics", "sbert", "--against", "lave")
+    said = next(line for line in done.stdout.splitlines() if line.strip().startswith("sbert") and "(1)" in line)
+    assert [part for part in said.split() if part.startswith("(")] == ["(3)", "(1)", "(1)"]
+
+
+def test_the_evaluator_may_be_one_of_all_metrics(agree: Agree) -> None:
+    done, document = agree(unlabelled(12), "--metrics", "all", "--against", "sbert")
+    assert done.exit_code == 0, done.output
+    assert set(document["metrics"]) == {"smile"}, "all that the stub has, and not the evaluator"
+
+
+@pytest.mark.parametrize(
+    ("models", "told"), [(2, "there are 2 models, it takes 3"), (120, "there are 106 models, over 100")]
+)
+def test_why_there_is_no_rank_correlation_is_told_beside_the_tables(agree: Agree, models: int, told: str) -> None:
+    rows = unlabelled(120)
+    for place, row in enumerate(rows):
+        row["model"] = f"model {place % models}"
+    done, _ = agree(rows, "--metrics", "sbert", "--against", "lave")
+    assert told in " ".join(done.stdout.split())
+
+
+def test_labels_of_people_are_called_so_in_the_table_of_models(agree: Agree) -> None:
+    rows = [{**row, "label": place % 2} for place, row in enumerate(unlabelled())]
+    done, _ = agree(rows, "--metrics", "sbert", "--all-tables")
+    assert "System-level correlation with people: means of 3 models" in " ".join(done.stdout.split())
 
 
 def test_means_by_model_and_their_ranks(agree: Agree) -> None:

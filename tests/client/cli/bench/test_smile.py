@@ -22,16 +22,23 @@ def parts_of(prediction: str, *, synthetic: bool) -> tuple[float, float, float]:
 
 
 class SmileStub:
-    """SMILE by `parts_of` and the weight that is asked for; lave, sbert by length, lave right from 14 letters."""
+    """SMILE by `parts_of` and the weight that is asked for, else its own.
 
-    def __init__(self) -> None:
+    Lave and sbert go by length; lave calls answers right from 14 letters.
+    """
+
+    def __init__(self, own_weight: float = 0.3) -> None:
         self.calls = 0
+        self._own_weight = own_weight
 
     def __call__(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
         self.calls += 1
-        reply = echo_scores(request, score=lambda _: 0.0)
+        for spec in request.metrics:
+            if spec.WhichOneof("metric") == "smile" and not spec.smile.HasField("sentence_weight"):
+                spec.smile.sentence_weight = self._own_weight
+        reply = echo_scores(request, score=lambda item: 0.0 if item.prediction else None)
         for item, sent in zip(reply.items, request.items, strict=True):
-            for result in item.results:
+            for result in item.results if sent.prediction else ():
                 spec = request.metrics[result.metric_index]
                 if (name := spec.WhichOneof("metric")) in {"lave", "sbert"}:
                     result.score = len(sent.prediction) / 20
@@ -47,11 +54,17 @@ class SmileStub:
                 weight = spec.smile.sentence_weight
                 result.score = weight * sentence + (1 - weight) * (keyword + exact) / 2
                 result.smile.sentence, result.smile.keyword, result.smile.exact = sentence, keyword, exact
+                # Another weight may choose another reference, whose parts say nothing of the lexical term.
+                if weight > 0:
+                    result.smile.keyword = result.smile.exact = 0.5
         return reply
 
 
-def benched(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
-    return figures_of(partial(command, "bench", "smile", stub=StubTransport(SmileStub())), tmp_path, rows, *options)
+def benched(
+    command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str, own_weight: float = 0.3
+) -> dict[str, Any]:
+    stub = StubTransport(SmileStub(own_weight))
+    return figures_of(partial(command, "bench", "smile", stub=stub), tmp_path, rows, *options)
 
 
 def pearson(rows: list[dict[str, Any]], weight: float, *, synthetic: bool = False) -> float:
@@ -90,6 +103,15 @@ def test_terms_and_weights(command: Command, tmp_path: Path) -> None:
     assert "sentence_weight=1" in document["variants"]["w = 1"]["line"]
 
 
+def test_a_row_that_failed_is_in_no_part(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(60)
+    failed = [{**row, "prediction": ""} for row in rows_of(10, seed=4)]
+    document, plain = benched(command, tmp_path, [*rows, *failed]), benched(command, tmp_path, rows)
+    for name in ("smile", "keyword similarity alone", "exact words alone"):
+        assert value(document, name) == pytest.approx(value(plain, name))
+    assert document["variants"]["smile"]["statuses"] == {"OK": 60, "EMPTY_PREDICTION": 10}
+
+
 def test_synthetic_answers_that_the_rows_have_are_a_term(command: Command, tmp_path: Path) -> None:
     rows = rows_of(80, synthetic_answers=["It is a."])
     document = benched(command, tmp_path, rows)
@@ -112,10 +134,25 @@ def test_all_lines_are_over_the_rows_that_every_variant_scored(command: Command,
     assert value(document, "without synthetic answers") == pytest.approx(pearson(whole, 0.3))
 
 
-def test_presets_have_their_own_weight(command: Command, tmp_path: Path) -> None:
-    document = benched(command, tmp_path, rows_of(40), "--preset", "reference_code", "--weights", "0.25")
-    assert (document["preset"], document["sentence_weight"]) == ("reference_code", 0.5)
+def test_smile_itself_has_the_weight_that_the_server_gives_it(command: Command, tmp_path: Path) -> None:
+    """That of the preset, or the one that `calibrate` fitted for the encoder."""
+    rows = rows_of(40)
+    document = benched(command, tmp_path, rows, "--preset", "reference_code", "--weights", "0.25", own_weight=0.45)
+    assert (document["preset"], document["sentence_weight"]) == ("reference_code", 0.45)
+    assert value(document, "smile") == pytest.approx(pearson(rows, 0.45))
     assert [name for name in document["variants"] if name.startswith("w = ")] == ["w = 0.25"]
+
+
+def test_weights_have_all_their_digits(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(40)
+    document = benched(command, tmp_path, rows, "--weights", "0.1234567,0.1234568,-0,1.0")
+    assert [name for name in document["variants"] if name.startswith("w = ")] == [
+        "w = 0.1234567",
+        "w = 0.1234568",
+        "w = 0",
+        "w = 1",
+    ]
+    assert value(document, "w = 0.1234567") == pytest.approx(pearson(rows, 0.1234567), abs=1e-12)
 
 
 def test_all_variants_are_one_scoring(command: Command, tmp_path: Path) -> None:
@@ -149,6 +186,8 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
         (("--weights", "0,2"), "write numbers from 0 to 1"),
         (("--scores", "rows.jsonl"), "--scores: bench smile scores FILE itself"),
         (("--weights", "half"), "write numbers from 0 to 1"),
+        (("--against", "smile?sentence_weight=0&synthetic=none"), "it is one of the variants"),
+        (("--against", "nothing"), "there is no metric 'nothing'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path, options: tuple[str, ...], said: str) -> None:

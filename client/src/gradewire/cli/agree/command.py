@@ -81,12 +81,12 @@ def _all_tables(  # noqa: PLR0913 - what is shown, and how
     if found.accuracies is not None:
         yield from (accuracy_tables if full else accuracy_headline)(found.accuracies, found.people)
     if full or found.labelled.against is not None:
-        yield from system_figures(found.systems, found.people.name)
+        yield from system_figures(found.systems, found.people)
 
 
 def _further_intervals(found: AgreementResult) -> list[str]:
     """Notes on the intervals of the tables of models."""
-    figures = list(system_intervals(found.systems))
+    figures = list(system_intervals(found.systems, found.people))
     if found.accuracies is not None:
         figures += accuracy_intervals(found.accuracies, found.people)
     return interval_notes(figures) if figures else []
@@ -194,6 +194,8 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     else:
         printed = levels or (SHOWN_LEVELS if details else ())
         notes = agreement_interval_notes(found.report, shown, levels=printed)
+        if found.labelled.against is not None:
+            notes = [*notes, *system_notes(found.systems, len(models_of(found.rows)))]
         further = [] if levels or details else _further(found)
         show_figures(
             tables(printed, intervals=False, full=False),

@@ -15,26 +15,27 @@ if TYPE_CHECKING:
 
     from gradewire.agreement import Estimate
     from gradewire.agreement.papers.systems import SystemTable
+    from gradewire.cli.run.accuracy_tables import People
 
 CORRELATIONS = (("kendall", "tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson"))
 
 
-def system_figures(tables: Sequence[SystemTable], people: str) -> Iterator[FigureTable]:
+def system_figures(tables: Sequence[SystemTable], people: People) -> Iterator[FigureTable]:
     """Means by model (rank of the model in brackets), then the correlations; `people` is who labelled the rows."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
-        rows: list[list[Figure | str]] = [[people, *_ranked(table.people)]]
+        rows: list[list[Figure | str]] = [[people.name, *_ranked(table.people)]]
         for line in table.lines:
             rows.append([line.metric, *_ranked(line.means)])
             # Where it scored all rows, the line of people is the one above.
             if line.failed:
-                rows.append([f"{people}, rows of {line.metric}", *_ranked(line.people)])
+                rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
         yield FigureTable(f"Mean score by model{of} (rank)", ["", *table.models], rows)
     if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
         several = len(tables) > 1
         fewest, most = (how(len(table.models) for table in tables) for how in (min, max))
         yield FigureTable(
-            f"System-level correlation with {people}: means of {_span(fewest, most)} models",
+            f"System-level correlation with {people.several}: means of {_span(fewest, most)} models",
             ["metric", *(["data set"] if several else []), *(title for _, title in CORRELATIONS)],
             [
                 [
@@ -63,9 +64,11 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
 
 
-def system_intervals(tables: Sequence[SystemTable]) -> Iterator[PlacedEstimate]:
-    """All figures of the tables."""
+def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
+    """All figures of the tables; `people` as in `system_figures`."""
     for table in tables:
+        for model, mean in zip(table.models, table.people, strict=True):
+            yield PlacedEstimate(people.name, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
             for model, mean in zip(table.models, line.means, strict=True):
                 yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)

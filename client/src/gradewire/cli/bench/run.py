@@ -152,7 +152,8 @@ def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
             "cuts",
             metavar="[METRIC=]SCORE",
             multiple=True,
-            help=f"From this score an answer counts as right; METRIC as the table calls it. {cut_help}",
+            help=f"From this score an answer counts as right; METRIC as the table calls it, or the one of "
+            f"--against. {cut_help}",
         ),
         all_tables_option,
         figure_file_options,

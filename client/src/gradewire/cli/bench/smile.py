@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import numpy as np
 
-from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.options.metrics import metric_options_of
+from gradewire.cli.input.files import ALIAS_HELP, input_file
 from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES
 from gradewire.cli.output.figures import Figure, cells_mean, differing, estimated, of_cells
 from gradewire.cli.output.files import FigureFiles, figure_file_options
@@ -19,7 +18,9 @@ from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.tables import FigureTable, show_figures
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metric_types.line import parse_metric_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
-_PRESET_WEIGHT = {"reference_code": 0.5}
-_WEIGHT = 0.3
 # Single parts of the lexical term, by the name that they have in results.
 _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
 FULL = "smile"
@@ -71,17 +70,17 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
         raise click.UsageError("--metrics: bench smile chooses them; --preset, --synthetic and --model say how")
     if options["scores"]:
         raise click.UsageError("--scores: bench smile scores FILE itself, with every weight: leave it out")
-    given = {**options, "metrics": "smile"}
     preset = options["preset"] or "v1"
-    own = _PRESET_WEIGHT.get(preset, _WEIGHT)
     tried = _weights(weights)
-    run = labelled_run_of(given)
+    source = input_file(options)
     # Standard input is read once: nobody may look into it first.
-    found = not run.source.is_stdin and run.source.open().has_synthetic
+    found = not source.is_stdin and source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
-    variants = _variants(preset, synthetic, own, tried)
-    metrics = ",".join([*dict.fromkeys(variants.values()), *([run.against] if run.against else [])])
-    run = replace(run, metrics=metric_options_of({**given, "metrics": metrics, "preset": None, "synthetic": None}))
+    variants = _variants(preset, synthetic, tried)
+    if set(_labels(options["against"] or "")) & set(variants.values()):
+        raise click.UsageError(f"--against {options['against']}: it is one of the variants that are held against it")
+    metrics = ",".join(dict.fromkeys(variants.values()))
+    run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
     files = FigureFiles.of(options)
     run.check_outputs(files.named)
     with exit_on_interrupt():
@@ -89,8 +88,10 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
     rows = _renamed(labelled, variants)
     terms = [name for name in rows.scores if not name.startswith("w = ")]
     report = _agreement(rows, labelled, run)
+    own = _own_weight(labelled, variants)
+    told = "its own" if own is None else f"{own:g}"
     tables = [
-        _table(f"Terms of smile:{preset} (w = {own:g}, synthetic answers: {synthetic})", "variant", terms, report),
+        _table(f"Terms of smile:{preset} (w = {told}, synthetic answers: {synthetic})", "variant", terms, report),
         _table("Weight w of the sentence term", "w", [name for name in rows.scores if name.startswith("w = ")], report),
     ]
     notes = [labelled.tallies[label].told(name) for name, label in variants.items() if name in terms]
@@ -116,20 +117,39 @@ def _weights(text: str) -> list[float]:
         weights = [math.nan]
     if not all(0 <= weight <= 1 for weight in weights):
         raise click.UsageError(f"--weights {text}: write numbers from 0 to 1, separated by commas")
-    return list(dict.fromkeys(weights))
+    return list(dict.fromkeys(abs(weight) for weight in weights))
 
 
-def _variants(preset: str, synthetic: str, own: float, tried: Sequence[float]) -> dict[str, str]:
-    """Labels of metrics by the name that the tables give them."""
+def _labels(metrics: str) -> tuple[str, ...]:
+    """How results of the metrics are called; none where these cannot be read, which others say."""
+    try:
+        return choose_metrics(metrics, MetricDefaults()).labels
+    except InvalidRequest:
+        return ()
 
-    def metric(weight: float, sentences: str = synthetic) -> str:
-        written = f"smile:{preset}?sentence_weight={weight:g}&synthetic={sentences}"
-        return choose_metrics(written, MetricDefaults()).labels[0]
 
-    variants = {FULL: metric(own), "without the lexical term": metric(1), "without the sentence term": metric(0)}
+def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
+    """Labels of metrics by the name that the tables give them; SMILE itself names no weight, as one may be fitted."""
+
+    def metric(weight: float | None, sentences: str = synthetic) -> str:
+        given = "" if weight is None else f"sentence_weight={_written(weight)}&"
+        return choose_metrics(f"smile:{preset}?{given}synthetic={sentences}", MetricDefaults()).labels[0]
+
+    variants = {FULL: metric(None), "without the lexical term": metric(1), "without the sentence term": metric(0)}
     if synthetic != "none":
-        variants["without synthetic answers"] = metric(own, "none")
-    return variants | {f"w = {weight:g}": metric(weight) for weight in tried}
+        variants["without synthetic answers"] = metric(None, "none")
+    return variants | {f"w = {_written(weight)}": metric(weight) for weight in tried}
+
+
+def _written(weight: float) -> str:
+    """A weight with all its digits."""
+    return repr(float(weight)).removesuffix(".0")
+
+
+def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
+    """The weight with which the server computed SMILE itself; None where it does not say."""
+    weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
+    return weight
 
 
 def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:

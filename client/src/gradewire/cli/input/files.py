@@ -133,7 +133,8 @@ class InputFile:
     def _open(self, path: str, records: Iterator[Record]) -> RowSource:
         only_texts = format_of(path, self.reading.format) in TEXT_CELLS
         way_out = "" if self.reading.official else OTHER_FORMAT
-        return open_rows(path, records, self.options, only_texts=only_texts, way_out=way_out)
+        options = replace(self.options, file=path)
+        return open_rows(path, records, options, only_texts=only_texts, way_out=way_out)
 
     def _check_columns(self, sources: Sequence[RowSource]) -> None:
         """Refuses columns that none of several files has, where each need not have all."""

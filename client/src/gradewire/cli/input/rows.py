@@ -84,6 +84,7 @@ class RowOptions:
         kept: Columns that the output has too; None for all.
         grouped_by: Fields of a row, or columns, by which rows are told apart.
         any_file: One of several files may lack columns that are kept or needed.
+        file: The file that is read, as it was named.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class RowOptions:
     kept: Sequence[str] | None = ()
     grouped_by: Sequence[str] = ()
     any_file: bool = False
+    file: str = ""
 
     def names(self, name: str) -> tuple[str, ...]:
         """Columns in which a field may stand."""
@@ -179,7 +181,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         problem=problem,
         digest=_digest([identifier, values, kept] if kept else [identifier, values]),
         kept=kept,
-        grouping=_grouping(record, fields, options),
+        grouping=_grouping(fields, options),
         file=record.file,
         human=human_label(fields, options, reading),
         dataset=text("dataset"),
@@ -191,10 +193,10 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
     )
 
 
-def _grouping(record: Record, fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:
+def _grouping(fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:
     values = {name: text_of(fields, options.grouping_names(name)) for name in options.grouped_by}
     if FILE_GROUPING in values and FILE_GROUPING not in fields:
-        values[FILE_GROUPING] = record.file
+        values[FILE_GROUPING] = options.file
     return values
 
 

@@ -25,12 +25,14 @@ class People:
     Attributes:
         name: human, or the label of an evaluator.
         possessive: Before "accuracy".
+        accuracy_title: Title of the table of their accuracies.
         judge: Before "them", a clause.
         several: Behind "agreement with".
     """
 
     name: str = "human"
     possessive: str = "human"
+    accuracy_title: str = "Human accuracy, over all labelled rows"
     judge: str = "people judge"
     several: str = "people"
 
@@ -39,18 +41,19 @@ class People:
         """Name of the line over all rows."""
         return f"{self.name}, all rows"
 
-    @property
-    def accuracy_title(self) -> str:
-        """Title of the table of their accuracies."""
-        said = f"{self.possessive} accuracy"
-        return f"{said[0].upper()}{said[1:]}, over all labelled rows"
-
 
 def people_of(against: EvaluatorLabels | None) -> People:
     """What tables call who labelled the rows."""
     if against is None:
         return People()
-    return People(against.label, f"{against.label}'s", f"{against.label} judges", against.label)
+    label = against.label
+    return People(
+        name=label,
+        possessive=f"{label}'s",
+        accuracy_title=f"{label}'s accuracy, over all rows that it judged",
+        judge=f"{label} judges",
+        several=label,
+    )
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:

@@ -26,9 +26,6 @@ from gradewire.cli.score.job import ScoreJob
 from gradewire.cli.score.output import Output, output_options
 from gradewire.transport import Transport
 
-# Room for the longest status.
-_MIN_CELL_COLUMNS = 17
-
 FailOn = Literal["failure", "no-score", "never"]
 
 

@@ -91,6 +91,7 @@ def test_groups_have_means_parts_shares_and_differences_from_the_first(score: An
         assert smile["interval_95"][0] < smile["mean"] < smile["interval_95"][1]
         assert smile["parts"]["sentence"] == pytest.approx(smile["mean"])
         assert smile["parts"]["keyword"] == pytest.approx(smile["mean"] / 2)
+        assert not {"matched_reference", "bin", "correct"} & smile["parts"].keys(), "no quantities"
         assert smile["accuracy"] == pytest.approx(fmean(score_of(row) >= 0.08 for row in own))
         assert (smile["statuses"], smile["shares_without_score"]) == ({"OK": 30}, {})
     assert run.by["model"]["small"]["smile"]["difference"] is None
@@ -124,6 +125,12 @@ def test_what_is_the_same_for_every_answer_is_no_part(score: Any) -> None:
     assert not {"band_lower", "band_upper"} & set(parts)
 
 
+def test_too_few_questions_have_no_interval_in_the_document(score: Any) -> None:
+    found = score(answers(questions=5), "--by", "model").by["model"]["small"]["smile"]
+    assert found["interval_95"] is None
+    assert found["mean"] is not None
+
+
 def test_two_columns_together_compare_within_the_second(score: Any) -> None:
     run = score(answers(), "--by", "model+dataset,kind", "--baseline", "big")
     assert list(run.by) == ["model+dataset", "kind"]
@@ -150,7 +157,10 @@ def test_models_are_compared_wherever_they_stand(score: Any) -> None:
 def test_groups_that_share_no_question_say_so(score: Any) -> None:
     run = score(answers(), "--by", "kind")
     assert run.by["kind"]["odd"]["smile"]["difference"] is None
-    assert "by kind: no question was answered in two groups, so there are no paired differences\n" in run.done.stderr
+    assert (
+        "by kind: no group has a score for a question that its baseline has one for: no paired differences\n"
+        in run.done.stderr
+    )
     assert "minus" not in run.done.stderr
 
 
@@ -214,12 +224,28 @@ def test_questions_are_drawn_within_their_data_set(score: Any) -> None:
     assert smile["interval_95"] == pytest.approx([smile["mean"]] * 2)
 
 
-def test_one_file_has_no_table_by_file(score: Any) -> None:
+def test_a_single_file_is_a_group_under_its_name(score: Any) -> None:
     run = score(answers(), "--by", "file")
-    assert run.by["file"] == {}
-    assert "by file: 60 rows have no file and are in no line (it tells several files apart)" in run.done.stderr
-    assert "smile:v1 by file" not in run.done.stderr
-    assert "smile by file" not in run.done.stderr
+    (group,) = run.by["file"].items()
+    assert group[0].endswith("rows.jsonl")
+    assert group[1]["smile"]["rows"] == 60
+
+
+def test_notes_say_how_many_draws_there_are_and_why_a_group_has_no_interval(score: Any) -> None:
+    rows = answers()
+    for row in rows[10:]:
+        row["kind"] = "many"
+    said = " ".join(score(rows, "--by", "kind").done.stderr.split())
+    assert "by kind: intervals: draws of whole questions, 2000 for mean" in said
+    assert "by kind: no interval and no p, for fewer than 10 questions" in said
+    assert "id=COLUMN tells questions apart): even; odd" in said
+
+
+def test_a_group_without_scores_is_not_told_to_have_other_questions(score: Any) -> None:
+    rows = [{**row, "prediction": ""} if row["model"] == "big" else row for row in answers()]
+    run = score(rows, "--by", "model", "--fail-on", "never")
+    assert "no group has a score for a question that its baseline has one for" in run.done.stderr
+    assert "answered" not in run.done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.input.grouping import written
-from gradewire.cli.input.rows import FILE_GROUPING
 from gradewire.cli.output.figures import Figure, count, differing, estimated, measured
 from gradewire.cli.output.tables import FigureTable
 from gradewire.errors import MissingExtra
@@ -81,8 +80,7 @@ class Breakdown:
         lines = next(iter(self.lines.values()), [])
         by = written(self.columns)
         if self.outside:
-            alone = " (it tells several files apart)" if FILE_GROUPING in self.columns else ""
-            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line{alone}"
+            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line"
         if self.unknown_baseline is not None:
             named = f"--baseline {self.unknown_baseline} as its {self.columns[compared_place(self.columns)]}"
             yield f"by {by}: no row has {named}: compared with the first"
@@ -92,9 +90,24 @@ class Breakdown:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
         compared = [line for line in lines if line.figures is not None]
         if self.asked and len(compared) > 1 and all(line.figures and line.figures.paired is None for line in compared):
-            named = self.columns[compared_place(self.columns)]
-            which = f" that differ in {named} alone" if len(self.columns) > 1 else ""
-            yield f"by {by}: no question was answered in two groups{which}, so there are no paired differences"
+            yield f"by {by}: no group has a score for a question that its baseline has one for: no paired differences"
+        if self.asked and compared:
+            yield from (f"by {by}: {note}" for note in self._interval_notes())
+
+    def _interval_notes(self) -> list[str]:
+        """How many draws the intervals rest on, and where there is none."""
+        from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
+
+        figures = []
+        for label, lines in self.lines.items():
+            for line in lines[:SHOWN_GROUPS]:
+                if line.figures is None:
+                    continue
+                group = " ".join(line.group)
+                figures.append(PlacedEstimate(label, "mean", group, line.figures.mean))
+                if line.figures.paired is not None:
+                    figures.append(PlacedEstimate(label, "difference", group, line.figures.paired.mean))
+        return interval_notes(figures)
 
 
 def check_comparable(source: InputFile) -> None:
