@@ -170,7 +170,7 @@ class Client(ClientBase):
 
 
 def _iterate(
-    loop: BackgroundLoop, reader: IterableReader, batches: AsyncGenerator[list[T]]
+    loop: BackgroundLoop, reader: IterableReader[Any], batches: AsyncGenerator[list[T]]
 ) -> Generator[T, None, None]:
     taking: asyncio.Task[Any] | None = None
 

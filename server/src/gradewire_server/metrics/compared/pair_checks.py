@@ -20,7 +20,7 @@ def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
         if not has_letter_or_digit(answer):
             return Failure(
                 Status.EMPTY_PREDICTION,
-                f"{name}: has no letter and no digit, so there is nothing to compare; leaderboards count it as a tie",
+                f"{name}: has no letter and no digit, so there is nothing to compare",
             )
     return None
 
