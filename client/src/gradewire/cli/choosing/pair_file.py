@@ -26,7 +26,7 @@ _NEEDED = ("digest", "winner", "status", "by")
 
 def line_of(pair: AnswerPair, choice: Choice, identity: Mapping[str, Any]) -> dict[str, Any]:
     """A line of the file, as `gradewire leaderboard` reads it."""
-    question = pair.a.row.question_key
+    question = pair.a.row.question_id or pair.a.row.question_key
     scores = {
         label: {"a": pair.a.results[label].score, "b": pair.b.results[label].score}
         for label in pair.a.results

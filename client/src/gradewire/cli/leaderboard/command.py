@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.input.files import InputFile, input_file, input_options, named_columns
+from gradewire._input.aliases import ALIASES
+from gradewire.cli.input.files import input_file, input_options, named_columns
+from gradewire.cli.leaderboard.judging import Sampling
 from gradewire.cli.leaderboard.people import voted
 from gradewire.cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire.cli.leaderboard.result import RatingOptions, leaderboard_of
+from gradewire.cli.leaderboard.run import LeaderboardRun
 from gradewire.cli.leaderboard.tables import further, headline, notes
 from gradewire.cli.leaderboard.verdicts import Verdicts
+from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE
 from gradewire.cli.options.labelled import draw_options
+from gradewire.cli.options.metrics import MetricOptions, judge_options
+from gradewire.cli.options.prompts import read_prompt_file
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
-from gradewire.cli.problems import InputError, exit_codes
+from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.labelled_run import described_draws
+from gradewire.comparison.preferences import TIE_MARGIN
 from gradewire.ratings import CONTROLS
 
 if TYPE_CHECKING:
@@ -56,6 +65,30 @@ Examples:
 {exit_codes(failed_rows="")}""",
 )
 @input_options
+@connection_options
+@judge_options
+@click.option(
+    "--by",
+    default="smile",
+    help="What chooses between answers: a metric, whose higher score wins and which scores each answer once, or a "
+    "judge of pairs, as 'compare?references=true'.",
+)
+@click.option(
+    "--tie-margin",
+    type=click.FloatRange(min=0),
+    default=TIE_MARGIN,
+    help="Scores of a metric that differ by this much or less are a tie.",
+)
+@click.option("--out", type=OUTPUT_FILE, help="Keep every pair that is judged here, as JSONL.")
+@click.option("--resume", is_flag=True, help="Go on with --out: pairs that are in it are not judged again.")
+@click.option("--overwrite", is_flag=True, help="Replace --out.")
+@click.option(
+    "--target-width",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Judge pairs, those first that tell most, until every model's interval is this narrow, in points. Default: "
+    "judge all pairs.",
+)
+@click.option("--max-pairs", type=click.IntRange(min=1), help="With --target-width: judge no more pairs than these.")
 @click.option("--reference", metavar="MODEL", help="Win rates are against this model; ties are left out of them.")
 @click.option("--anchor", metavar="MODEL", help="This model is rated 1000. Default: the mean of all models is.")
 @click.option(
@@ -91,43 +124,66 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
     html: Path | None,
     **options: Any,
 ) -> None:
-    """Rate models by the judged pairs of FILE: Elo, Bradley-Terry, win rates, with intervals over instructions.
+    """Rate models by FILE: Elo, Bradley-Terry, win rates, with intervals over instructions.
 
-    Pairs without a winner, because the two orders disagree or the verdict could not be read, count as ties and are
-    counted.
+    FILE are pairs that were judged, or answers of several models to the same questions, which are compared here. Pairs
+    without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
     """
     files = FigureFiles.of(options)
-    names = _pair_names(options["columns"])
-    source = input_file({**options, "columns": ()})
-    read = source.named_paths | ({"--human": str(human)} if human else {})
-    check_outputs([*files.named, ("--html", html)], read)
-    verdicts = Verdicts.read(source.records(), names)
-    people = _people(verdicts, human, options, names)
     rating = RatingOptions(reference=reference, anchor=anchor, controls=controls, resamples=resamples, seed=seed)
+    run = _run(options, rating)
+    read = run.source.named_paths | ({"--human": str(human)} if human else {})
+    check_outputs([*files.named, ("--html", html), ("--out", run.out)], read)
+    with exit_on_interrupt(run.way_on), one_line_errors():
+        verdicts = asyncio.run(run.verdicts(ctx.obj))
+    people = _people(verdicts, human, run)
     found = leaderboard_of(verdicts, rating, people)
     tables = [*headline(found, rating), *further(found, rating)]
-    aside = [*verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
+    aside = [*run.notes, *verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
     if all_tables:
         show_figures(tables, notes(found, rating, families=True), aside)
     else:
         show_figures(headline(found, rating), notes(found, rating, families=False), [*aside, FURTHER_TABLES])
     every_note = [*notes(found, rating, families=True), *aside]
-    files.write(_document(source, found, rating), tables, every_note)
+    files.write(_document(run, found, rating), tables, every_note)
 
 
-def _pair_names(given: Sequence[str]) -> dict[str, Sequence[str]]:
-    mapped = named_columns("--map", given, PAIR_COLUMNS)
-    return {name: (mapped[name],) if name in mapped else usual for name, usual in PAIR_COLUMNS.items()}
+def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
+    """Reads the options; raises click.UsageError where two exclude each other."""
+    if options["resume"] and options["overwrite"]:
+        raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+    if options["out"] is None and (options["resume"] or options["overwrite"]):
+        raise click.UsageError("--resume and --overwrite need --out FILE")
+    if options["max_pairs"] is not None and options["target_width"] is None:
+        raise click.UsageError("--max-pairs stands beside --target-width: say how narrow the intervals shall be")
+    mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES})
+    names = {name: (mapped[name],) if name in mapped else usual for name, usual in PAIR_COLUMNS.items()}
+    of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
+    with one_line_errors():
+        prompts = [read_prompt_file(path) for path in options["prompts"]]
+    return LeaderboardRun(
+        source=input_file({**options, "columns": of_answers}, needed=("prediction",)),
+        names=names,
+        metrics=MetricOptions(
+            metrics=options["by"], judge=options["judge"], prompts=prompts, retries=options["retries"]
+        ),
+        tie_margin=options["tie_margin"],
+        connection=connection_of(options),
+        out=options["out"],
+        resume=options["resume"],
+        overwrite=options["overwrite"],
+        sampling=None if options["target_width"] is None else Sampling(options["target_width"], options["max_pairs"]),
+        options=rating,
+        quiet=options["quiet"],
+    )
 
 
-def _people(
-    verdicts: Verdicts, human: Path | None, options: Mapping[str, Any], names: Mapping[str, Sequence[str]]
-) -> Verdicts | None:
+def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
     """The votes of the file of people, or of the pairs themselves; None without any."""
     if human is None:
         with_votes = [pair for pair in verdicts.pairs if pair.votes]
         return voted(with_votes) if with_votes else None
-    read = Verdicts.read(input_file({**options, "columns": (), "files": (str(human),)}).records(), names)
+    read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)
     found = voted(read.pairs)
     if not found.pairs:
         raise InputError(f"--human {human}: {'; '.join(read.left_out.sentences('rows')) or 'there is no vote'}")
@@ -150,11 +206,12 @@ def _human_notes(found: Leaderboard, people: Verdicts | None, human: Path | None
     return [*left_out, *(f"{number} {what}" for what, number in counts.items() if number)]
 
 
-def _document(source: InputFile, found: Leaderboard, options: RatingOptions) -> dict[str, Any]:
+def _document(run: LeaderboardRun, found: Leaderboard, options: RatingOptions) -> dict[str, Any]:
     read, agree = found.verdicts.both_orders()
     ratings = found.ratings
     return {
-        "file": source.name,
+        "file": run.source.name,
+        "by": run.by,
         "pairs": len(found.verdicts.pairs),
         "instructions": ratings.instructions,
         "left_out": dict(found.verdicts.left_out.counts),
