@@ -188,3 +188,19 @@ def test_names_of_the_file_cannot_drive_the_terminal(command: Command, tmp_path:
     rows = [row | {"model_a": row["model_a"].replace("alpha", "al\x1b[31mpha\ud800")} for row in pairs()]
     output, _ = board(command, tmp_path, rows, "--all-tables")
     assert "\x1b" not in output
+
+
+def test_a_page_is_written_with_the_questionable_pairs(command: Command, tmp_path: Path) -> None:
+    rows = pairs()
+    rows[4] |= {"winner": None, "status": "INCONSISTENT", "question": "<b>Which?</b>", "probability_a": 0.5}
+    rows[4]["orders"] = [{"first": side, "winner": side} for side in ("model_a", "model_b")]
+    rows[7] |= {"probability_a": 0.52}
+    html = tmp_path / "board.html"
+    output, _ = board(command, tmp_path, rows, "--reference", "beta", "--html", html)
+    page = html.read_text()
+    assert "&lt;b&gt;Which?&lt;/b&gt;" in page
+    assert "A first: A · B first: B" in page
+    assert page.index("The two orders have different winners") < page.index("The judge is not sure")
+    assert "board.html: 0.0 MB" in output
+    done = command("leaderboard", tmp_path / "pairs.jsonl", "--html", tmp_path / "board.csv")
+    assert (done.exit_code, "this file is no .csv" in done.output) == (2, True)

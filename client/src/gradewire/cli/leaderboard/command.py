@@ -146,6 +146,10 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
         show_figures(headline(found, rating), notes(found, rating, families=False), [*aside, FURTHER_TABLES])
     every_note = [*notes(found, rating, families=True), *aside]
     files.write(_document(run, found, rating), tables, every_note)
+    if html is not None:
+        from gradewire.cli.leaderboard.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+
+        write_page(html, found, rating, every_note, source=run.source.short_name, by=run.by, quiet=run.quiet)
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
