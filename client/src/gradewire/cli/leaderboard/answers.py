@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import click
 
+from gradewire._input.images import picture_digest
 from gradewire.cli.choosing.pairs import Answer, AnswerPair
 from gradewire.cli.input.left_out import LeftOut
+from gradewire.cli.input.pictures import item_with_picture
 from gradewire.ratings import PairPool
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from gradewire.cli.input.files import InputFile
     from gradewire.cli.input.rows import Row
     from gradewire.ratings import ChosenPair
+
+# Names a row, or is in a digest of its own.
+_NOT_COMPARED = frozenset({"id", "images"})
 
 
 @dataclass(slots=True)
@@ -69,6 +74,14 @@ class Answers:
         """Their names, sorted."""
         return sorted({model for rows in self.rows.values() for model in rows})
 
+    def show_pictures(self, folder: Path) -> None:
+        """Puts the pictures that rows name, from this folder, beside their texts; one that is not there stays away."""
+        for rows in self.rows.values():
+            for model, row in rows.items():
+                if row.picture:
+                    item, _ = item_with_picture(row, folder)
+                    rows[model] = replace(row, item=item, picture_digest=picture_digest(row.picture, folder))
+
     def pool(self, models: Sequence[str]) -> PairPool:
         """All pairs of answers, with these models by number."""
         numbers = {model: number for number, model in enumerate(models)}
@@ -99,7 +112,11 @@ def texts_digest(pair: AnswerPair) -> str:
     A file more or less beside these leaves their pairs what they were.
     """
     content = [
-        [model, {name: value for name, value in (answer.row.item or {}).items() if name != "id"}, answer.row.picture]
+        [
+            model,
+            {name: value for name, value in (answer.row.item or {}).items() if name not in _NOT_COMPARED},
+            answer.row.picture_digest,
+        ]
         for model, answer in ((pair.model_a, pair.a), (pair.model_b, pair.b))
     ]
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import click
 
+from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.metric_chooser import MetricChooser
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.input.records import read_records
@@ -16,7 +18,12 @@ from gradewire.cli.leaderboard.reading import holds_pairs
 from gradewire.cli.leaderboard.scoring import AnswerScorer
 from gradewire.cli.leaderboard.store import PairStore
 from gradewire.cli.leaderboard.verdicts import Verdicts
+from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.output.progress import progress
+from gradewire.cli.run.plan import judge_name, judge_remarks
+from gradewire.metric_types import COMPARISON_TYPES
+from gradewire.metric_types.comparisons import Compare
+from gradewire.metric_types.line import parse_comparison_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +36,9 @@ if TYPE_CHECKING:
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire.transport import Transport
+
+# A metric's line begins with its name.
+_NAME = re.compile(r"[?:/]")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,6 +121,10 @@ class LeaderboardRun:
     async def _chooser(
         self, client: AsyncClient, source: InputFile, answers: Answers
     ) -> tuple[Chooser, AnswerScorer | None]:
+        """What --by names, and what scores answers for it where that is a metric."""
+        text = str(self.metrics.metrics)
+        if _NAME.split(text.strip())[0] in COMPARISON_TYPES:
+            return await self._judge(client, text, source, answers), None
         if self.sampling is not None:
             raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")
         scorer = await AnswerScorer.open(
@@ -122,6 +136,17 @@ class LeaderboardRun:
             quiet=self.quiet,
         )
         return MetricChooser(scorer.label, scorer.line, self.tie_margin), scorer
+
+    async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
+        (by,) = with_prompts([parse_comparison_line(text)], self.metrics.prompts)
+        if not isinstance(by, Compare):
+            raise TypeError(f"{by} is no comparison")
+        by = replace(by, model=by.model or self.metrics.judge)
+        for line in judge_remarks(await client.models(), {judge_name(by)}):
+            click.echo(line, err=True)
+        if by.image:
+            answers.show_pictures(source.folder)
+        return await JudgeChooser.open(client, by, text, deadline_s=self.connection.deadline_s)
 
     async def _judged(
         self, answers: Answers, recorded: Verdicts, chooser: Chooser, scorer: AnswerScorer | None
