@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from gradewire.cli.output.summary import verdict
 from gradewire.results import Status
 
 if TYPE_CHECKING:
@@ -26,16 +28,30 @@ class Result:
         score: None where there is none.
         correct: Whether the answer counts as right; None where the metric gives no verdict.
         status: OK, or why there is no score.
+        warnings: Remarks beside a score that stands.
+        message: What went wrong; "" when OK.
     """
 
     score: float | None
     correct: bool | None
     status: str
+    warnings: tuple[str, ...] = ()
+    message: str = ""
 
-    @property
-    def failed(self) -> bool:
-        """Whether there is no score although there was something to score."""
-        return self.status not in {Status.OK, Status.EMPTY_PREDICTION}
+    @classmethod
+    def of_output(cls, label: str, result: Mapping[str, Any]) -> Self:
+        """A result as an output row has it.
+
+        Raises:
+            ValueError: It is none: its score is no finite number, or stands beside a status that has none.
+        """
+        score, status = result["score"], result["status"]
+        numeric = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+        if not isinstance(status, str) or (status == Status.OK) != numeric or not (numeric or score is None):
+            raise ValueError(f"{label} has the score {score!r:.40} and the status {status!r:.40}")
+        return cls(
+            score, verdict(label, result), status, tuple(result.get("warnings", ())), str(result.get("message", ""))
+        )
 
 
 @dataclass(frozen=True, slots=True)

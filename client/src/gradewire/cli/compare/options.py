@@ -1,0 +1,131 @@
+"""What is compared and by whom: the options of `compare` beside those that commands share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.compare.conditions import parse_conditions
+from gradewire.cli.compare.input.matching import DUPLICATES, RULES
+from gradewire.cli.options.group import INPUT_FILE, choice_option, option_group
+from gradewire.cli.run.every_metric import ALL_METRICS
+from gradewire.comparison.preferences import TIE_MARGIN
+from gradewire.errors import InvalidRequest
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.comparison.preferences import TieMargin
+
+_BY_VERDICT = "verdict"
+
+
+def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
+    if value == _BY_VERDICT:
+        return "verdict"
+    try:
+        margin = float(value)
+    except ValueError:
+        margin = math.nan
+    if not (math.isfinite(margin) and margin >= 0):
+        raise click.BadParameter(f"{value!r} is no margin: give a number from 0 upward, or {_BY_VERDICT}")
+    return margin
+
+
+def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Reads names separated by commas."""
+    given = tuple(name.strip() for name in value.split(",")) if value is not None else ()
+    if not all(given):
+        raise click.BadParameter(f"{value!r}: write NAME,NAME")
+    return given
+
+
+compare_options = option_group(
+    click.option(
+        "--models", metavar="NAME,…", callback=names, help="Compare these models of the column model, over all files."
+    ),
+    click.option("--names", metavar="NAME,…", callback=names, help="What the files are called; default: their names."),
+    click.option("--baseline", metavar="NAME", help="What the others are compared with; default: the first."),
+    click.option(
+        "--by",
+        metavar="CHOOSER",
+        help="Who says which answer is better: a metric, by its scores. Default: the first of --metrics.",
+    ),
+    click.option(
+        "--tie-margin",
+        metavar="X|verdict",
+        default=str(TIE_MARGIN),
+        callback=_tie_margin,
+        help="Answers whose scores differ by X or less are a tie; verdict: those with the same verdict are.",
+    ),
+    click.option(
+        "--group-by",
+        metavar="COLUMN,…",
+        multiple=True,
+        help="Tell the figures by these columns too; model+dataset: by both together. May be repeated.",
+    ),
+    choice_option(
+        "--match",
+        "rule",
+        among=RULES,
+        about="What rows of one question have in common: ids, else questions (auto), or one of these.",
+    ),
+    choice_option(
+        "--duplicates",
+        among=DUPLICATES,
+        about="Rows of one side that answer one question: refuse them, or take the first.",
+    ),
+    click.option(
+        "--summary",
+        "summaries",
+        type=INPUT_FILE,
+        multiple=True,
+        help="What gradewire score --summary-json wrote for each FILE that is its output, in their order.",
+    ),
+    click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
+    click.option(
+        "--changed",
+        type=click.IntRange(min=0),
+        default=5,
+        help="Show so many rows that gained most, and that lost most.",
+    ),
+    click.option(
+        "--fail-if",
+        "conditions",
+        metavar="CONDITION",
+        multiple=True,
+        callback=parse_conditions,
+        help="Exit with code 4 where this holds, for instance 'smile.mean < -0.01'. May be repeated.",
+    ),
+)
+
+
+def metrics_with(metrics: MetricOptions, by: str | None, *, named: bool) -> MetricOptions:
+    """What is scored: --metrics, and the metric that chooses.
+
+    Args:
+        metrics: The options.
+        by: What --by says; None for nothing.
+        named: Whether --metrics was given.
+
+    Raises:
+        click.UsageError: --by is no metric, or several.
+    """
+    if by is None:
+        return metrics
+    written = str(metrics.metrics)
+    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+    try:
+        chooser = choose_metrics(by, MetricDefaults()).labels
+        asked: Sequence[str] = choose_metrics(others, MetricDefaults()).labels if others else ()
+    except InvalidRequest as error:
+        raise click.UsageError(f"--by {by}: {error}") from error
+    if len(chooser) != 1:
+        raise click.UsageError(f"--by {by}: name one metric")
+    added: dict[str, Any] = {"metrics": written if chooser[0] in asked else f"{written},{by}" if named else by}
+    return replace(metrics, **added)
