@@ -17,7 +17,7 @@ from gradewire.comparison import PairComparison, PairedRows, compare_pairs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire.cli.compare.choosing.choosers import Chooser, Chosen
+    from gradewire.cli.choosing.choosers import Chooser, Chosen
     from gradewire.cli.compare.input.matching import Matching
     from gradewire.cli.compare.manifests import Manifest, ManifestDifference
     from gradewire.cli.input.grouping import Grouping
