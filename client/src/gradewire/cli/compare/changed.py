@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gradewire.cli.compare.choosing.pairs import AnswerPair
+    from gradewire.cli.choosing.pairs import AnswerPair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.compare.choosing.judge_chooser import JudgeChooser
-from gradewire.cli.compare.choosing.opening import open_chooser
-from gradewire.cli.compare.choosing.pair_file import PairFile, choose_all
-from gradewire.cli.compare.choosing.pairs import AnswerPair
+from gradewire.cli.choosing.judge_chooser import JudgeChooser
+from gradewire.cli.choosing.opening import open_chooser
+from gradewire.cli.choosing.pair_file import PairFile, choose_all
+from gradewire.cli.choosing.pairs import AnswerPair
 from gradewire.cli.compare.conditions import check_names
 from gradewire.cli.compare.input.collected import Collected
 from gradewire.cli.compare.input.matching import Duplicates, Matching, Rule, match
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire import AsyncClient
-    from gradewire.cli.compare.choosing.choosers import Chooser, Chosen
+    from gradewire.cli.choosing.choosers import Chooser, Chosen
     from gradewire.cli.compare.input.sides import Side
     from gradewire.cli.compare.outputs import Outputs
     from gradewire.cli.input.files import InputFile

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gradewire.cli.compare.choosing.pairs import Answer
+    from gradewire.cli.choosing.pairs import Answer
     from gradewire.cli.compare.input.collected import Collected
     from gradewire.cli.compare.input.sides import Side
 

@@ -18,7 +18,7 @@ from gradewire.comparison.order_figures import OrderFigures, order_figures
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire.cli.compare.choosing.choosers import Chooser, Chosen
+    from gradewire.cli.choosing.choosers import Chooser, Chosen
     from gradewire.cli.compare.input.matching import Matching
     from gradewire.cli.compare.manifests import Manifest, ManifestDifference
     from gradewire.cli.input.grouping import Grouping

@@ -44,6 +44,7 @@ class Row:
         file: As in `Record`.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
+        question_id: The id itself, as the file has it; "" without.
     """
 
     index: int
@@ -63,6 +64,7 @@ class Row:
     kept: Mapping[str, Any] = field(default_factory=dict)
     grouping: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+    question_id: str = ""
     has_id: bool = False
 
     @property
@@ -196,7 +198,8 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         model=text("model"),
         group=text("group"),
         flags=_flags(value_of(fields, options.names("flags"))),
-        question_key=_question_key(text("question_id"), text("image"), values),
+        question_key=question_key_of(text("question_id"), text("image"), values),
+        question_id=text("question_id").strip(),
         picture=_picture(value_of(fields, options.names("image")[::-1])),
     )
 
@@ -228,7 +231,8 @@ def _picture(value: Any) -> str:
     return str(named) if isinstance(named, str | int) else ""
 
 
-def _question_key(identifier: str, image: str, values: Mapping[str, Any]) -> str:
+def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
+    """`Row.question_key` of a row with this id, image, question and references."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()

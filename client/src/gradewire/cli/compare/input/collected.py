@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gradewire.cli.compare.choosing.pairs import Answer, Result
+from gradewire.cli.choosing.pairs import Answer, Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.compare.choosing.pairs import Result
+from gradewire.cli.choosing.pairs import Result
 from gradewire.cli.input.pictures import with_picture_digests
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, files_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradewire.cli.compare.choosing.pairs import Result
+from gradewire.cli.choosing.pairs import Result
 from gradewire.cli.compare.input.collected import Collected
 from gradewire.cli.input.cells import CellReading
 from gradewire.cli.input.opening import STDIN

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire.cli.compare.choosing.pairs import Choice, Winner
+from gradewire.cli.choosing.pairs import Choice, Winner
 from gradewire.comparison.preferences import TieMargin, preferences
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire.cli.compare.choosing.choosers import Chosen
-    from gradewire.cli.compare.choosing.pairs import AnswerPair
+    from gradewire.cli.choosing.choosers import Chosen
+    from gradewire.cli.choosing.pairs import AnswerPair
 
 _BATCH_PAIRS = 1024
 _WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.client.cli.compare.choosing.samples import pair
+from tests.client.cli.choosing.samples import pair
 
 from gradewire import AsyncClient, Compare, InvalidRequest, Winner
-from gradewire.cli.compare.choosing.judge_chooser import JudgeChooser
-from gradewire.cli.compare.choosing.pair_file import PairFile, choose_all
-from gradewire.cli.compare.choosing.pairs import Choice
+from gradewire.cli.choosing.judge_chooser import JudgeChooser
+from gradewire.cli.choosing.pair_file import PairFile, choose_all
+from gradewire.cli.choosing.pairs import Choice
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_proto.v1 import judging_pb2
 

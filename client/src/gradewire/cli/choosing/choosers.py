@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
-    from gradewire.cli.compare.choosing.pairs import AnswerPair, Choice
+    from gradewire.cli.choosing.pairs import AnswerPair, Choice
 
 Chosen = tuple["AnswerPair", "Choice"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradewire.cli.compare.choosing.metric_chooser import MetricChooser
+from gradewire.cli.choosing.metric_chooser import MetricChooser
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.labels import label_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire.cli.compare.choosing.choosers import Chooser
+    from gradewire.cli.choosing.choosers import Chooser
     from gradewire.comparison.preferences import TieMargin
 
 

@@ -2,10 +2,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.client.cli.compare.choosing.samples import LengthChooser, pair
+from tests.client.cli.choosing.samples import LengthChooser, pair
 
-from gradewire.cli.compare.choosing.pair_file import PairFile, choose_all
-from gradewire.cli.compare.choosing.pairs import Choice
+from gradewire.cli.choosing.pair_file import PairFile, choose_all
+from gradewire.cli.choosing.pairs import Choice
 from gradewire.cli.problems import InputError
 
 PAIRS = [pair(number) for number in range(5)]

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from gradewire.cli.compare.choosing.pairs import Choice, Winner
+from gradewire.cli.choosing.pairs import Choice, Winner
 from gradewire.pairs.pair import Pair
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from gradewire.async_client import AsyncClient
     from gradewire.call_options import CompareOptions
-    from gradewire.cli.compare.choosing.choosers import Chosen
-    from gradewire.cli.compare.choosing.pairs import AnswerPair
+    from gradewire.cli.choosing.choosers import Chosen
+    from gradewire.cli.choosing.pairs import AnswerPair
     from gradewire.metric_types.comparisons import Compare
     from gradewire.pairs.comparison import Comparison, OrderVerdict
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from gradewire.cli.compare.choosing.pairs import Choice
+from gradewire.cli.choosing.pairs import Choice
 from gradewire.cli.output.results_file import encode_row, files_of
 from gradewire.cli.problems import InputError, named_errors
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gradewire.cli.compare.choosing.choosers import Chooser, Chosen
-    from gradewire.cli.compare.choosing.pairs import AnswerPair
+    from gradewire.cli.choosing.choosers import Chooser, Chosen
+    from gradewire.cli.choosing.pairs import AnswerPair
 
 _NEEDED = ("digest", "winner", "status", "by")
 
 
 def line_of(pair: AnswerPair, choice: Choice, identity: Mapping[str, Any]) -> dict[str, Any]:
     """A line of the file, as `gradewire leaderboard` reads it."""
-    question = pair.a.row.question_key
+    question = pair.a.row.question_id or pair.a.row.question_key
     scores = {
         label: {"a": pair.a.results[label].score, "b": pair.b.results[label].score}
         for label in pair.a.results

@@ -1,7 +1,7 @@
-from tests.client.cli.compare.choosing.samples import pair
+from tests.client.cli.choosing.samples import pair
 
-from gradewire.cli.compare.choosing.metric_chooser import MetricChooser
-from gradewire.cli.compare.choosing.pairs import AnswerPair, Choice
+from gradewire.cli.choosing.metric_chooser import MetricChooser
+from gradewire.cli.choosing.pairs import AnswerPair, Choice
 from gradewire.comparison.preferences import TieMargin
 
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradewire.cli.compare.choosing.choosers import Chosen
-from gradewire.cli.compare.choosing.pairs import Answer, AnswerPair, Choice, Result
+from gradewire.cli.choosing.choosers import Chosen
+from gradewire.cli.choosing.pairs import Answer, AnswerPair, Choice, Result
 from gradewire.cli.input.rows import Row
 
 
