@@ -164,7 +164,9 @@ class LeaderboardRun:
                 scorer=scorer,
             )
             full = answers.pool(judging.models).pairs
-            with progress("judging", full, quiet=self.quiet, already=before) as shown:
+            # With a width to reach nobody knows how many pairs it takes.
+            total = full if self.sampling is None else self.sampling.most
+            with progress("judging", total, quiet=self.quiet, already=before) as shown:
                 if self.sampling is None:
                     await judging.all_pairs(shown)
                 else:
