@@ -118,6 +118,19 @@ def _overall(side: SideComparison) -> Iterator[FigureTable]:
         ["chosen by", "pairs", "wins", "ties", "losses", "sign test"],
         [[name, *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
     )
+    if (orders := side.orders) is not None:
+        yield FigureTable(
+            "What the judge says with either answer first",
+            ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
+            [
+                [
+                    next(name for name in of.outcomes if name not in of.metrics),
+                    count(orders.pairs),
+                    estimated(orders.consistency).beside(str(orders.consistent)),
+                    estimated(orders.position_bias),
+                ]
+            ],
+        )
     judged = {label: metric.verdicts for label, metric in of.metrics.items() if metric.verdicts is not None}
     if judged:
         yield FigureTable(
