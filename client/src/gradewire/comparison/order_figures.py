@@ -13,6 +13,8 @@ from gradewire.comparison.rows import GroupedRows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from gradewire.agreement.estimates import Estimate
 
 _ORDERS: Final = 2
@@ -38,8 +40,8 @@ class OrderFigures:
 
 def order_figures(
     orders: Sequence[Sequence[Mapping[str, object]]],
-    questions: Sequence[int],
-    strata: Sequence[int],
+    questions: Sequence[int] | NDArray[np.intp],
+    strata: Sequence[int] | NDArray[np.intp],
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,

@@ -11,7 +11,7 @@ from gradewire.cli.compare.conditions import check_conditions
 from gradewire.cli.compare.input.sides import check_names
 from gradewire.cli.compare.input.stored import are_outputs
 from gradewire.cli.compare.job import CompareJob, SideOptions
-from gradewire.cli.compare.options import compare_options, metrics_with
+from gradewire.cli.compare.options import compare_options, comparison_with, metrics_with
 from gradewire.cli.compare.outputs import Outputs, output_options
 from gradewire.cli.compare.result import Drawing, document_of
 from gradewire.cli.compare.tables import all_tables, figure_notes, headline_tables
@@ -46,6 +46,7 @@ Examples:
   gradewire compare runs.jsonl --models gpt35,gpt4 --metrics smile --group-by dataset
   gradewire compare scores-monday.jsonl scores-friday.jsonl --fail-if 'smile.mean < -0.01'
   gradewire compare base.jsonl new.jsonl --by calibrated --tie-margin verdict --fail-if 'calibrated.wins.p < 0.05'
+  gradewire compare base.jsonl new.jsonl --by 'compare?references=true' --out pairs.jsonl --resume
 
 FILEs are answers, which are scored, or outputs of gradewire score, whose scores are taken as they are. The first is the
 baseline; every figure is of a candidate minus the baseline, on the questions that both answered.
@@ -76,10 +77,18 @@ def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], q
         raise click.UsageError("--summary belongs to outputs of gradewire score: these files are answers")
     named = {f"--summary {path}": str(path) for path in options["summaries"]}
     check_outputs(outputs.written, source.named_paths | named)
+    with one_line_errors():
+        metrics, comparison = comparison_with(_metrics(ctx, options), options["by"])
+    if comparison is not None and stored:
+        raise click.UsageError(
+            f"--by {options['by']} has a judge read the answers: give the files that have them, not outputs of "
+            "gradewire score"
+        )
     job = CompareJob(
         source=source,
         stored=stored,
-        metrics=_metrics(ctx, options),
+        metrics=metrics,
+        comparison=comparison,
         connection=connection_of(options),
         sides=SideOptions(
             models=options["models"],
@@ -103,7 +112,7 @@ def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], q
     with exit_on_interrupt(outputs.way_on), one_line_errors():
         found = job.run(ctx.obj)
     _show(found, outputs)
-    if _fails(conditions, found, outputs):
+    if _fails(conditions, found, outputs, source.short_name):
         ctx.exit(EXIT_CONDITION)
 
 
@@ -127,7 +136,7 @@ def _show(found: CompareResult, outputs: Outputs) -> None:
     show_figures(tables, notes, further)
 
 
-def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs) -> bool:
+def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs, source: str) -> bool:
     """Writes the files, and says which conditions hold; raises InputError where one cannot be told."""
     problem: InputError | None = None
     checked = []
@@ -137,6 +146,10 @@ def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outpu
         problem = error
     document = document_of(found) | {"conditions": checked}
     outputs.figures.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), figure_notes(found))
+    if outputs.page is not None:
+        from gradewire.cli.compare.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+
+        write_page(outputs.page, found, source, checked)
     if problem is not None:
         raise problem
     for each in checked:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.opening import open_chooser
 from gradewire.cli.choosing.pair_file import PairFile, choose_all
 from gradewire.cli.choosing.pairs import AnswerPair
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire.comparison.conditions import Condition
+    from gradewire.metric_types.comparisons import Compare
     from gradewire.transport import Transport
 
 
@@ -67,6 +69,7 @@ class CompareJob:
     Attributes:
         stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
         by: Chooser; None: the first metric.
+        comparison: The same where it is a judge that is shown both answers; None where it is a metric.
     """
 
     source: InputFile
@@ -75,6 +78,7 @@ class CompareJob:
     connection: Connection
     sides: SideOptions
     by: str | None
+    comparison: Compare | None
     conditions: Sequence[Condition]
     drawing: Drawing
     outputs: Outputs
@@ -157,7 +161,7 @@ class CompareJob:
         async with self.connection.open(transport) as client:
             await self._score(client, collected, matchings, has_synthetic=has_synthetic)
             version = (await client.models()).server_version
-            chooser = self._chooser(list(collected.lines[""]), collected)
+            chooser = await self._opened(client, collected)
             chosen = await self._chosen(collected, matchings, chooser)
         run = {
             "gradewire_version": importlib.metadata.version("gradewire"),
@@ -184,7 +188,21 @@ class CompareJob:
             collected,
             rows,
             has_synthetic=has_synthetic,
-            check=lambda labels: self._chooser(labels, collected),
+            check=lambda labels: self._check_chooser(labels, collected),
+        )
+
+    def _check_chooser(self, labels: Sequence[str], collected: Collected) -> None:
+        """Refuses a chooser or a condition that names what there is not; raises InputError."""
+        if self.comparison is None:
+            self._chooser(labels, collected)
+        else:
+            check_names(self.conditions, labels, self.comparison.name)
+
+    async def _opened(self, client: AsyncClient, collected: Collected) -> Chooser:
+        if self.comparison is None:
+            return self._chooser(list(collected.lines[""]), collected)
+        return await JudgeChooser.open(
+            client, self.comparison, self.comparison.name, deadline_s=self.connection.deadline_s
         )
 
     def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire._calls.arguments import check_comparison
 from gradewire.cli.choosing.options import tie_margin_option
 from gradewire.cli.compare.conditions import parse_conditions
 from gradewire.cli.compare.input.matching import DUPLICATES, RULES
 from gradewire.cli.options.group import INPUT_FILE, choice_option, option_group
+from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.run.every_metric import ALL_METRICS
 from gradewire.errors import InvalidRequest
+from gradewire.metric_types import COMPARISON_TYPES
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metric_types.comparisons import Compare
+from gradewire_proto.conventions.metric_lines import LINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +43,8 @@ compare_options = option_group(
     click.option(
         "--by",
         metavar="CHOOSER",
-        help="Who says which answer is better: a metric, by its scores. Default: the first of --metrics.",
+        help="Who says which answer is better: a metric, by its scores, or compare, a judge that is shown both answers "
+        "in both orders ('compare?references=true&mode=reason'). Default: the first of --metrics.",
     ),
     tie_margin_option,
     click.option(
@@ -83,6 +89,42 @@ compare_options = option_group(
 )
 
 
+def is_comparison(by: str) -> bool:
+    """Whether --by names a judge that is shown both answers, and no metric."""
+    found = LINE.fullmatch(by.strip())
+    return found is not None and found["name"] in COMPARISON_TYPES
+
+
+def comparison_with(metrics: MetricOptions, by: str | None) -> tuple[MetricOptions, Compare | None]:
+    """The comparison that --by names, with --judge and its --prompt, and the options of the metrics without that.
+
+    Raises:
+        click.UsageError: --by is wrong.
+        InputError: Two prompt files are for it, or it names another one.
+    """
+    if by is None or not is_comparison(by):
+        return metrics, None
+    mine = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
+    others = [given for given in metrics.prompts if given.prompt.metric != Compare.name]
+    try:
+        comparison = check_comparison(by, metrics.judge)
+        # It is refused where none of the metrics asks one.
+        judge = metrics.judge if _ask_judge(metrics) else None
+    except InvalidRequest as error:
+        raise click.UsageError(f"--by {by}: {error}") from error
+    (filled,) = with_prompts([comparison], mine)
+    return replace(metrics, prompts=others, judge=judge), check_comparison(filled, metrics.judge)
+
+
+def _ask_judge(metrics: MetricOptions) -> bool:
+    named = _without_all(str(metrics.metrics))
+    return bool(named) and choose_metrics(named, MetricDefaults()).asks_judge
+
+
+def _without_all(written: str) -> str:
+    return ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+
+
 def metrics_with(metrics: MetricOptions, by: str | None, *, named: bool) -> MetricOptions:
     """What is scored: --metrics, and the metric that chooses.
 
@@ -94,10 +136,10 @@ def metrics_with(metrics: MetricOptions, by: str | None, *, named: bool) -> Metr
     Raises:
         click.UsageError: --by is no metric, or several.
     """
-    if by is None:
+    if by is None or is_comparison(by):
         return metrics
     written = str(metrics.metrics)
-    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+    others = _without_all(written)
     try:
         chooser = choose_metrics(by, MetricDefaults()).labels
         asked: Sequence[str] = choose_metrics(others, MetricDefaults()).labels if others else ()

@@ -13,6 +13,7 @@ from gradewire.cli.compare.manifests import differences, unlike_metrics
 from gradewire.cli.input.grouping import written
 from gradewire.cli.run.labelled_run import described_draws
 from gradewire.comparison import PairComparison, PairedRows, compare_pairs
+from gradewire.comparison.order_figures import OrderFigures, order_figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +75,7 @@ class SideComparison:
         changed: Rows that changed most, by label of the metric.
         differences: In what the manifests differ.
         unlike: Metrics of different definitions on both sides.
+        orders: How far a judge means what it says in both orders; None for a chooser that is shown none.
     """
 
     matching: Matching
@@ -83,6 +85,7 @@ class SideComparison:
     changed: Mapping[str, Changed]
     differences: Sequence[ManifestDifference]
     unlike: Sequence[str]
+    orders: OrderFigures | None
 
     @property
     def baseline(self) -> str:
@@ -149,6 +152,13 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
         changed={label: most_changed(pairs, label, most=drawing.changed) for label in labels},
         differences=differences(baseline, candidate),
         unlike=unlike_metrics(baseline, candidate),
+        orders=order_figures(
+            [choice.orders for _, choice in chosen],
+            rows.questions,
+            rows.strata,
+            resamples=drawing.resamples,
+            seed=drawing.seed,
+        ),
     )
 
 
@@ -203,6 +213,7 @@ def _side_document(side: SideComparison) -> dict[str, Any]:
         "choices": dict(side.statuses),
         "metrics": side.overall.metrics,
         "outcomes": side.overall.outcomes,
+        **({"orders": side.orders} if side.orders is not None else {}),
         "groups": {
             written(grouped.columns): {
                 "without_value": grouped.outside,

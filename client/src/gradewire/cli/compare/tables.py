@@ -23,24 +23,31 @@ _ALL = "all"
 
 
 def headline_tables(found: CompareResult) -> Iterator[FigureTable]:
-    """What a terminal shows of every candidate."""
+    """What a terminal shows of every candidate: of groups and changed rows what the chooser says."""
     for side in found.sides:
-        yield from _overall(side)
-        for grouped in side.groups:
-            yield from _by_group(side, grouped, [found.chooser])
-        yield from _changed(side, [found.chooser], characters=_TEXT_CHARACTERS)
-        yield from _differences(side)
+        yield from _tables(side, [found.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(found: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[FigureTable]:
     """All tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
     for side in found.sides:
-        names = list(side.overall.outcomes)
-        yield from _overall(side)
-        for grouped in side.groups:
-            yield from _by_group(side, grouped, names)
-        yield from _changed(side, names, characters=characters)
-        yield from _differences(side)
+        yield from _tables(side, list(side.overall.outcomes), characters)
+
+
+def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[FigureTable]:
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, names)
+    yield from _changed(side, names, characters=characters)
+    if (table := difference_table(side)) is not None:
+        yield table
+
+
+def figure_tables(side: SideComparison) -> Iterator[FigureTable]:
+    """Figures of a candidate over all pairs, and by group for every metric."""
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, list(side.overall.outcomes))
 
 
 def figure_notes(found: CompareResult) -> list[str]:
@@ -111,6 +118,19 @@ def _overall(side: SideComparison) -> Iterator[FigureTable]:
         ["chosen by", "pairs", "wins", "ties", "losses", "sign test"],
         [[name, *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
     )
+    if (orders := side.orders) is not None:
+        yield FigureTable(
+            "What the judge says with either answer first",
+            ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
+            [
+                [
+                    next(name for name in of.outcomes if name not in of.metrics),
+                    count(orders.pairs),
+                    estimated(orders.consistency).beside(str(orders.consistent)),
+                    estimated(orders.position_bias),
+                ]
+            ],
+        )
     judged = {label: metric.verdicts for label, metric in of.metrics.items() if metric.verdicts is not None}
     if judged:
         yield FigureTable(
@@ -220,10 +240,12 @@ def cut(text: str, characters: int) -> str:
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
 
-def _differences(side: SideComparison) -> Iterator[FigureTable]:
-    if side.differences:
-        yield FigureTable(
-            "What differs beside the answers",
-            ["", side.baseline, side.candidate],
-            [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],
-        )
+def difference_table(side: SideComparison) -> FigureTable | None:
+    """What differs in the manifests; None where nothing does."""
+    if not side.differences:
+        return None
+    return FigureTable(
+        "What differs beside the answers",
+        ["", side.baseline, side.candidate],
+        [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],
+    )
