@@ -267,6 +267,8 @@ def test_the_wheel_carries_the_templates() -> None:
     folder = Path("gradewire/report/templates")
     assert {file.name for file in carried if file.parent == folder} == {
         "common.js",
+        "comparison.css",
+        "comparison.html",
         "leaderboard.css",
         "leaderboard.html",
         "report.html",

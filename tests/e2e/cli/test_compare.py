@@ -52,7 +52,12 @@ def files(folder: Path, rows: list[dict[str, Any]]) -> list[Path]:
 def test_answers_that_quote_the_reference_win_over_others(tmp_path: Path, environment: Mapping[str, str]) -> None:
     examples = [json.loads(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
     wrong = [
-        {"id": str(number), "question": row["question"], "references": row["references"], "prediction": "No idea, sorry."}
+        {
+            "id": str(number),
+            "question": row["question"],
+            "references": row["references"],
+            "prediction": "No idea, sorry.",
+        }
         for number, row in enumerate(examples)
     ]
     figures, page = tmp_path / "figures.json", tmp_path / "page.html"

@@ -112,7 +112,7 @@ def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], q
     with exit_on_interrupt(outputs.way_on), one_line_errors():
         found = job.run(ctx.obj)
     _show(found, outputs)
-    if _fails(conditions, found, outputs):
+    if _fails(conditions, found, outputs, source.short_name):
         ctx.exit(EXIT_CONDITION)
 
 
@@ -136,7 +136,7 @@ def _show(found: CompareResult, outputs: Outputs) -> None:
     show_figures(tables, notes, further)
 
 
-def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs) -> bool:
+def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs, source: str) -> bool:
     """Writes the files, and says which conditions hold; raises InputError where one cannot be told."""
     problem: InputError | None = None
     checked = []
@@ -146,6 +146,10 @@ def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outpu
         problem = error
     document = document_of(found) | {"conditions": checked}
     outputs.figures.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), figure_notes(found))
+    if outputs.page is not None:
+        from gradewire.cli.compare.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+
+        write_page(outputs.page, found, source, checked)
     if problem is not None:
         raise problem
     for each in checked:

@@ -23,24 +23,31 @@ _ALL = "all"
 
 
 def headline_tables(found: CompareResult) -> Iterator[FigureTable]:
-    """What a terminal shows of every candidate."""
+    """What a terminal shows of every candidate: of groups and changed rows what the chooser says."""
     for side in found.sides:
-        yield from _overall(side)
-        for grouped in side.groups:
-            yield from _by_group(side, grouped, [found.chooser])
-        yield from _changed(side, [found.chooser], characters=_TEXT_CHARACTERS)
-        yield from _differences(side)
+        yield from _tables(side, [found.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(found: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[FigureTable]:
     """All tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
     for side in found.sides:
-        names = list(side.overall.outcomes)
-        yield from _overall(side)
-        for grouped in side.groups:
-            yield from _by_group(side, grouped, names)
-        yield from _changed(side, names, characters=characters)
-        yield from _differences(side)
+        yield from _tables(side, list(side.overall.outcomes), characters)
+
+
+def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[FigureTable]:
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, names)
+    yield from _changed(side, names, characters=characters)
+    if (table := difference_table(side)) is not None:
+        yield table
+
+
+def figure_tables(side: SideComparison) -> Iterator[FigureTable]:
+    """Figures of a candidate over all pairs, and by group for every metric."""
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, list(side.overall.outcomes))
 
 
 def figure_notes(found: CompareResult) -> list[str]:
@@ -233,10 +240,12 @@ def cut(text: str, characters: int) -> str:
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
 
-def _differences(side: SideComparison) -> Iterator[FigureTable]:
-    if side.differences:
-        yield FigureTable(
-            "What differs beside the answers",
-            ["", side.baseline, side.candidate],
-            [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],
-        )
+def difference_table(side: SideComparison) -> FigureTable | None:
+    """What differs in the manifests; None where nothing does."""
+    if not side.differences:
+        return None
+    return FigureTable(
+        "What differs beside the answers",
+        ["", side.baseline, side.candidate],
+        [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],
+    )
