@@ -28,6 +28,7 @@ from gradewire.errors import (
     TransportError,
 )
 from gradewire.items import Item, ItemLike
+from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.calibrated import Calibrated
 from gradewire.metric_types.choice import MetricsLike
@@ -60,6 +61,7 @@ from gradewire.metric_types.words import (
 )
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
 from gradewire.parts import (
+    AutoParts,
     BertscoreParts,
     BleuParts,
     CalibratedParts,
@@ -82,6 +84,8 @@ __all__ = [
     "AccessDenied",
     "AsyncClient",
     "AsyncScorer",
+    "Auto",
+    "AutoParts",
     "Bertscore",
     "BertscoreParts",
     "BinaryQuestions",

@@ -11,6 +11,7 @@ from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import (
+    AutoParts,
     BertscoreParts,
     BleuParts,
     CacheHits,
@@ -45,6 +46,7 @@ _PARTS: Final[Mapping[type[Parts], str]] = {
     CiderParts: "cider",
     JudgeParts: "judge",
     CalibratedParts: "calibrated",
+    AutoParts: "auto",
 }
 
 
