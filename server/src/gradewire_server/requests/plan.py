@@ -11,13 +11,14 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.metric_lines import with_digest
 from gradewire_proto.conventions.string_bounds import MAX_SPEC_BYTES
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.metric import Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus
 from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
+from gradewire_server.requests.metric_models import MetricModels
 from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 from gradewire_server.requests.string_bounds import LEAST_BOUND_BYTES, check_strings
@@ -84,30 +85,6 @@ class MetricPlan:
             request.metric, parameters, named.model_digest, judge_digest=named.judge_digest, reference_set=written
         )
         return named
-
-
-@dataclass(frozen=True, slots=True)
-class _Models:
-    """What a metric runs on: its model, if it takes one, and the judge that it names beside it."""
-
-    model: ModelStatus | None
-    judge: ModelStatus | None
-
-    @property
-    def name(self) -> str:
-        """Of the model, "" for none."""
-        return self.model.name if self.model else ""
-
-    @property
-    def digest(self) -> str:
-        """Of the model, "" for none."""
-        return self.model.digest if self.model else ""
-
-    @property
-    def metadata(self) -> ModelMetadata:
-        """Of the model, with the judge."""
-        metadata = self.model.metadata if self.model else NO_MODEL
-        return replace(metadata, judge=f"{self.judge.name}@{self.judge.digest}") if self.judge else metadata
 
 
 class Planner:
@@ -205,7 +182,7 @@ class Planner:
                 return self._unusable(model, spec, metric, message, path)
             if isinstance(judge, Failure):
                 return self._unusable(judge, spec, metric, message, path)
-            return self._cached(spec, metric, message, path, _Models(model, judge))
+            return self._cached(spec, metric, message, path, MetricModels(model, judge))
         except ParameterError as error:
             return _failed(error, path, spec, metric)
 
@@ -217,7 +194,7 @@ class Planner:
         return MetricPlan(model, _failed_provenance(spec, metric))
 
     def _cached(
-        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, models: "_Models"
+        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, models: MetricModels
     ) -> MetricPlan:
         key = (spec.SerializeToString(), models.digest, models.metadata)
         plan = self._cache.get(key)
@@ -232,7 +209,7 @@ class Planner:
             self._cache_bytes -= len(spec_bytes)
         return plan
 
-    def _resolve(self, metric: Metric[Any], message: Message, path: str, models: "_Models") -> MetricPlan:
+    def _resolve(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> MetricPlan:
         name, digest, judge = models.name, models.digest, models.judge
         parameters = read_parameters(
             message, metric, path, model=name, judge=judge.name if judge else "", prompts=self._prompts

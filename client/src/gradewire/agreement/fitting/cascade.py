@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.cascade_rows import EXACT, CascadeRows
 from gradewire.agreement.fitting.judge_gain import JudgeGain, asked_below, judge_gains
-from gradewire.agreement.fitting.risk_bound import clustered_p_value, exact_p_value, last_rejected
+from gradewire.agreement.fitting.risk_bound import clustered_p_values, exact_p_values, last_rejected
 
 FORMAT: Final = 1
 DELTA: Final = 0.1
@@ -104,38 +104,28 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
     wrong; neither depends on labels. A smaller risk never accepts more than a larger one.
     """
     thresholds = _thresholds(rows.confidence)
-    wrong_rows = rows.verdicts != rows.right
-    accepted = [int((rows.confidence >= threshold).sum()) for threshold in thresholds]
-    wrong = [int((wrong_rows & (rows.confidence >= threshold)).sum()) for threshold in thresholds]
+    taken = rows.confidence[None, :] >= np.array(thresholds)[:, None]
+    accepted, wrong = taken.sum(axis=1), (taken & (rows.verdicts != rows.right)).sum(axis=1)
     sizes = np.bincount(rows.clusters)
+
+    def p_values(wrong_ones: NDArray[np.intp], risk: float) -> NDArray[np.float64]:
+        if sizes.max() == 1:
+            return exact_p_values(wrong_ones, accepted, risk)
+        return clustered_p_values(wrong_ones, accepted, risk, questions=len(sizes), most=int(sizes.max()))
+
     found: list[FittedRisk] = []
-    least_position = len(thresholds)
+    most = len(thresholds)
     for risk in reversed(RISKS):
-
-        def p_value(wrong_ones: int, taken: int, risk: float = risk) -> float:
-            if sizes.max() == 1:
-                return exact_p_value(wrong_ones, taken, risk)
-            return clustered_p_value(wrong_ones, taken, risk, questions=len(sizes), most=int(sizes.max()))
-
-        start = next(
-            (
-                place
-                for place, taken in enumerate(accepted)
-                if taken >= _LEAST_SHARE * len(rows) and p_value(0, taken) <= delta**2
-            ),
-            len(thresholds),
-        )
-        p_values = [
-            p_value(*each) if place >= start else 1.0 for place, each in enumerate(zip(wrong, accepted, strict=True))
-        ]
-        last = last_rejected(p_values, start, delta)
+        could_pass = (accepted >= _LEAST_SHARE * len(rows)) & (p_values(np.zeros_like(wrong), risk) <= delta**2)
+        start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
+        last = last_rejected(p_values(wrong, risk), start, delta)
         # What a larger risk does not allow a smaller one must not: any threshold that was tested and passed will do.
-        place = None if last is None or min(last, least_position) < start else min(last, least_position)
-        least_position = -1 if place is None else place
-        if place is None:
+        place = -1 if last is None or min(last, most) < start else min(last, most)
+        most = place
+        if place < 0:
             found.append(FittedRisk(risk, math.inf, 0, 0))
         else:
-            found.append(FittedRisk(risk, thresholds[place], accepted[place], wrong[place]))
+            found.append(FittedRisk(risk, thresholds[place], int(accepted[place]), int(wrong[place])))
     return tuple(reversed(found))
 
 
