@@ -8,12 +8,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.cascade_rows import EXACT, CascadeRows
+from gradewire.agreement.fitting.cascade_rows import DELTA, EXACT, CascadeRows
 from gradewire.agreement.fitting.judge_gain import JudgeGain, asked_below, judge_gains
-from gradewire.agreement.fitting.risk_bound import clustered_p_values, exact_p_values, last_rejected
+from gradewire.agreement.fitting.risk_bound import exact_p_values, last_rejected
 
 FORMAT: Final = 1
-DELTA: Final = 0.1
 RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 BUDGETS: Final = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
 _CANDIDATES: Final = 200
@@ -28,7 +27,7 @@ class FittedRisk:
     Attributes:
         risk: The bound.
         accepts_from: Least confidence of accepted verdicts; infinite: none is accepted.
-        accepted: Rows of the fit with such verdicts.
+        accepted: Rows with such verdicts, of those that were tested: one of each question.
         wrong: Wrong ones of these.
     """
 
@@ -99,26 +98,23 @@ def fit_cascade(
 def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
     """For each of RISKS the most verdicts that may be accepted: learn then test, by fixed sequence testing.
 
+    Answers to one question depend on each other, so one of each question is drawn, and these rows are what is tested.
     Thresholds are tested from the surest verdicts on, each against "more than the share `risk` of what it accepts is
     wrong". The first one tested accepts a tenth of the rows, and as many as would pass at delta² were none of them
     wrong; neither depends on labels. A smaller risk never accepts more than a larger one.
     """
+    rows = rows.where(_one_of_each(rows.clusters))
     thresholds = _thresholds(rows.confidence)
     taken = rows.confidence[None, :] >= np.array(thresholds)[:, None]
     accepted, wrong = taken.sum(axis=1), (taken & (rows.verdicts != rows.right)).sum(axis=1)
-    sizes = np.bincount(rows.clusters)
-
-    def p_values(wrong_ones: NDArray[np.intp], risk: float) -> NDArray[np.float64]:
-        if sizes.max() == 1:
-            return exact_p_values(wrong_ones, accepted, risk)
-        return clustered_p_values(wrong_ones, accepted, risk, questions=len(sizes), most=int(sizes.max()))
-
     found: list[FittedRisk] = []
     most = len(thresholds)
     for risk in reversed(RISKS):
-        could_pass = (accepted >= _LEAST_SHARE * len(rows)) & (p_values(np.zeros_like(wrong), risk) <= delta**2)
+        could_pass = (accepted >= _LEAST_SHARE * len(rows)) & (
+            exact_p_values(np.zeros_like(wrong), accepted, risk) <= delta**2
+        )
         start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
-        last = last_rejected(p_values(wrong, risk), start, delta)
+        last = last_rejected(exact_p_values(wrong, accepted, risk), start, delta)
         # What a larger risk does not allow a smaller one must not: any threshold that was tested and passed will do.
         place = -1 if last is None or min(last, most) < start else min(last, most)
         most = place
@@ -138,6 +134,15 @@ def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
     if most >= len(confidence):
         return math.inf
     return float(np.sort(confidence)[most]) if most else 0.5
+
+
+def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """bool[rows], one row of each question, drawn without a look at anything."""
+    order = np.random.default_rng(0).permutation(len(clusters))
+    _, first = np.unique(clusters[order], return_index=True)
+    kept = np.zeros(len(clusters), dtype=np.bool_)
+    kept[order[first]] = True
+    return kept
 
 
 def _thresholds(confidence: NDArray[np.float64]) -> list[float]:

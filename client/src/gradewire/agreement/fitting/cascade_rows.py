@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.halves import Half, half_of, question_key
 
+DELTA = 0.1
+"""Probability with which the bound of a risk may fail, unless it is said otherwise."""
 EXACT = 2.0
 """Confidence of an exact match: above that of every probability."""
 

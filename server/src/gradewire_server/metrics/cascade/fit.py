@@ -21,6 +21,8 @@ EXACT: Final = 2.0
 _MAX_ENTRIES: Final = 1024
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
+_BEGINNING: Final = "^[0-9a-f]{12,64}$"
+"""Of a digest: as many digits as a metric line has of it, or more."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
@@ -48,8 +50,8 @@ class AutoFitForm(_Form):
     Attributes:
         calibrated_fit: Identity of the fit of `calibrated` whose probabilities it was made on.
         judge: Name of the judge metric.
-        judge_digest: Of the judge.
-        prompt_digest: Of the prompt that the judge was shown.
+        judge_digest: Of the judge, its first 12 digits or more.
+        prompt_digest: Of the prompt that the judge was shown, likewise.
         delta: The bounds of the risks hold with the probability 1 - delta each.
         risks: Ascending.
         budgets: Ascending.
@@ -61,8 +63,8 @@ class AutoFitForm(_Form):
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
     calibrated_fit: Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
     judge: str
-    judge_digest: Annotated[str, Field(pattern=_DIGEST)]
-    prompt_digest: Annotated[str, Field(pattern=_DIGEST)]
+    judge_digest: Annotated[str, Field(pattern=_BEGINNING)]
+    prompt_digest: Annotated[str, Field(pattern=_BEGINNING)]
     delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
     risks: Annotated[list[EntryForm], Field(min_length=1, max_length=_MAX_ENTRIES)]
     budgets: Annotated[list[EntryForm], Field(min_length=1, max_length=_MAX_ENTRIES)]
@@ -195,7 +197,7 @@ def find_fit(metadata: ModelMetadata, asked: WhatIsAsked) -> tuple[AutoFit, str]
     how = _HOW.format(line="auto" if asked.judge == "lave" else f"'auto?judge={asked.judge}'")
     judge, _, digest = metadata.judge.partition("@")
     known = [each for each in metadata.calibrations if each.metric == "auto" and each.fit]
-    found = [each for each in known if _is_for(each, asked) and (not judge or _judge_of(each) in {"", digest})]
+    found = [each for each in known if _is_for(each, asked) and (not judge or digest.startswith(_judge_of(each)))]
     if not found:
         return (
             f"this encoder has no fit for auto with {asked.judge} and the judge {judge or 'asked for'}: labelled "
@@ -223,7 +225,7 @@ def _judge_of(calibration: Calibration) -> str:
 def _mismatch(form: AutoFitForm, metadata: ModelMetadata, asked: WhatIsAsked) -> str:
     if metadata.digest and form.model_digest != metadata.digest:
         return f"the encoder's digest {form.model_digest[:12]}, and it has {metadata.digest[:12]}"
-    if form.prompt_digest != asked.prompt_digest:
+    if not asked.prompt_digest.startswith(form.prompt_digest):
         return f"the prompt {form.prompt_digest[:12]}, and {asked.judge} has {asked.prompt_digest[:12]}"
     calibrated = fit_of(metadata.seen_by(Calibrated.info))
     if isinstance(calibrated, str):
