@@ -1,8 +1,8 @@
 """Means of what a judge would say, had it judged all rows, from the rows of a random sample that it did judge.
 
 Source: prediction-powered inference with a tuned weight, Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient
-Prediction-Powered Inference"; for a finite set of rows it is the regression estimator of survey sampling (Cochran 1977,
-Sampling Techniques, chapter 7).
+Prediction-Powered Inference"; tuned by cross-fitting, as Zrnic and Candès 2024, "Cross-prediction-powered inference".
+For a finite set of rows it is the regression estimator of survey sampling (Cochran 1977, Sampling Techniques, ch. 7).
 """
 
 import math
@@ -13,6 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_FOLDS = 10
 LEAST_SAMPLED = 10
 """Sampled rows without which there is no interval worth the name."""
 
@@ -55,8 +56,8 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
 ) -> EstimatedMean:
     """The mean of `judged` over all rows, from a random sample of them and cheap scores of all.
 
-    It is without bias whatever the cheap scores are worth, but for what tuning the weight on the sample costs (of the
-    order of one over the sample); the better they follow the judge, the narrower the interval. Labels of people may
+    It is without bias whatever the cheap scores are worth; the better they follow the judge, the narrower the interval.
+    The weight that a row meets was tuned on other rows. Labels of people may
     stand in the judge's place, where the rows that were labelled were drawn at random.
 
     Args:
@@ -87,17 +88,14 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
         raise ValueError("a score is not a finite number: leave such rows out")
     if rest.any() and taken.sum() < LEAST_SAMPLED:
         raise ValueError(f"{int(taken.sum())} rows are sampled, {LEAST_SAMPLED} are needed: ask for a larger sample")
-    slope, weight = _slope(f, y, rest, taken)
-    residuals = (y - slope * f)[taken]
-    centre = float(residuals.mean()) if len(residuals) else 0.0
+    tuned = _tuned(f, y, rest, taken)
     # Each row's share in the mean: what is known of it, and for a sampled row its residual, weighed up to all.
-    shares = np.where(there, y, slope * f + centre)
-    value = float(shares.mean())
-    if len(residuals):
-        shares = shares.copy()
-        shares[taken] += (residuals - centre) * (rest.sum() / len(residuals))
-    own, quantile = _standard_error(residuals, int(rest.sum()), len(f)), _quantile(confidence, len(residuals))
-    of_all = _clustered_error(shares - value, groups)
+    shares = np.where(there, y, tuned.slope * f + tuned.residuals.mean())
+    shares[taken] += (tuned.residuals - tuned.residuals.mean()) * (rest.sum() / max(1, taken.sum()))
+    value = float((y[there].sum() + rest.sum() * tuned.mean) / len(f))
+    own = _standard_error(tuned.residuals, int(rest.sum()), len(f))
+    of_all = _clustered_error(shares - shares.mean(), groups)
+    quantile = _quantile(confidence, int(taken.sum()))
     return EstimatedMean(
         value=value,
         low=value - quantile * own,
@@ -107,30 +105,58 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
         rows=len(f),
         sampled=int(taken.sum()),
         known=int(there.sum()),
-        weight=weight,
+        weight=tuned.weight,
     )
 
 
-def _slope(
-    f: NDArray[np.float64], y: NDArray[np.float64], rest: NDArray[np.bool_], taken: NDArray[np.bool_]
-) -> tuple[float, float]:
-    """Weight of the cheap scores against the mean over all rows, and PPI++'s, which is against the unsampled ones."""
-    sampled, unsampled = int(taken.sum()), int((rest & ~taken).sum())
-    spread = float(f[rest].var()) if rest.any() else 0.0
-    if not unsampled or not sampled or spread <= 0:
-        return 0.0, 0.0
-    ratio = 1 + sampled / unsampled
-    covariance = float(np.mean((y[taken] - y[taken].mean()) * (f[taken] - f[taken].mean())))
-    weight = min(1.0, max(0.0, covariance / (ratio * spread)))
-    return weight * ratio, weight
+@dataclass(frozen=True, slots=True)
+class _Tuned:
+    """The estimate over the rows that are not known.
+
+    Attributes:
+        mean: Of what the judge says, or would say, of them; 0 without any.
+        slope: Weight of the cheap scores against their mean over all of these rows.
+        weight: PPI++'s, against their mean over the unsampled ones.
+        residuals: float64[sampled], by slopes that have not seen the row; one 0 without any.
+    """
+
+    mean: float
+    slope: float
+    weight: float
+    residuals: NDArray[np.float64]
+
+
+def _tuned(f: NDArray[np.float64], y: NDArray[np.float64], rest: NDArray[np.bool_], taken: NDArray[np.bool_]) -> _Tuned:
+    """Tunes the slope on other sampled rows than it is used on: tuned on its own, it would bias the mean."""
+    places = np.flatnonzero(taken)
+    if not len(places):
+        return _Tuned(0.0, 0.0, 0.0, np.zeros(1))
+    rows, total = int(rest.sum()), float(f[rest].sum())
+    ratio = rows / max(1, rows - len(places))
+    spread = float(f[rest].var()) * (rows > len(places))
+    parts = np.array_split(np.random.default_rng(0).permutation(len(places)), min(_FOLDS, len(places)))
+    means, weights, residuals = [], [], np.empty(len(places))
+    for part in parts:
+        own, others = places[part], np.delete(places, part)
+        covariance = float(np.mean((y[others] - y[others].mean()) * (f[others] - f[others].mean())))
+        weight = min(1.0, max(0.0, covariance / (ratio * spread))) if spread > 0 else 0.0
+        residuals[part] = y[own] - weight * ratio * f[own]
+        # Given the others, these are a random sample of the rows that the others are not.
+        left = rows - len(others)
+        of_left = weight * ratio * (total - f[others].sum()) + left * residuals[part].mean()
+        means.append((y[others].sum() + of_left) / rows)
+        weights.append(weight)
+    sizes = np.array([len(part) for part in parts]) / len(places)
+    weight = float(sizes @ weights)
+    return _Tuned(float(sizes @ means), weight * ratio, weight, residuals)
 
 
 def _standard_error(residuals: NDArray[np.float64], rest: int, rows: int) -> float:
     """Of the mean over these rows; 0 where every row is judged."""
     count = len(residuals)
-    if count in {0, rest}:
+    if not rest or count == rest:
         return 0.0
-    variance = float(((residuals - residuals.mean()) ** 2).sum()) / max(1, count - 2)  # mean and slope are fitted
+    variance = float(((residuals - residuals.mean()) ** 2).sum()) / max(1, count - 1)
     return rest / rows * math.sqrt((1 - count / rest) * variance / count)
 
 
@@ -148,7 +174,7 @@ def _clustered_error(shares: NDArray[np.float64], groups: Sequence[str] | None) 
 def _quantile(confidence: float, sampled: int) -> float:
     """Of Student's distribution, two-sided, by its expansion (Abramowitz and Stegun 26.7.5)."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    degrees = max(1, sampled - 2)
+    degrees = max(1, sampled - 1)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     return z + first / degrees + second / degrees**2 if sampled else z
