@@ -188,6 +188,37 @@ class CalibratedParts:
     fit: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class AutoParts:
+    """Who decided, and why.
+
+    Attributes:
+        decided_by: "exact_match", "calibrated" or "judge"; "nobody" where the judge was asked and failed: the status is
+            the judge's then, and these parts stand beside it.
+        reason: "certain": outside the band. "sample": the same, and the judge is asked as well. "band": inside it, so
+            the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
+        probability: That of calibrated; None where exact_match decided.
+        band_lower: Probabilities above it and below `band_upper` are inside the band; 0 and 1: all, both ends included.
+        band_upper: See there.
+        sampled: Whether the answer is of the sample that the judge is asked about whoever decides.
+        judge_status: How asking the judge ended (OK, TIMEOUT, …); "" where it was not asked.
+        judge_score: What it said, whether or not it decided; None where it was not asked, or failed.
+        judge_correct: Likewise.
+        fit: Identity of the fit, 12 hex digits.
+    """
+
+    decided_by: str
+    reason: str
+    probability: float | None
+    band_lower: float | None
+    band_upper: float | None
+    sampled: bool = False
+    judge_status: str = ""
+    judge_score: float | None = None
+    judge_correct: bool | None = None
+    fit: str = ""
+
+
 Parts = (
     SmileParts
     | BertscoreParts
@@ -198,6 +229,7 @@ Parts = (
     | CiderParts
     | JudgeParts
     | CalibratedParts
+    | AutoParts
 )
 
 PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
@@ -211,6 +243,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "cider": CiderParts,
         "judge": JudgeParts,
         "calibrated": CalibratedParts,
+        "auto": AutoParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

@@ -240,6 +240,35 @@ class Compared:
         return a, b, tie
 
 
+@dataclass(frozen=True, slots=True)
+class AutoParts:
+    """Who decided, and why; fields as in gradewire.v1.AutoParts.
+
+    Attributes:
+        decided_by: "exact_match", "calibrated", "judge"; "nobody" where the judge was asked and failed.
+        reason: "certain", "sample", "band" or "refused".
+        probability: That of `calibrated`; None where exact_match decided.
+        band_lower: Probabilities above it and below `band_upper` are inside the band; 0 and 1: all.
+        band_upper: See there.
+        sampled: Whether the answer is of the sample that the judge is asked about whoever decides.
+        judge_status: How asking the judge ended; "" where it was not asked.
+        judge_score: What it said; None where it was not asked, or failed.
+        judge_correct: Likewise.
+        fit: Identity of the fit.
+    """
+
+    decided_by: str
+    reason: str
+    probability: float | None
+    band_lower: float | None
+    band_upper: float | None
+    sampled: bool = False
+    judge_status: str = ""
+    judge_score: float | None = None
+    judge_correct: bool | None = None
+    fit: str = ""
+
+
 Parts: TypeAlias = (
     SmileParts
     | BertscoreParts
@@ -250,6 +279,7 @@ Parts: TypeAlias = (
     | CiderParts
     | JudgeParts
     | CalibratedParts
+    | AutoParts
 )
 
 
