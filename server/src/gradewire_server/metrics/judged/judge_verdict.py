@@ -15,6 +15,7 @@ from gradewire_server.metrics.judged.parameters import (
     ADVICE,
     BINARY_INFO,
     CAPTION_INFO,
+    GUARD_INFO,
     JUDGE_INFO,
     PROMPT_INFO,
     REFERENCES_INFO,
@@ -77,6 +78,7 @@ JUDGE_VERDICT: Final = JudgedMetric(
             PROMPT_INFO,
             CAPTION_INFO,
             REFERENCES_INFO,
+            GUARD_INFO,
             ParameterInfo(
                 name="image",
                 description="Whether the judge is shown the item's images: for judges that see.",

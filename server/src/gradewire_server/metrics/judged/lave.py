@@ -16,6 +16,7 @@ from gradewire_server.metrics.judged.parameters import (
     ADVICE,
     BINARY_INFO,
     CAPTION_INFO,
+    GUARD_INFO,
     JUDGE_INFO,
     PROMPT_INFO,
     REFERENCES_INFO,
@@ -148,6 +149,7 @@ LAVE: Final = JudgedMetric(
             ),
             PROMPT_INFO,
             REFERENCES_INFO,
+            GUARD_INFO,
             ParameterInfo(
                 name="shots",
                 description="How many of the prompt's demonstrations the judge is shown.",

@@ -20,6 +20,13 @@ class LabelValue(StrEnum):
     EXPECTED = "expected"
 
 
+class Guard(StrEnum):
+    """What an answer that the judge calls right has to withstand."""
+
+    NONE = "none"
+    OTHER_KEY = "other_key"
+
+
 class BinaryQuestions(StrEnum):
     """Who grades answers to binary questions."""
 
@@ -63,6 +70,13 @@ REFERENCES_INFO: Final = choice_info(
     "Which of several aliases the judge is shown: the closest one to the answer; all; or the closest where it has a "
     "word in common with the answer, else all (auto). Annotators' votes are always all shown.",
 )
+GUARD_INFO: Final = choice_info(
+    "guard",
+    Guard.NONE,
+    "What an answer has to withstand that the judge calls right: nothing; or (other_key), where it has no word of a "
+    "reference, the judge must not believe it against another question's key, too, as it does where an answer talks to "
+    "it.",
+)
 
 ADVICE: Final = (
     "On labelled answers to text questions a small judge agrees less with people than smile, which costs far less: "
@@ -82,6 +96,7 @@ class JudgeParameters(Parameters):
         prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
         caption: Whether the judge is shown the item's captions.
         references: Which of several aliases the judge is shown.
+        guard: What an answer that the judge calls right has to withstand.
         prompts: Where `prompt` is looked up; no parameter of the metric, for `prompt` says all by its digest or text.
 
     Raises:
@@ -96,6 +111,7 @@ class JudgeParameters(Parameters):
     prompt: str = ""
     caption: bool = False
     references: ReferenceChoice = ReferenceChoice.AUTO
+    guard: Guard = Guard.NONE
     prompts: PromptLibrary = field(default=PACKAGE_PROMPTS, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
