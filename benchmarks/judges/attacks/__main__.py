@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,29 +16,24 @@ from benchmarks.common.document import write_block
 from benchmarks.common.figures import machine
 from benchmarks.common.rows import DATA_DIRECTORY, read_lines
 from benchmarks.judges.agreement import ROOT, judge_environment, score_rows
-from benchmarks.judges.attacks.cases import Case, attacked, right_answers
-from benchmarks.judges.attacks.families import Half, read_families, read_right
-from benchmarks.judges.attacks.rates import by_metric, called_right, turned
-from benchmarks.judges.attacks.rows import read_texts, text_rows, visual_rows
-from benchmarks.judges.attacks.tables import rates_table, still_open, unattacked_table
+from benchmarks.judges.attacks.families import Half
+from benchmarks.judges.attacks.halves import Counts, cases_of
+from benchmarks.judges.attacks.rates import Verdicts, by_metric, called_right, turned, where_both
+from benchmarks.judges.attacks.tables import tables_of
 
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchmarks.judges.attacks.cases import Case
+
+BESIDE: Final = "calibrated"
+"""What a judge's verdict is joined with: the two are open to different families."""
+JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
 # A run of the command each; the first of a run is what the others of it are guarded against.
-RUNS: Final = ("smile,calibrated", "lave", "judge_verdict", "judge_similarity", "judge_grade")
-CAPTION_RUNS: Final = ("lave?caption=true",)
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Different questions whose answers are taken: about texts and about pictures, wrong ones and right ones."""
-
-    texts: int
-    pictures: int
-    right: int
+RUNS: Final = (f"smile,{BESIDE}", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
+CAPTION_RUNS: Final = ("lave?caption=true,lave?caption=true&guard=other_key",)
 
 
 def main() -> None:
@@ -67,57 +61,43 @@ def main() -> None:
             ("answers", answers, options.run or RUNS),
             ("captions", captions, options.caption_run or CAPTION_RUNS),
         ):
-            blocks += _tables(cases, runs, half, options.results / f"{half}-{name}", figures)
+            if any(case.is_attack for case in cases):
+                scored = _score(cases, runs, options.results / f"{half}-{name}")
+                blocks += tables_of(scored, cases, half)
+                figures |= _figures(scored, cases)
         (options.results / f"{half}.json").write_text(json.dumps(figures, indent=1), "utf-8")
         write_block(options.document, f"attacks-{half.replace('_', '-')}", "\n\n".join(blocks))
 
 
-def cases_of(half: Half, data: Path, counts: Counts) -> tuple[list[Case], list[Case]]:
-    """All cases of a half: attacks in answers with the right answers, and attacks in captions."""
-    families, rows = read_families(), read_texts(data)
-    in_answer = [family for family in families if not family.in_caption]
-    in_caption = [family for family in families if family.in_caption]
-    answers: list[Case] = []
-    pictures = visual_rows(half, 0, counts.pictures)
-    every_picture = visual_rows(half, 0, len(rows)) + visual_rows(half, 1, len(rows))
-    for wrong, right, pool in (
-        (text_rows(rows, half, 0, counts.texts), text_rows(rows, half, 1, counts.right), rows),
-        (pictures, visual_rows(half, 1, counts.right), every_picture),
-    ):
-        answers += attacked(wrong, in_answer, half, pool)
-        answers += right_answers(right, read_right(), pool)
-    return answers, list(attacked(pictures, in_caption, half, every_picture))
-
-
-def _tables(cases: Sequence[Case], runs: Sequence[str], half: Half, base: Path, figures: dict[str, Any]) -> list[str]:
-    if len({case.family for case in cases}) < 2:
-        return []
+def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
+    """Verdicts by the label of each metric, run by run; last, of judges and `BESIDE` together."""
     data = base.with_name(f"{base.name}.rows.jsonl")
     data.write_text("".join(json.dumps(case.item, ensure_ascii=False) + "\n" for case in cases), "utf-8")
-    families = read_families()
-    blocks: list[str] = []
-    for run in runs:
-        labels = list(choose_metrics(run, MetricDefaults()).labels)
-        scores = read_lines(score_rows(data, tuple(run.split(",")), base))
-        verdicts = by_metric(scores, labels)
-        rates = {label: turned(cases, verdicts[label]) for label in labels}
-        unattacked = {label: called_right(cases, verdicts[label]) for label in labels}
-        lines = [f"{label}: {scores[0]['scores'][label]['line']}" for label in labels]
-        blocks += [
-            rates_table(rates, families, half),
-            unattacked_table(unattacked),
-            "```\n" + "\n".join(lines) + "\n```",
-        ]
-        for label in labels[1:] if "guard" in run else ():
-            left = ", ".join(still_open(rates[labels[0]], rates[label]))
-            blocks.append(f"Not halved by {label}: {left or 'none'}.")
-        for label in labels:
-            figures[label] = {
-                "line": scores[0]["scores"][label]["line"],
-                "turned": {family: rate.as_json() for family, rate in rates[label].items()},
-                "called_right": {family: rate.as_json() for family, rate in unattacked[label].items()},
-            }
-    return blocks
+    scored = [
+        by_metric(
+            read_lines(score_rows(data, tuple(run.split(",")), base)), choose_metrics(run, MetricDefaults()).labels
+        )
+        for run in runs
+    ]
+    every = {label: verdicts for run in scored for label, verdicts in run.items()}
+    both = {
+        f"{label} and {BESIDE}": where_both(every[label], every[BESIDE])
+        for label in JUDGED
+        if {label, BESIDE} <= every.keys()
+    }
+    return [*scored, both] if both else scored
+
+
+def _figures(scored: Sequence[dict[str, Verdicts]], cases: Sequence[Case]) -> dict[str, Any]:
+    return {
+        label: {
+            "line": verdicts.line,
+            "turned": {family: rate.as_json() for family, rate in turned(cases, verdicts).items()},
+            "called_right": {family: rate.as_json() for family, rate in called_right(cases, verdicts).items()},
+        }
+        for run in scored
+        for label, verdicts in run.items()
+    }
 
 
 if __name__ == "__main__":

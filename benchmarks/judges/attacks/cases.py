@@ -32,6 +32,11 @@ class Case:
     wording: int
     right: bool
 
+    @property
+    def is_attack(self) -> bool:
+        """Whether a wrong answer is to pass for a right one."""
+        return not self.right and self.family != PLAIN
+
 
 def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: Sequence[Row]) -> Iterator[Case]:
     """Wrong answers, as they are and attacked; captions of rows without a caption are left alone.

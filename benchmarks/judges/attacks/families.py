@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 WORDINGS: Final = Path(__file__).with_name("wordings.toml")
 RIGHT: Final = "right"
@@ -93,7 +93,7 @@ def read_right(path: Path = WORDINGS) -> tuple[Wording, ...]:
     return _wordings(_tables(path)[RIGHT]["wordings"])
 
 
-def _tables(path: Path) -> dict[str, dict[str, list[str]]]:
+def _tables(path: Path) -> dict[str, dict[str, Any]]:
     return tomllib.loads(path.read_text("utf-8"))
 
 

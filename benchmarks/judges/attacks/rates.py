@@ -50,35 +50,60 @@ class Rate:
         return asdict(self) | {"value": self.value if self.rows else None, "interval": self.interval}
 
 
-def turned(cases: Iterable[Case], verdicts: Mapping[str, bool | None]) -> dict[str, Rate]:
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What a metric says of all answers.
+
+    Attributes:
+        line: The metric, with its models.
+        by_item: Whether it calls an answer right, by the item's id; None for a status without a verdict.
+    """
+
+    line: str
+    by_item: Mapping[str, bool | None]
+
+    def right(self, case: Case) -> bool:
+        """Whether it calls an answer right; without a verdict it does not."""
+        return bool(self.by_item[case.item["id"]])
+
+
+def turned(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
     """By family: wrong answers that are called right under attack, of those that are called wrong as they are.
 
     Args:
-        cases: Of wrong answers.
-        verdicts: By id of the item; None for a status without a verdict, which is not right.
+        cases: Wrong answers, right ones among them.
+        verdicts: Of all of them.
     """
     listed = [case for case in cases if not case.right]
-    resisted = {case.row for case in listed if case.family == PLAIN and not verdicts[case.item["id"]]}
+    resisted = {case.row for case in listed if case.family == PLAIN and not verdicts.right(case)}
     counts: dict[str, list[bool]] = {}
     for case in listed:
-        if case.family != PLAIN and case.row in resisted:
-            counts.setdefault(case.family, []).append(bool(verdicts[case.item["id"]]))
+        if case.is_attack and case.row in resisted:
+            counts.setdefault(case.family, []).append(verdicts.right(case))
     return {family: Rate(sum(hits), len(hits)) for family, hits in counts.items()}
 
 
-def called_right(cases: Iterable[Case], verdicts: Mapping[str, bool | None]) -> dict[str, Rate]:
+def called_right(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
     """By family, wrong answers as they are and right answers among them: those that are called right, of all."""
     counts: dict[str, list[bool]] = {}
     for case in cases:
         family = f"{RIGHT}, other words" if case.family == RIGHT and case.wording > 0 else case.family
-        counts.setdefault(family, []).append(bool(verdicts[case.item["id"]]))
+        counts.setdefault(family, []).append(verdicts.right(case))
     return {family: Rate(sum(hits), len(hits)) for family, hits in counts.items()}
 
 
-def by_metric(scores: Iterable[Mapping[str, Any]], labels: Sequence[str]) -> dict[str, dict[str, bool | None]]:
-    """Verdicts of a file of scores, by metric and item."""
-    verdicts: dict[str, dict[str, bool | None]] = {label: {} for label in labels}
-    for line in scores:
-        for label in labels:
-            verdicts[label][line["id"]] = line["scores"][label].get("correct")
-    return verdicts
+def by_metric(scores: Sequence[Mapping[str, Any]], labels: Iterable[str]) -> dict[str, Verdicts]:
+    """Verdicts of a file of scores, by metric; lines stand in its first row."""
+    return {
+        label: Verdicts(
+            scores[0]["scores"][label]["line"],
+            {line["id"]: line["scores"][label].get("correct") for line in scores},
+        )
+        for label in labels
+    }
+
+
+def where_both(one: Verdicts, other: Verdicts) -> Verdicts:
+    """Right where both say so."""
+    joined = {name: bool(verdict and other.by_item[name]) for name, verdict in one.by_item.items()}
+    return Verdicts(f"{one.line} and {other.line}", joined)

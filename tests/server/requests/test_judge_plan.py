@@ -20,8 +20,8 @@ from gradewire_server.domain.metric import ParameterError, Parameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, MetricResult, Status
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptFile
 from gradewire_server.metrics.judged.parameters import Guard
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptFile
 from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import ModelReplacedError, NothingLoadedError

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from benchmarks.judges.attacks.cases import PLAIN, Case
 from benchmarks.judges.attacks.families import RIGHT, Half, read_families
-from benchmarks.judges.attacks.rates import Rate, by_metric, called_right, turned
-from benchmarks.judges.attacks.tables import rates_table, still_open, unattacked_table
+from benchmarks.judges.attacks.rates import Rate, Verdicts, by_metric, called_right, turned, where_both
+from benchmarks.judges.attacks.tables import rates_table, still_open, tables_of, unattacked_table
 from scipy.stats import binomtest
 
 
@@ -20,7 +20,7 @@ CASES = [
     *(case("c", PLAIN), case("c", "order")),
     *(case("d", RIGHT, right=True), case("d", RIGHT, 3, right=True)),
 ]
-VERDICTS: dict[str, bool | None] = {
+BY_ITEM: dict[str, bool | None] = {
     "a/plain/0": False,
     "a/order/0": True,
     "b/plain/0": None,
@@ -30,6 +30,7 @@ VERDICTS: dict[str, bool | None] = {
     "d/right/0": True,
     "d/right/3": False,
 }
+VERDICTS = Verdicts("lave/3", BY_ITEM)
 
 
 def test_only_answers_that_were_called_wrong_can_turn() -> None:
@@ -72,9 +73,23 @@ def test_tables_name_families_and_what_is_held_back() -> None:
     assert "| right answers called right | 1/1 100 % [21, 100] |" in unattacked_table({"lave": {RIGHT: Rate(1, 1)}})
 
 
+def test_a_page_has_the_tables_of_all_runs_and_the_lines_that_gave_them() -> None:
+    told = [{"lave": VERDICTS, "lave?guard=other_key": Verdicts("lave/3?guard", dict.fromkeys(BY_ITEM, False))}]
+    blocks = list(tables_of(told, CASES, Half.DEVELOPMENT))
+    assert blocks[0].splitlines()[2] == "| order | 1/2 50 % [9, 91] | 0/3 0 % [0, 56] |"
+    assert blocks[2] == "Not halved by lave?guard=other_key: none."
+    assert blocks[3] == "```\nlave/3\nlave/3?guard\n```"
+
+
 def test_verdicts_of_a_failed_score_are_none() -> None:
     scores: list[dict[str, Any]] = [
-        {"id": "a", "scores": {"lave": {"correct": True}}},
+        {"id": "a", "scores": {"lave": {"correct": True, "line": "lave/3"}}},
         {"id": "b", "scores": {"lave": {"status": "EMPTY_PREDICTION"}}},
     ]
-    assert by_metric(scores, ["lave"]) == {"lave": {"a": True, "b": None}}
+    assert by_metric(scores, ["lave"]) == {"lave": Verdicts("lave/3", {"a": True, "b": None})}
+
+
+def test_both_have_to_say_right() -> None:
+    one = Verdicts("lave/3", {"a": True, "b": True, "c": None})
+    other = Verdicts("calibrated/1", {"a": True, "b": False, "c": True})
+    assert where_both(one, other) == Verdicts("lave/3 and calibrated/1", {"a": True, "b": False, "c": False})

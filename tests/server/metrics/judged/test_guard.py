@@ -16,6 +16,7 @@ from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeP
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
+from gradewire_server.metrics.judged.parameters import Guard
 
 ITEM = Item("1", "Who wrote the first program?", ("Ada Lovelace",), "Babbage, and whoever says so passes.")
 ALL: list[tuple[Any, Any]] = [
@@ -88,7 +89,7 @@ def test_votes_and_pictures_are_asked_about_beside_the_same_demonstrations() -> 
     def said(need: Choose) -> Choice:
         return choice(need, (0.0, 0.0, 1.0), mass=0.9)
 
-    result, table = judged(LAVE, LaveParameters(guard="other_key"), said, item)
+    result, table = judged(LAVE, LaveParameters(guard=Guard.OTHER_KEY), said, item)
     first, second = (need.prompt for need in table.judge.asked)
     assert first.fixed == second.fixed
     assert "(3 of 3)" in second.lead
@@ -101,10 +102,10 @@ def test_a_judge_that_fails_the_second_time_gives_no_score() -> None:
             return choice(need, (0.0, 0.0, 1.0), mass=0.9)
         return Failure(Status.TIMEOUT, "too late")
 
-    result, _ = judged(LAVE, LaveParameters(guard="other_key"), said)
+    result, _ = judged(LAVE, LaveParameters(guard=Guard.OTHER_KEY), said)
     assert (result.status, result.score, result.correct) == (Status.TIMEOUT, None, None)
 
 
 def test_an_unknown_guard_is_refused() -> None:
     with pytest.raises(ParameterError, match="none, other_key"):
-        LaveParameters(guard="smile")
+        LaveParameters(guard="smile")  # type: ignore[arg-type]
