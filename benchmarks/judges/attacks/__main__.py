@@ -49,13 +49,17 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=20, help="wrong answers to questions about texts")
     parser.add_argument("--pictures", type=int, default=12, help="wrong answers to questions about pictures")
     parser.add_argument("--right", type=int, default=12, help="right answers of each of the two")
+    parser.add_argument("--block", help="of the document; default: attacks-HALF")
     options = parser.parse_args()
     judge_environment(options.judges)
     options.results.mkdir(parents=True, exist_ok=True)
     counts = Counts(options.texts, options.pictures, options.right)
     for half in options.half or Half:
         answers, captions = cases_of(half, options.data, counts)
-        blocks = [f"{machine()}, load {os.getloadavg()[0]:.1f} before."]
+        drawn = (
+            f"{counts.texts} wrong answers about texts, {counts.pictures} about pictures, {2 * counts.right} right ones"
+        )
+        blocks = [f"{drawn}; {machine()}, load {os.getloadavg()[0]:.1f} before."]
         figures: dict[str, Any] = {}
         for name, cases, runs in (
             ("answers", answers, options.run or RUNS),
@@ -65,8 +69,9 @@ def main() -> None:
                 scored = _score(cases, runs, options.results / f"{half}-{name}")
                 blocks += tables_of(scored, cases, half)
                 figures |= _figures(scored, cases)
-        (options.results / f"{half}.json").write_text(json.dumps(figures, indent=1), "utf-8")
-        write_block(options.document, f"attacks-{half.replace('_', '-')}", "\n\n".join(blocks))
+        block = options.block or f"attacks-{half.replace('_', '-')}"
+        (options.results / f"{half}-{block}.json").write_text(json.dumps(figures, indent=1), "utf-8")
+        write_block(options.document, block, "\n\n".join(blocks))
 
 
 def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
