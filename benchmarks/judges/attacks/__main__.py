@@ -66,7 +66,8 @@ def main() -> None:
             ("captions", captions, options.caption_run or CAPTION_RUNS),
         ):
             if any(case.is_attack for case in cases):
-                scored = _score(cases, runs, options.results / f"{half}-{name}")
+                # Other counts are other rows, whose scores are kept apart.
+                scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
                 figures |= _figures(scored, cases)
         block = options.block or f"attacks-{half.replace('_', '-')}"
