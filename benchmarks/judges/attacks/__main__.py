@@ -45,7 +45,9 @@ def main() -> None:
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
     parser.add_argument("--half", choices=tuple(Half), type=Half, action="append", help="this half alone")
     parser.add_argument("--run", action="append", help=f"metrics of one run; may be repeated; default: {RUNS}")
-    parser.add_argument("--caption-run", action="append", help=f"the same for captions; default: {CAPTION_RUNS}")
+    parser.add_argument(
+        "--caption-run", action="append", help=f"as --run, for captions; 'none'; default: {CAPTION_RUNS}"
+    )
     parser.add_argument("--texts", type=int, default=20, help="wrong answers to questions about texts")
     parser.add_argument("--pictures", type=int, default=12, help="wrong answers to questions about pictures")
     parser.add_argument("--right", type=int, default=12, help="right answers of each of the two")
@@ -65,7 +67,7 @@ def main() -> None:
             ("answers", answers, options.run or RUNS),
             ("captions", captions, options.caption_run or CAPTION_RUNS),
         ):
-            if any(case.is_attack for case in cases):
+            if any(case.is_attack for case in cases) and "none" not in runs:
                 # Other counts are other rows, whose scores are kept apart.
                 scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
