@@ -90,8 +90,8 @@ def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[
     every = {label: verdicts for run in scored for label, verdicts in run.items()}
     both = {
         f"{label} and {BESIDE}": where_both(every[label], every[BESIDE])
-        for label in JUDGED
-        if {label, BESIDE} <= every.keys()
+        for label in every
+        if BESIDE in every and label.partition("?")[0] in JUDGED
     }
     return [*scored, both] if both else scored
 
