@@ -134,11 +134,13 @@ class JudgeParts:
         label_mass: Probability of all labels together before the judge was held to them, where the backend tells: near
             0, the judge wanted to say something else.
         reason: What it wrote before its verdict, where it was asked to.
-        decided_by: "judge", or "rule" for a yes-no question that a rule decided.
+        decided_by: "judge"; "rule" for a yes-no question that a rule decided; "guard" where the judge called the answer
+            right, and so against another question's key.
         demonstrations: Examples that it was shown: "binary", "short", "long"; empty where there are none.
         prompt_tokens: Tokens that it read, over all rounds; most of them once for many items. None where the judge's
             server does not say.
         generated_tokens: Tokens that it wrote, over all rounds; None likewise.
+        other_key_score: Score that it gave the answer against another question's key, where a guard asked; else None.
     """
 
     value: float | None = None
@@ -151,9 +153,10 @@ class JudgeParts:
     demonstrations: str = ""
     prompt_tokens: int | None = 0
     generated_tokens: int | None = 0
+    other_key_score: float | None = None
 
     def __post_init__(self) -> None:
-        if self.decided_by == "judge" and not self.prompt_tokens:
+        if self.decided_by != "rule" and not self.prompt_tokens:
             # On the wire, where there is no None: no prompt is empty.
             object.__setattr__(self, "prompt_tokens", None)
             object.__setattr__(self, "generated_tokens", None)

@@ -371,6 +371,32 @@ DEMONSTRATIONS_SHORT: Demonstrations.ValueType  # 3
 DEMONSTRATIONS_LONG: Demonstrations.ValueType  # 4
 Global___Demonstrations: _TypeAlias = Demonstrations  # noqa: Y015
 
+class _JudgeGuard:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _JudgeGuardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeGuard.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    JUDGE_GUARD_UNSPECIFIED: _JudgeGuard.ValueType  # 0
+    JUDGE_GUARD_NONE: _JudgeGuard.ValueType  # 1
+    """Nothing. The default."""
+    JUDGE_GUARD_OTHER_KEY: _JudgeGuard.ValueType  # 2
+    """Where the answer has no word of a reference, the judge is asked again, against another question's key: it must not believe the
+    answer there, too, as it does where an answer talks to it.
+    """
+
+class JudgeGuard(_JudgeGuard, metaclass=_JudgeGuardEnumTypeWrapper):
+    """What an answer that the judge calls right has to withstand."""
+
+JUDGE_GUARD_UNSPECIFIED: JudgeGuard.ValueType  # 0
+JUDGE_GUARD_NONE: JudgeGuard.ValueType  # 1
+"""Nothing. The default."""
+JUDGE_GUARD_OTHER_KEY: JudgeGuard.ValueType  # 2
+"""Where the answer has no word of a reference, the judge is asked again, against another question's key: it must not believe the
+answer there, too, as it does where an answer talks to it.
+"""
+Global___JudgeGuard: _TypeAlias = JudgeGuard  # noqa: Y015
+
 class _ShownReferences:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1187,6 +1213,7 @@ class LaveParameters(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     SHOTS_FIELD_NUMBER: _builtins.int
     PRESET_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Judge: a name of Models.List, or NAME@DIGEST with at least 8 hex digits. Empty: the default judge. At most 256 bytes."""
     mode: Global___LaveMode.ValueType
@@ -1205,6 +1232,7 @@ class LaveParameters(_message.Message):
     shots: _builtins.int
     """How many of the prompt's demonstrations are shown, 0 to as many as it has of each kind; unset: all."""
     preset: Global___LavePreset.ValueType
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1219,10 +1247,11 @@ class LaveParameters(_message.Message):
         references: Global___ShownReferences.ValueType = ...,
         shots: _builtins.int | None = ...,
         preset: Global___LavePreset.ValueType = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "reference_filter", b"reference_filter", "shots", b"shots"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "binary", b"binary", "caption", b"caption", "demonstrations", b"demonstrations", "mode", b"mode", "model", b"model", "preset", b"preset", "prompt", b"prompt", "reference_filter", b"reference_filter", "references", b"references", "shots", b"shots", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "binary", b"binary", "caption", b"caption", "demonstrations", b"demonstrations", "guard", b"guard", "mode", b"mode", "model", b"model", "preset", b"preset", "prompt", b"prompt", "reference_filter", b"reference_filter", "references", b"references", "shots", b"shots", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reference_filter: _TypeAlias = _typing.Literal["reference_filter"]  # noqa: Y015
     _WhichOneofArgType__reference_filter: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter"]  # noqa: Y015
@@ -1248,6 +1277,7 @@ class JudgeGradeParameters(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___GradeStyle.ValueType
@@ -1258,6 +1288,7 @@ class JudgeGradeParameters(_message.Message):
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1268,10 +1299,11 @@ class JudgeGradeParameters(_message.Message):
         prompt: _builtins.str = ...,
         caption: _builtins.bool = ...,
         references: Global___ShownReferences.ValueType = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "guard", b"guard", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1288,6 +1320,7 @@ class JudgeSimilarityParameters(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     value: Global___LabelValue.ValueType
@@ -1296,6 +1329,7 @@ class JudgeSimilarityParameters(_message.Message):
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1304,10 +1338,11 @@ class JudgeSimilarityParameters(_message.Message):
         prompt: _builtins.str = ...,
         caption: _builtins.bool = ...,
         references: Global___ShownReferences.ValueType = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "guard", b"guard", "model", b"model", "prompt", b"prompt", "references", b"references", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1327,6 +1362,7 @@ class JudgeVerdictParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
     IMAGE_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
@@ -1339,6 +1375,7 @@ class JudgeVerdictParameters(_message.Message):
     references: Global___ShownReferences.ValueType
     image: _builtins.bool
     """Show the judge Item.images, of which there must be one at least."""
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1350,10 +1387,11 @@ class JudgeVerdictParameters(_message.Message):
         caption: _builtins.bool = ...,
         references: Global___ShownReferences.ValueType = ...,
         image: _builtins.bool = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "image", b"image", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "guard", b"guard", "image", b"image", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1864,6 +1902,7 @@ class JudgeParts(_message.Message):
     DEMONSTRATIONS_FIELD_NUMBER: _builtins.int
     PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
+    OTHER_KEY_SCORE_FIELD_NUMBER: _builtins.int
     value: _builtins.float
     """What was read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict alone."""
     yes_probability: _builtins.float
@@ -1873,7 +1912,9 @@ class JudgeParts(_message.Message):
     reason: _builtins.str
     """What the judge wrote before its verdict, where it was asked to; cut at 8 192 characters."""
     decided_by: _builtins.str
-    """"judge", or "rule" for a binary question that a rule decided."""
+    """"judge"; "rule" for a binary question that a rule decided; "guard" where the judge called the answer right, and so against
+    another question's key.
+    """
     demonstrations: _builtins.str
     """Demonstrations that were shown: "binary", "short", "long"; empty where there are none."""
     prompt_tokens: _builtins.int
@@ -1881,6 +1922,8 @@ class JudgeParts(_message.Message):
     and prompt_tokens is 0, its server does not tell either of them.
     """
     generated_tokens: _builtins.int
+    other_key_score: _builtins.float
+    """Score that the judge gave the answer against another question's key; absent where it was not asked (JudgeGuard)."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Labels that the judge chose from, and their probabilities, which sum to 1; empty where a rule decided."""
@@ -1900,19 +1943,24 @@ class JudgeParts(_message.Message):
         demonstrations: _builtins.str = ...,
         prompt_tokens: _builtins.int = ...,
         generated_tokens: _builtins.int = ...,
+        other_key_score: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_value", b"_value", "_yes_probability", b"_yes_probability", "label_mass", b"label_mass", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_other_key_score", b"_other_key_score", "_value", b"_value", "_yes_probability", b"_yes_probability", "label_mass", b"label_mass", "other_key_score", b"other_key_score", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_value", b"_value", "_yes_probability", b"_yes_probability", "decided_by", b"decided_by", "demonstrations", b"demonstrations", "generated_tokens", b"generated_tokens", "label_mass", b"label_mass", "labels", b"labels", "probabilities", b"probabilities", "prompt_tokens", b"prompt_tokens", "reason", b"reason", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_other_key_score", b"_other_key_score", "_value", b"_value", "_yes_probability", b"_yes_probability", "decided_by", b"decided_by", "demonstrations", b"demonstrations", "generated_tokens", b"generated_tokens", "label_mass", b"label_mass", "labels", b"labels", "other_key_score", b"other_key_score", "probabilities", b"probabilities", "prompt_tokens", b"prompt_tokens", "reason", b"reason", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__label_mass: _TypeAlias = _typing.Literal["label_mass"]  # noqa: Y015
     _WhichOneofArgType__label_mass: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass"]  # noqa: Y015
+    _WhichOneofReturnType__other_key_score: _TypeAlias = _typing.Literal["other_key_score"]  # noqa: Y015
+    _WhichOneofArgType__other_key_score: _TypeAlias = _typing.Literal["_other_key_score", b"_other_key_score"]  # noqa: Y015
     _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
     _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
     _WhichOneofReturnType__yes_probability: _TypeAlias = _typing.Literal["yes_probability"]  # noqa: Y015
     _WhichOneofArgType__yes_probability: _TypeAlias = _typing.Literal["_yes_probability", b"_yes_probability"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__label_mass) -> _WhichOneofReturnType__label_mass | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__other_key_score) -> _WhichOneofReturnType__other_key_score | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
     @_typing.overload

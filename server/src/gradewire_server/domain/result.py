@@ -136,10 +136,11 @@ class JudgeParts:
         yes_probability: Of a verdict.
         label_mass: See `Choice.mass`; the least one where there were several choices.
         reason: Written before the verdict.
-        decided_by: "judge" or "rule".
+        decided_by: "judge", "rule" or "guard".
         demonstrations: "binary", "short", "long", or empty.
         prompt_tokens: Over all rounds; None where the judge's server does not say both of each.
         generated_tokens: Likewise.
+        other_key_score: Score that the judge gave against another question's key; None where it was not asked.
     """
 
     value: float | None = None
@@ -152,6 +153,7 @@ class JudgeParts:
     demonstrations: str = ""
     prompt_tokens: int | None = 0
     generated_tokens: int | None = 0
+    other_key_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
