@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from benchmarks.common.document import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, read_lines, read_rows, require_files
 from benchmarks.judges.agreement import MODELS, ROOT, _write_rows, judge_environment, score_rows, test_rows
-from benchmarks.judges.cascade_rows import CHEAP, CheapRows, read_cheap, read_judge
+from benchmarks.judges.cascade_rows import CHEAP, CheapRows, read_cheap, read_judge, with_drawn_judge
 from benchmarks.judges.cascade_tables import (
     against_judges_table,
     budget_table,
@@ -32,7 +33,8 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
 from gradewire.agreement.fitting.cascade import fit_cascade
 from gradewire.agreement.fitting.cascade_figures import held_risks
-from gradewire.agreement.fitting.judge_gain import SHARES, judge_gains
+from gradewire.agreement.fitting.judge_gain import SHARES, asked_below, judge_gains
+from gradewire.agreement.fitting.probability import BAND_FOLDS
 from gradewire.metric_types.line import parse_metric_line
 from gradewire_models.catalog.loading import find_model
 
@@ -44,6 +46,7 @@ FIT_HALF = "a"
 JUDGES = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
 SPLITS = 200
 RISKS = (0.05, 0.1)
+DRAWN = (0.85, 0.95, 0.99)
 LEAST_CERTAIN = 0.1
 """Share of the fit half's rows that are all judged: where a judge would be asked at all."""
 
@@ -67,7 +70,10 @@ def main() -> None:
     options.results.mkdir(parents=True, exist_ok=True)
     load = os.getloadavg()[0]
     names = options.judge or list(JUDGES)
-    everything = read_cheap(data, score_rows(data, CHEAP, options.results / "cascade-evouna"), seen_half=FIT_HALF)
+    scores = score_rows(data, CHEAP, options.results / "cascade-evouna")
+    everything = read_cheap(data, scores, seen_half=FIT_HALF)
+    # Features of `calibrated` were chosen on the finer folds, which flatter it: bands come from coarser ones.
+    coarse = read_cheap(data, scores, seen_half=FIT_HALF, parts=BAND_FOLDS)
     judged = _text_rows(data, everything, names, options.results)
     document = options.document
     head = f"{len(judged[names[0]])} rows; 2 cores, load {load:.1f} before."
@@ -75,13 +81,15 @@ def main() -> None:
     write_block(document, "budgets", budget_table(judged))
     gains = [f"`{name}`\n\n{gains_table(judge_gains(rows, resamples=2000, seed=0))}" for name, rows in judged.items()]
     write_block(document, "gains", paragraphs(*gains))
-    write_block(document, "fit", _fit_block(everything, options))
+    write_block(document, "fit", _fit_block(everything, coarse, options))
     sets = {
         "the 600": judged[names[0]],
         "the held-out split": _unjudged(everything.where(everything.halves != FIT_HALF)),
     }
     write_block(document, "splits", splits_table(sets, RISKS, SPLITS))
-    write_block(document, "estimates", estimates_table(judged["lave"], "lave"))
+    write_block(document, "estimates", estimates_table(judged[names[0]], names[0]))
+    drawn = {f"drawn, right on {share:.0%}": with_drawn_judge(judged[names[0]], share) for share in DRAWN}
+    write_block(document, "drawn", ways_table(drawn))
     write_block(document, "visual", _visual_block(options.results))
 
 
@@ -99,7 +107,7 @@ def _unjudged(rows: CheapRows) -> CascadeRows:
     return rows.with_judge({})
 
 
-def _fit_block(everything: CheapRows, options: argparse.Namespace) -> str:
+def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Namespace) -> str:
     """The catalog's fit: bands on the whole fit half, the judge on its least certain rows; read on the other half."""
     fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
     alone = _unjudged(fit_half)
@@ -108,20 +116,23 @@ def _fit_block(everything: CheapRows, options: argparse.Namespace) -> str:
     _write_rows(file, [row for row, sure in zip(fit_half.rows, alone.confidence, strict=True) if sure < edge])
     verdicts, line = read_judge(score_rows(file, ("lave",), options.results / "cascade-least-certain"))
     rows = fit_half.with_judge(verdicts)
-    fit = fit_cascade(rows, _provenance(fit_half, line, options.date or ""))
     # Beyond the least certain tenth nothing is judged, so nothing is said of larger shares.
-    shown = [gain for gain, share in zip(fit.gains, SHARES, strict=True) if share <= LEAST_CERTAIN]
+    found = zip(judge_gains(rows, resamples=2000, seed=0), SHARES, strict=True)
+    gains = [gain for gain, share in found if share <= LEAST_CERTAIN]
+    below = asked_below(gains)
+    bands = _unjudged(coarse.where(coarse.halves == FIT_HALF))
+    fit = replace(fit_cascade(bands, _provenance(fit_half, line, options.date or "")), asked_below=below)
     if options.write_fit:
-        text = json.dumps({**fit.form, "gains": [gain.to_dict() for gain in shown]}, separators=(",", ":"))
-        options.write_fit.write_text(text + "\n", "utf-8")
+        form = {**fit.form, "asked_below": below, "gains": [gain.to_dict() for gain in gains]}
+        options.write_fit.write_text(json.dumps(form, separators=(",", ":")) + "\n", "utf-8")
     held = held_risks(fit, _unjudged(other))
-    asked = "nowhere" if fit.asked_below is None else f"below the confidence {fit.asked_below:.4f}"
+    asked = "nowhere" if below is None else f"below the confidence {below:.4f}"
     return paragraphs(
         f"Fitted on half {FIT_HALF}: {len(fit_half)} rows, {len(set(rows.clusters.tolist()))} questions, one row of "
         f"each tested. Read on the other half: {len(other)} rows.",
         risks_table(fit, held),
         f"`lave` on the least certain tenth of the fit half, {int(rows.judged.sum())} rows: it is asked {asked}.",
-        gains_table(shown),
+        gains_table(gains),
     )
 
 

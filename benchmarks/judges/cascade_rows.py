@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from benchmarks.common.rows import Row, read_lines
 
 from gradewire.agreement.fitting.cascade_rows import CascadeRows
 from gradewire.agreement.fitting.halves import half_of
-from gradewire.agreement.fitting.probability import held_out_probabilities
+from gradewire.agreement.fitting.probability import FOLDS, held_out_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ class CheapRows:
         return CheapRows(rows, *columns, self.fit, self.encoder)
 
 
-def read_cheap(data: Path, scores: Path, *, seen_half: str = "") -> CheapRows:
+def read_cheap(data: Path, scores: Path, *, seen_half: str = "", parts: int = FOLDS) -> CheapRows:
     """Reads rows and their cheap scores.
 
     Args:
@@ -79,6 +79,7 @@ def read_cheap(data: Path, scores: Path, *, seen_half: str = "") -> CheapRows:
         scores: What `gradewire score` wrote of CHEAP.
         seen_half: Half of the questions that the fit of `calibrated` was made on: their probabilities are computed
             anew, by trees fitted on the other questions of that half.
+        parts: Of that half's questions, each of which is left out once.
 
     Raises:
         ValueError: The files do not belong together.
@@ -96,6 +97,7 @@ def read_cheap(data: Path, scores: Path, *, seen_half: str = "") -> CheapRows:
         probability[seen] = _held_out(
             [row for row, own in zip(rows, seen, strict=True) if own],
             [each[FEATURES]["features"] for each, own in zip(results, seen, strict=True) if own],
+            parts,
         )
     return CheapRows(
         rows=rows,
@@ -118,7 +120,14 @@ def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
     return found, line
 
 
-def _held_out(rows: Sequence[Row], features: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
+    """The rows with a judge that does not exist: right with the probability `share`, whatever the row."""
+    correct = np.random.default_rng(3).random(len(rows)) < share
+    said = np.where(correct, rows.right, ~rows.right).astype(np.float64)
+    return replace(rows, judge_verdicts=said, judge_scores=said)
+
+
+def _held_out(rows: Sequence[Row], features: Sequence[Mapping[str, Any]], parts: int) -> NDArray[np.float64]:
     values = np.array([[each.get(column.name, np.nan) for column in COLUMNS] for each in features], np.float64)
     labels = np.array([row["label"] for row in rows], np.float64)
-    return held_out_probabilities(COLUMNS, values, labels, [row["question"] for row in rows])
+    return held_out_probabilities(COLUMNS, values, labels, [row["question"] for row in rows], parts=parts)

@@ -48,12 +48,13 @@ def ways_table(judges: Mapping[str, CascadeRows]) -> str:
     first = next(iter(judges.values()))
     ways: list[tuple[Graded, CascadeRows]] = [(cheap(first), first)]
     for name, rows in judges.items():
-        ways.append((judge_alone(rows, f"`{name}`"), rows))
+        told = name if " " in name else f"`{name}`"
+        ways.append((judge_alone(rows, told), rows))
         asked = crossed(rows, asked_by_risk(RISK, refusing=True))
-        ways.append((cascade(rows, asked, f"`auto?judge={name}`"), rows))
+        ways.append((cascade(rows, asked, f"`auto` with {told}"), rows))
         forced = crossed(rows, asked_by_risk(RISK, refusing=False))
         if forced.any():
-            ways.append((cascade(rows, forced, f"the same, had `{name}` not been refused"), rows))
+            ways.append((cascade(rows, forced, f"the same, whatever {told} is worth"), rows))
     lines = []
     for graded, rows in ways:
         base = cheap(rows)
@@ -79,7 +80,7 @@ def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
         alone = judge_alone(rows, name)
         found = [between(difference(auto, alone, rows, statistic), "+") for statistic in (accuracy, pearson)]
         saved = 1 - auto.asked.sum() / len(rows)
-        lines.append([f"`auto?judge={name}` minus `{name}`", *found, f"{saved:.0%}"])
+        lines.append([f"`auto` with `{name}` minus `{name}`", *found, f"{saved:.0%}"])
     return table(["", "accuracy", "Pearson", "judge calls saved"], lines)
 
 
