@@ -6,7 +6,17 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 
 import pytest
 
-from gradewire import AsyncClient, AsyncScorer, Client, ItemLike, ItemScores, Scorer
+from gradewire import (
+    AsyncClient,
+    AsyncScorer,
+    Client,
+    Comparison,
+    ItemLike,
+    ItemScores,
+    PairLike,
+    PairsLike,
+    Scorer,
+)
 from gradewire.items import ItemsLike
 from gradewire.testing import StubTransport, echo_scores
 
@@ -14,6 +24,8 @@ from gradewire.testing import StubTransport, echo_scores
 COUNTERPARTS = {
     AsyncGenerator[ItemScores]: Iterator[ItemScores],
     ItemsLike | AsyncIterable[ItemLike]: ItemsLike,
+    AsyncGenerator[Comparison]: Iterator[Comparison],
+    PairsLike | AsyncIterable[PairLike]: PairsLike,
 }
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FileDescriptor
 
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2, types_pb2
 
 RELEASED = Path(__file__).with_name("released.json")
-FILES = (types_pb2, scoring_pb2, references_pb2, models_pb2)
+FILES = (types_pb2, scoring_pb2, references_pb2, models_pb2, judging_pb2)
 
 Shape = dict[str, Any]
 

@@ -31,6 +31,7 @@ from gradewire.items import Item, ItemLike
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.calibrated import Calibrated
 from gradewire.metric_types.choice import MetricsLike
+from gradewire.metric_types.comparisons import Compare, CompareDecision, CompareMode, ComparisonLike
 from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
 from gradewire.metric_types.judges import (
     BinaryQuestions,
@@ -59,6 +60,8 @@ from gradewire.metric_types.words import (
     VqaConsensus,
 )
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
+from gradewire.pairs.comparison import Comparison, OrderVerdict, Winner
+from gradewire.pairs.pair import Pair, PairLike, PairsLike
 from gradewire.parts import (
     BertscoreParts,
     BleuParts,
@@ -94,6 +97,11 @@ __all__ = [
     "CiderParts",
     "Client",
     "ClientClosed",
+    "Compare",
+    "CompareDecision",
+    "CompareMode",
+    "Comparison",
+    "ComparisonLike",
     "Corpus",
     "DeadlineExceeded",
     "Demonstrations",
@@ -131,7 +139,11 @@ __all__ = [
     "ModelInfo",
     "ModelList",
     "NotReady",
+    "OrderVerdict",
     "Overloaded",
+    "Pair",
+    "PairLike",
+    "PairsLike",
     "Parts",
     "PrepareProgress",
     "PrepareReport",
@@ -162,6 +174,7 @@ __all__ = [
     "VqaAccuracy",
     "VqaConsensus",
     "VqaParts",
+    "Winner",
     "__version__",
     "format_metric_line",
     "parse_metric_line",

@@ -6,21 +6,25 @@ from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, TypeVar, Unpack
 
 from gradewire._calls.arguments import check_deadline, check_most, rows_of
 from gradewire._calls.client_calls import ClientCalls
+from gradewire._calls.compare import ChosenComparison
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.process_calls import ProcessCalls
-from gradewire._calls.score import ProgressCallback
+from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
 from gradewire._transport.connect import connect
 from gradewire._transport.endpoint import Endpoint
-from gradewire.call_options import PrepareOptions, ScoreOptions
+from gradewire.call_options import CompareOptions, PrepareOptions, ScoreOptions
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricsLike
+from gradewire.metric_types.comparisons import ComparisonLike
 from gradewire.model_list import ModelList
+from gradewire.pairs.comparison import Comparison
+from gradewire.pairs.pair import PairLike, PairsLike
 from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
@@ -30,6 +34,8 @@ from gradewire.transport import Transport
 DEADLINE_S = 30.0
 # Items of a plain iterable between two turns of the event loop.
 _ITEMS_PER_TURN = 32
+
+T = TypeVar("T")
 
 
 class ClientBase:
@@ -156,6 +162,58 @@ class AsyncClient(ClientBase):
         call = CallOptions.of("AsyncClient.score_stream", metrics, options)
         return _flatten(self._calls.stream(rows, call))
 
+    async def compare(
+        self,
+        pairs: PairsLike,
+        by: ComparisonLike = "compare",
+        *,
+        progress: ProgressCallback | None = None,
+        **options: Unpack[CompareOptions],
+    ) -> list[Comparison]:
+        """Asks a judge which answer of each pair is the better one, in order.
+
+        Each pair is shown twice, with either answer first. A pair that cannot be sent becomes INVALID_INPUT and the
+        rest is compared; what else fails, fails as items of `score` do.
+
+        Args:
+            pairs: `Pair`s, mappings with their keys, or a table with a row for each.
+            by: `"compare"`, a line of it (`"compare?references=true&mode=reason"`), or a `Compare`.
+            progress: As `score`, of pairs.
+            **options: As `gradewire.call_options.CompareOptions` says: `judge`, `priority`, `deadline_s` (for the whole
+                call; else the client's, an hour at least).
+
+        Raises:
+            InvalidRequest: The message names the argument.
+            GradewireError: No request was answered; which one says why.
+        """
+        rows = list(rows_of("pairs", pairs))
+        chosen = ChosenComparison.of("AsyncClient.compare", by, options)
+        return await self._calls.compare(rows, chosen, options.get("deadline_s"), progress)
+
+    def compare_stream(
+        self,
+        pairs: PairsLike | AsyncIterable[PairLike],
+        by: ComparisonLike = "compare",
+        **options: Unpack[CompareOptions],
+    ) -> AsyncGenerator[Comparison]:
+        """Compares pairs as they come, and gives each back when it is done: not in order, `index` tells.
+
+        Reads ahead, and goes on after a break, as `score_stream`.
+
+        Args:
+            pairs: As `compare`; read while comparisons are taken.
+            by: As `compare`.
+            **options: As `compare`, but `deadline_s` is the longest wait for the next comparison while pairs are in
+                work; else the client's, ten minutes at least.
+
+        Raises:
+            InvalidRequest: At once; the message names the argument.
+            GradewireError: While iterating; what was yielded before stands.
+        """
+        rows = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
+        chosen = ChosenComparison.of("AsyncClient.compare_stream", by, options)
+        return _flatten(self._calls.compare_stream(rows, chosen, options.get("deadline_s")))
+
     async def prepare(
         self,
         entries: EntriesLike,
@@ -237,15 +295,15 @@ class AsyncClient(ClientBase):
         await self.close()
 
 
-async def _flatten(stream: AsyncGenerator[list[ItemScores]]) -> AsyncGenerator[ItemScores]:
+async def _flatten(stream: AsyncGenerator[list[T]]) -> AsyncGenerator[T]:
     async with aclosing(stream) as batches:
         async for batch in batches:
-            for scores in batch:
-                yield scores
+            for result in batch:
+                yield result
 
 
-async def _turns(items: Iterable[ItemLike]) -> AsyncIterator[ItemLike]:
-    for position, item in enumerate(items, 1):
-        yield item
+async def _turns(rows: Iterable[T]) -> AsyncIterator[T]:
+    for position, row in enumerate(rows, 1):
+        yield row
         if position % _ITEMS_PER_TURN == 0:
             await asyncio.sleep(0)

@@ -24,6 +24,20 @@ class PrepareOptions(TypedDict, total=False):
     deadline_s: float | None
 
 
+class CompareOptions(TypedDict, total=False):
+    """Keyword arguments of calls that compare; None says no more than leaving one out.
+
+    Attributes:
+        judge: NAME or NAME@DIGEST, for a comparison that does not say its own model.
+        priority: As in `ScoreOptions`; streams are always "bulk".
+        deadline_s: Seconds; the call says of what.
+    """
+
+    judge: str | None
+    priority: Priority | None
+    deadline_s: float | None
+
+
 class ScoreOptions(PrepareOptions, total=False):
     """Keyword arguments of calls that score: those of all calls, and three more.
 

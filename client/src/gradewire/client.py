@@ -6,26 +6,32 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from gradewire._blocking.background_calls import BackgroundCalls
 from gradewire._blocking.background_loop import BackgroundLoop
 from gradewire._blocking.iterable_reader import IterableReader
 from gradewire._calls.arguments import rows_of
 from gradewire._calls.client_calls import ClientCalls
+from gradewire._calls.compare import ChosenComparison
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
-from gradewire._calls.score import ProgressCallback
+from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
 from gradewire.async_client import ClientBase
-from gradewire.call_options import PrepareOptions, ScoreOptions
+from gradewire.call_options import CompareOptions, PrepareOptions, ScoreOptions
 from gradewire.errors import ClientClosed, ForkedClient
 from gradewire.items import ItemsLike
 from gradewire.metric_types.choice import MetricsLike
+from gradewire.metric_types.comparisons import ComparisonLike
 from gradewire.model_list import ModelList
+from gradewire.pairs.comparison import Comparison
+from gradewire.pairs.pair import PairsLike
 from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
+
+T = TypeVar("T")
 
 
 class Client(ClientBase):
@@ -81,6 +87,36 @@ class Client(ClientBase):
         reader = IterableReader(rows)
         return _iterate(running.loop, reader, running.calls.stream(reader, call))
 
+    def compare(
+        self,
+        pairs: PairsLike,
+        by: ComparisonLike = "compare",
+        *,
+        progress: ProgressCallback | None = None,
+        **options: Unpack[CompareOptions],
+    ) -> list[Comparison]:
+        """Asks a judge which answer of each pair is the better one; arguments and errors as `AsyncClient.compare`."""
+        taken = list(rows_of("pairs", pairs))
+        chosen = ChosenComparison.of("Client.compare", by, options)
+        return self._background.run(lambda calls: calls.compare(taken, chosen, options.get("deadline_s"), progress))
+
+    def compare_stream(
+        self,
+        pairs: PairsLike,
+        by: ComparisonLike = "compare",
+        **options: Unpack[CompareOptions],
+    ) -> Iterator[Comparison]:
+        """Compares pairs as they come, and gives each back when it is done; arguments as `AsyncClient.compare_stream`.
+
+        The pairs are read on a thread of their own, so their source may block.
+        """
+        rows = rows_of("pairs", pairs)
+        chosen = ChosenComparison.of("Client.compare_stream", by, options)
+        running = self._background.running()
+        reader = IterableReader(rows)
+        batches = running.calls.compare_stream(reader, chosen, options.get("deadline_s"))
+        return _iterate(running.loop, reader, batches)
+
     def prepare(
         self,
         entries: EntriesLike,
@@ -134,11 +170,11 @@ class Client(ClientBase):
 
 
 def _iterate(
-    loop: BackgroundLoop, reader: IterableReader, batches: AsyncGenerator[list[ItemScores]]
-) -> Generator[ItemScores, None, None]:
+    loop: BackgroundLoop, reader: IterableReader[Any], batches: AsyncGenerator[list[T]]
+) -> Generator[T, None, None]:
     taking: asyncio.Task[Any] | None = None
 
-    async def take() -> list[ItemScores] | None:
+    async def take() -> list[T] | None:
         nonlocal taking
         taking = asyncio.current_task()
         return await anext(batches, None)

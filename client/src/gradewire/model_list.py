@@ -105,9 +105,11 @@ class ModelList:
         metrics: With versions, ranges and parameters.
         limits: Of one request.
         server_version: Version of gradewire there.
+        comparisons: What `Client.compare` takes, as metrics; their ranges say nothing.
     """
 
     models: tuple[ModelInfo, ...]
     metrics: tuple[MetricInfo, ...]
     limits: Limits
     server_version: str
+    comparisons: tuple[MetricInfo, ...] = ()

@@ -23,6 +23,8 @@ class Status(StrEnum):
     UNPARSABLE = "UNPARSABLE"
     INTERNAL = "INTERNAL"
     JUDGE_CANNOT_SEE = "JUDGE_CANNOT_SEE"
+    # Of a pair: the judge preferred another answer when the two were shown in the other order.
+    INCONSISTENT = "INCONSISTENT"
     # The server is newer and says something that this client does not know.
     UNKNOWN = "UNKNOWN"
 

@@ -10,18 +10,29 @@ client = Client(transport=StubTransport(answer))
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from gradewire.errors import DeadlineExceeded
+from gradewire.errors import DeadlineExceeded, InvalidRequest
 from gradewire.metric_types import metric_of
 from gradewire.metric_types.line import format_metric_line
 from gradewire.metric_types.prompt_text import short_prompt
+from gradewire.pairs.comparison import Winner
 from gradewire_proto.conventions.reference_sets import digest_entries
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2, types_pb2
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
+CompareFunction = Callable[
+    [judging_pb2.CompareRequest], judging_pb2.CompareResponse | Awaitable[judging_pb2.CompareResponse]
+]
+_WINNERS: Mapping[Winner, "judging_pb2.Winner.ValueType"] = {
+    "a": judging_pb2.WINNER_A,
+    "b": judging_pb2.WINNER_B,
+    "tie": judging_pb2.WINNER_TIE,
+}
+
+Reply = TypeVar("Reply", scoring_pb2.ScoreResponse, judging_pb2.CompareResponse)
 
 
 def echo_scores(
@@ -44,30 +55,60 @@ def echo_scores(
     return reply
 
 
+def echo_comparisons(
+    request: judging_pb2.CompareRequest, *, winner: Callable[[judging_pb2.Pair], Winner | None]
+) -> judging_pb2.CompareResponse:
+    """A well-formed reply in which both orders say the same; None makes a pair INCONSISTENT: the first answer wins."""
+    spec = types_pb2.MetricSpec(compare=request.parameters)
+    reply = judging_pb2.CompareResponse(provenance=_provenance(spec, ""))
+    for index, pair in enumerate(request.pairs):
+        said = winner(pair)
+        result = reply.pairs.add(index=index, id=pair.id)
+        result.status = types_pb2.STATUS_OK if said else types_pb2.STATUS_INCONSISTENT
+        if said:
+            result.winner, result.decided_by = _WINNERS[said], "judge"
+        seen: tuple[Winner, Winner] = (said, said) if said else ("a", "b")
+        result.probability_a, result.probability_b, result.probability_tie = (
+            seen.count(name) / len(seen) for name in _WINNERS
+        )
+        for first, order in zip((judging_pb2.PAIR_ANSWER_A, judging_pb2.PAIR_ANSWER_B), seen, strict=True):
+            result.orders.add(
+                first=first,
+                winner=_WINNERS[order],
+                probability_a=order == "a",
+                probability_b=order == "b",
+                probability_tie=order == "tie",
+            )
+    return reply
+
+
 class StubTransport:
     """Answers from a function, in the process, with the client's own chunking, decoding and deadlines around it.
 
     Args:
         answer: From request to reply, plain or async; may raise errors of `gradewire.errors`. Streams are answered
-            through it message by message, and `prepare` says that all is done.
+            through it message by message, and `prepare` says that all is done. None: nothing is scored.
         models: Reply of `models()`; its limits decide how the client cuts.
+        compare: As `answer`, for pairs (`echo_comparisons` makes replies). None: nothing is compared.
     """
 
-    def __init__(self, answer: ScoreFunction, *, models: models_pb2.ListModelsResponse | None = None) -> None:
+    def __init__(
+        self,
+        answer: ScoreFunction | None = None,
+        *,
+        models: models_pb2.ListModelsResponse | None = None,
+        compare: CompareFunction | None = None,
+    ) -> None:
         self._answer = answer
+        self._compare = compare
         self._models = models or models_pb2.ListModelsResponse(server_version="stub")
         self.closed = False
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """The function's reply, DeadlineExceeded when it takes too long."""
-        reply = self._answer(request)
-        if not inspect.isawaitable(reply):
-            return reply
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await reply
-        except TimeoutError:
-            raise DeadlineExceeded(f"the stub did not answer within {timeout_s:g} s") from None
+        if self._answer is None:
+            raise InvalidRequest("this stub scores nothing: give it a function, StubTransport(answer)")
+        return await _in_time(self._answer(request), timeout_s)
 
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
@@ -91,6 +132,31 @@ class StubTransport:
                 item.complete = True
             started += len(reply.items)
             yield scoring_pb2.ScoreStreamResponse(items=reply.items)
+
+    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
+        """The reply of `compare`, DeadlineExceeded when it takes too long."""
+        if self._compare is None:
+            raise InvalidRequest("this stub compares nothing: give it a function, StubTransport(compare=…)")
+        return await _in_time(self._compare(request), timeout_s)
+
+    async def compare_stream(
+        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+        """One reply per message of pairs."""
+        parameters = types_pb2.CompareParameters()
+        started = 0
+        async for message in requests:
+            if message.HasField("config"):
+                parameters = message.config.parameters
+                provenance = _provenance(types_pb2.MetricSpec(compare=parameters), "")
+                yield judging_pb2.CompareStreamResponse(provenance=provenance)
+                continue
+            request = judging_pb2.CompareRequest(pairs=message.pairs.pairs, parameters=parameters)
+            reply = await self.compare(request, timeout_s=timeout_s or 3600.0)
+            for pair in reply.pairs:
+                pair.index += started
+            started += len(reply.pairs)
+            yield judging_pb2.CompareStreamResponse(pairs=reply.pairs)
 
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
@@ -119,6 +185,16 @@ class StubTransport:
     async def close(self) -> None:
         """Sets `closed`."""
         self.closed = True
+
+
+async def _in_time(reply: Reply | Awaitable[Reply], timeout_s: float) -> Reply:
+    if not inspect.isawaitable(reply):
+        return reply
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await reply
+    except TimeoutError:
+        raise DeadlineExceeded(f"the stub did not answer within {timeout_s:g} s") from None
 
 
 def _generate(request: references_pb2.PrepareRequest, progress: references_pb2.PrepareProgress) -> None:

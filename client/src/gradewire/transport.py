@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Protocol
 
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 
 
 class Transport(Protocol):
@@ -20,6 +20,14 @@ class Transport(Protocol):
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Sends a stream of items, yields a stream of results."""
+
+    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
+        """Compares the pairs of one request."""
+
+    def compare_stream(
+        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+        """Sends a stream of pairs, yields a stream of results."""
 
     def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gradewire import Metric
-from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types import KNOWN_TYPES
 from gradewire.metric_types.wire import ParameterKind, WireParameter, wire_parameters
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.isprintable)
@@ -31,9 +31,9 @@ def values_of(parameter: WireParameter, *, texts: st.SearchStrategy[str] = TEXTS
 def metrics_named(name: str, *, texts: st.SearchStrategy[str] = TEXTS) -> st.SearchStrategy[Metric]:
     """Values of one metric; each parameter is there or not."""
     parameters = {key: st.none() | values_of(each, texts=texts) for key, each in wire_parameters(name).items()}
-    if "reference_set" in METRIC_TYPES[name].__dataclass_fields__:
+    if "reference_set" in KNOWN_TYPES[name].__dataclass_fields__:
         parameters["reference_set"] = st.none() | texts
-    return st.builds(METRIC_TYPES[name], **parameters, version=st.none() | st.integers(1, 10_000))
+    return st.builds(KNOWN_TYPES[name], **parameters, version=st.none() | st.integers(1, 10_000))
 
 
-METRICS = st.sampled_from(sorted(METRIC_TYPES)).flatmap(metrics_named)
+METRICS = st.sampled_from(sorted(KNOWN_TYPES)).flatmap(metrics_named)

@@ -6,14 +6,15 @@ from hypothesis import strategies as st
 from tests.client.metric_types.metric_values import METRICS
 
 from gradewire import Bertscore, Cider, InvalidRequest, Metric, RougeL, Smile, format_metric_line, parse_metric_line
+from gradewire.metric_types.line import parse_line
 
 
 @given(METRICS)
 def test_line_round_trip(metric: Metric) -> None:
     line = format_metric_line(metric)
-    assert parse_metric_line(line) == metric
+    assert parse_line(line) == metric
     assert "," not in line
-    assert format_metric_line(parse_metric_line(line)) == line
+    assert format_metric_line(parse_line(line)) == line
 
 
 @given(st.text(max_size=60))

@@ -11,7 +11,7 @@ from tests.client.metric_types.metric_values import METRICS
 
 import gradewire
 from gradewire import Bertscore, Bleu, Cider, InvalidRequest, Metric, RougeL, Smile, VqaAccuracy, format_metric_line
-from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, metric_of
+from gradewire.metric_types import KNOWN_TYPES, PRESETS, SYNTHETIC_MODES, metric_of
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.wire import ParameterKind, wire_parameters
 from gradewire_proto.v1 import types_pb2
@@ -21,13 +21,13 @@ PYTHON = {ParameterKind.FLAG: bool, ParameterKind.COUNT: int, ParameterKind.NUMB
 
 def test_every_metric_of_the_wire_has_a_type_and_the_reverse() -> None:
     on_wire = {field.name for field in types_pb2.MetricSpec.DESCRIPTOR.oneofs_by_name["metric"].fields}
-    assert set(METRIC_TYPES) == on_wire
-    assert all(getattr(gradewire, kind.__name__) is kind for kind in METRIC_TYPES.values())
+    assert set(KNOWN_TYPES) == on_wire
+    assert all(getattr(gradewire, kind.__name__) is kind for kind in KNOWN_TYPES.values())
 
 
-@pytest.mark.parametrize("name", METRIC_TYPES)
+@pytest.mark.parametrize("name", KNOWN_TYPES)
 def test_fields_are_those_of_the_message_with_the_same_values(name: str) -> None:
-    kind = METRIC_TYPES[name]
+    kind = KNOWN_TYPES[name]
     parameters = wire_parameters(name)
     reads_sets = any("prepared" in parameter.choices for parameter in parameters.values())
     beside = {"version", "reference_set"} if reads_sets else {"version"}

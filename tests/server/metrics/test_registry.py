@@ -5,18 +5,19 @@ import dataclasses
 import pytest
 
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.metrics.registry import COMPARISONS, REGISTRY
 
 SPEC = types_pb2.MetricSpec.DESCRIPTOR
+ALL = {**REGISTRY, **COMPARISONS}
 
 
 def test_the_metrics_are_those_of_the_wire_format() -> None:
-    assert set(REGISTRY) == {field.name for field in SPEC.oneofs_by_name["metric"].fields}
+    assert set(ALL) == {field.name for field in SPEC.oneofs_by_name["metric"].fields}
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", ALL)
 def test_parameters_are_those_of_the_wire_format(name: str) -> None:
-    metric = REGISTRY[name]
+    metric = ALL[name]
     wire = [field.name for field in SPEC.fields_by_name[name].message_type.fields]
     # Whose fit was filled in is told, not asked for, and where prompts are looked up is the server's affair.
     own = {"calibration", "prompts"}
@@ -25,9 +26,9 @@ def test_parameters_are_those_of_the_wire_format(name: str) -> None:
     assert [parameter.name for parameter in metric.info.parameters] == wire
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", ALL)
 def test_every_metric_says_what_it_is(name: str) -> None:
-    info = REGISTRY[name].info
+    info = ALL[name].info
     assert info.name == name
     assert info.version >= 1
     assert info.minimum < info.maximum
@@ -48,13 +49,15 @@ def test_every_metric_says_what_it_is(name: str) -> None:
         ("Demonstrations", "lave", "demonstrations"),
         ("GradeStyle", "judge_grade", "style"),
         ("VerdictStyle", "judge_verdict", "style"),
+        ("CompareMode", "compare", "mode"),
+        ("CompareDecision", "compare", "decision"),
     ],
 )
 def test_enum_values_are_the_tails_of_the_wire_names(enum: str, name: str, field: str) -> None:
     values = types_pb2.DESCRIPTOR.enum_types_by_name[enum].values
     prefix = values[0].name.removesuffix("UNSPECIFIED")
     wire = [value.name.removeprefix(prefix).lower() for value in values[1:]]
-    parameters = REGISTRY[name].parameters_type()
+    parameters = ALL[name].parameters_type()
     assert [str(member) for member in type(getattr(parameters, field))] == wire
 
 

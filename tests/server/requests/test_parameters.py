@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.metrics.registry import COMPARISONS, REGISTRY
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 
 SMILE = REGISTRY["smile"]
+ALL = {**REGISTRY, **COMPARISONS}
 MESSAGES = st.builds(
     types_pb2.SmileParameters,
     preset=st.sampled_from(range(5)),
@@ -26,12 +27,12 @@ MESSAGES = st.builds(
 
 def test_every_metric_of_the_wire_is_in_the_registry_and_the_reverse() -> None:
     on_wire = {field.name for field in types_pb2.MetricSpec.DESCRIPTOR.oneofs_by_name["metric"].fields}
-    assert on_wire == set(REGISTRY)
+    assert on_wire == set(ALL)
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", ALL)
 def test_defaults_can_be_read_and_written_for_every_metric(name: str) -> None:
-    metric = REGISTRY[name]
+    metric = ALL[name]
     message = getattr(types_pb2.MetricSpec(), name)
     model = "m" if metric.info.needs_model else ""
     parameters = read_parameters(message, metric, "metrics[0]", model=model)
@@ -66,7 +67,7 @@ def test_what_is_written_reads_back_the_same(message: types_pb2.SmileParameters)
 
 ENUMS = [
     (name, field.name)
-    for name in REGISTRY
+    for name in ALL
     for field in types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[name].message_type.fields
     if field.enum_type is not None
 ]
@@ -78,7 +79,7 @@ def test_an_unknown_number_names_its_field(name: str, field: str, number: int) -
     message = getattr(types_pb2.MetricSpec(), name)
     setattr(message, field, number)
     with pytest.raises(InvalidRequestError, match=f"unknown value {number}") as caught:
-        read_parameters(message, REGISTRY[name], f"metrics[1].{name}", model="m")
+        read_parameters(message, ALL[name], f"metrics[1].{name}", model="m")
     assert caught.value.field == f"metrics[1].{name}.{field}"
 
 

@@ -28,7 +28,7 @@ def strings() -> list[tuple[str, str]]:
     return [
         (metric.name, field.name)
         for metric in SPEC.fields
-        if metric.message_type is not None
+        if metric.message_type is not None and metric.name in REGISTRY
         for field in metric.message_type.fields
         if field.type == FieldDescriptor.TYPE_STRING
     ]

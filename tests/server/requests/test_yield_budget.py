@@ -13,9 +13,8 @@ from tests.support.servers.wire import EXACT, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.requests import prepare as preparation
+from gradewire_server.requests.forms import items
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.requests.stream import score_stream as streaming
-from gradewire_server.requests.unary import score as scoring
 from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, YieldBudget
 from gradewire_server.settings.limits import Limits
 
@@ -67,7 +66,7 @@ async def prepare(handlers: Handlers, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("call", "module", "reader"),
-    [(score, scoring, "read_item"), (score_stream, streaming, "read_item"), (prepare, preparation, "read_entry")],
+    [(score, items, "read_item"), (score_stream, items, "read_item"), (prepare, preparation, "read_entry")],
 )
 async def test_others_get_their_turn_between_large_elements(
     call: Callable[[Handlers, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch

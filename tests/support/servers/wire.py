@@ -15,7 +15,14 @@ from prometheus_client import CollectorRegistry
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.handlers import context_over
 
-from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
+from gradewire_proto.v1 import (
+    judging_pb2_grpc,
+    models_pb2_grpc,
+    references_pb2_grpc,
+    scoring_pb2,
+    scoring_pb2_grpc,
+    types_pb2,
+)
 from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.authentication import Authentication
@@ -49,6 +56,7 @@ class Wire:
         self.scoring: Any = scoring_pb2_grpc.ScoringStub(self.channel)
         self.references: Any = references_pb2_grpc.ReferencesStub(self.channel)
         self.models: Any = models_pb2_grpc.ModelsStub(self.channel)
+        self.judging: Any = judging_pb2_grpc.JudgingStub(self.channel)
 
     async def score_bytes(self, data: bytes) -> bytes:
         """Sends raw bytes to Score."""

@@ -4,25 +4,26 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-
-from gradewire.items import ItemLike
+from typing import Generic, TypeVar
 
 _AHEAD_ITEMS = 64
 
+T = TypeVar("T")
 
-class IterableReader:
+
+class IterableReader(Generic[T]):
     """An async iterable over a plain one; reads at most a few items ahead, and stops when `close` is called."""
 
-    def __init__(self, source: Iterable[ItemLike]) -> None:
+    def __init__(self, source: Iterable[T]) -> None:
         self._source = source
-        self._read: deque[ItemLike] = deque()
+        self._read: deque[T] = deque()
         self._room = threading.Semaphore(_AHEAD_ITEMS)
         self._ready = asyncio.Event()
         self._error: BaseException | None = None
         self._ended = False
         self._closed = False
 
-    async def __aiter__(self) -> AsyncIterator[ItemLike]:
+    async def __aiter__(self) -> AsyncIterator[T]:
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._run, args=(loop,), name="gradewire-reader", daemon=True).start()
         while True:

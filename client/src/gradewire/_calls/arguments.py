@@ -2,13 +2,18 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from gradewire._input.tables import is_table, table_rows
+from gradewire.call_options import Priority
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metric_types.base import Metric
+from gradewire.metric_types.comparisons import Compare
+from gradewire.metric_types.line import parse_comparison_line
+from gradewire.pairs.pair import Pair
 from gradewire.preparation import ReferenceEntry, SyntheticGeneration
 
 # Above it, seconds no longer fit into the clocks of event loops.
@@ -42,7 +47,7 @@ def rows_of(name: str, rows: Any) -> Iterable[Any]:
     if isinstance(rows, Mapping) and any(is_table(value) or hasattr(value, "features") for value in rows.values()):
         first = next(iter(rows))
         raise InvalidRequest(f"{name} is a {type(rows).__name__} of tables: give one of them, {name}[{first!r}]")
-    if isinstance(rows, str | bytes | Mapping | Item | ReferenceEntry):
+    if isinstance(rows, str | bytes | Mapping | Item | ReferenceEntry | Pair):
         raise InvalidRequest(f"{name} is one {type(rows).__name__}: give a list of mappings, [{{…}}] for a single one")
     if is_table(rows):
         return table_rows(name, rows)
@@ -57,6 +62,26 @@ def check_metrics(metrics: object) -> None:
     """Refuses what is neither a text nor a metric nor several."""
     if not isinstance(metrics, str | Metric) and not _is_iterable(metrics):
         raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, a line, a metric or several")
+
+
+def check_comparison(by: object, judge: str | None) -> Compare:
+    """How pairs are compared, with the call's judge where it says none itself.
+
+    Raises:
+        InvalidRequest: It is neither a comparison nor the line of one.
+    """
+    if isinstance(by, str):
+        by = parse_comparison_line(by)
+    if not isinstance(by, Compare):
+        raise InvalidRequest(f"by is a {type(by).__name__}: give 'compare', a line of it, or a gradewire.Compare")
+    check_text("judge", judge)
+    return replace(by, model=judge) if judge and by.model is None else by
+
+
+def check_priority(priority: object) -> None:
+    """Refuses what is no priority."""
+    if priority not in get_args(Priority):
+        raise InvalidRequest(f"priority must be one of {', '.join(get_args(Priority))}, not {priority!r}")
 
 
 def check_text(name: str, value: object) -> None:

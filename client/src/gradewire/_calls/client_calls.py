@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from gradewire._calls.arguments import check_deadline, check_generate, check_progress, check_timeout
 from gradewire._calls.chunks import Deadline
+from gradewire._calls.compare import ChosenComparison, PairBatch, PairStream
 from gradewire._calls.corpus import check_streamed
 from gradewire._calls.decode import decode_model_list
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import Preparation, PrepareCallback
-from gradewire._calls.score import Batch, ProgressCallback
+from gradewire._calls.requests import ProgressCallback
+from gradewire._calls.score import Batch
 from gradewire._calls.stream import Stream
 from gradewire._calls.submit import Submissions, SubmitCallback
 from gradewire._transport.retries import Retries, until_answered
@@ -20,6 +22,8 @@ from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits, ModelList
+from gradewire.pairs.comparison import Comparison
+from gradewire.pairs.pair import PairLike
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
@@ -79,6 +83,33 @@ class ClientCalls:
         if options.deadline_s is not None:
             stall_s = check_deadline(options.deadline_s)
         stream = Stream(self._transport, choice, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+        return stream.run(self._told_when_closed)
+
+    async def compare(
+        self,
+        pairs: Sequence[PairLike],
+        chosen: ChosenComparison,
+        deadline_s: float | None,
+        progress: ProgressCallback | None,
+    ) -> list[Comparison]:
+        """Compares pairs, in order."""
+        check_progress(progress)
+        self._check_open()
+        if deadline_s is None:
+            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
+            await self._find_server()
+        deadline = self._deadline(deadline_s)
+        batch = PairBatch(self._transport, chosen, pairs, deadline, progress)
+        with self._told_when_closed():
+            return await batch.run_rows(lambda: self._known_limits(deadline))
+
+    def compare_stream(
+        self, pairs: AsyncIterable[PairLike], chosen: ChosenComparison, deadline_s: float | None
+    ) -> AsyncGenerator[list[Comparison]]:
+        """Comparisons, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
+        self._check_open()
+        stall_s = max(self._deadline_s, JUDGE_STALL_S) if deadline_s is None else check_deadline(deadline_s)
+        stream = PairStream(self._transport, chosen, pairs, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._told_when_closed)
 
     async def prepare(

@@ -10,8 +10,9 @@ from typing import Any, TypeVar, get_origin
 from google.protobuf.message import Message
 
 from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
+from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricChoice
-from gradewire.metric_types.line import parse_metric_line
+from gradewire.metric_types.line import parse_line
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
 from gradewire.parts import PART_FIELDS, PART_TYPES, Parts
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
@@ -50,13 +51,15 @@ def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
             )
             for model in reply.models
         ),
-        metrics=tuple(
-            _read(MetricInfo, metric, parameters=tuple(_read(MetricParameterInfo, each) for each in metric.parameters))
-            for metric in reply.metrics
-        ),
+        metrics=tuple(map(_metric_info, reply.metrics)),
+        comparisons=tuple(map(_metric_info, reply.comparisons)),
         limits=_read(Limits, reply.limits),
         server_version=reply.server_version,
     )
+
+
+def _metric_info(metric: models_pb2.Metric) -> MetricInfo:
+    return _read(MetricInfo, metric, parameters=tuple(_read(MetricParameterInfo, each) for each in metric.parameters))
 
 
 def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
@@ -70,6 +73,19 @@ def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
 def decode_status(number: int) -> Status:
     """The status, UNKNOWN for a number of a later version."""
     return _STATUS.get(number, Status.UNKNOWN)
+
+
+def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
+    """The warnings, UNKNOWN for numbers of a later version."""
+    return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
+
+
+def decode_one_provenance(asked: Metric, message: types_pb2.Provenance, before: Provenance | None) -> Provenance:
+    """What the server says it computed of one metric or comparison; raises as `decode_call_provenance`."""
+    here = _checked_provenance(asked.name, asked, message)
+    if before is not None:
+        _check_same(asked.name, before, here)
+    return here
 
 
 def decode_call_provenance(
@@ -88,20 +104,27 @@ def decode_call_provenance(
         )
     provenance = {}
     for label, metric, message in zip(choice.labels, choice.metrics, messages, strict=True):
-        if metric.version is not None and message.version and metric.version != message.version:
-            raise InvalidRequest(
-                f"{label}: version {metric.version} of {metric.name} is asked for and the server computes version "
-                f"{message.version}: leave out '/{metric.version}', or use a server that has it"
-            )
-        provenance[label] = decode_provenance(message)
+        provenance[label] = _checked_provenance(label, metric, message)
     for label, there in before.items():
-        here = provenance[label]
-        if _pinned(there) != _pinned(here):
-            raise InconsistentReplies(
-                f"{label} was computed as {there.line} and as {here.line} within one call: pin version and model "
-                "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
-            )
+        _check_same(label, there, provenance[label])
     return provenance
+
+
+def _checked_provenance(label: str, asked: Metric, message: types_pb2.Provenance) -> Provenance:
+    if asked.version is not None and message.version and asked.version != message.version:
+        raise InvalidRequest(
+            f"{label}: version {asked.version} of {asked.name} is asked for and the server computes version "
+            f"{message.version}: leave out '/{asked.version}', or use a server that has it"
+        )
+    return decode_provenance(message)
+
+
+def _check_same(label: str, there: Provenance, here: Provenance) -> None:
+    if _pinned(there) != _pinned(here):
+        raise InconsistentReplies(
+            f"{label} was computed as {there.line} and as {here.line} within one call: pin version and model "
+            "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
+        )
 
 
 def _pinned(provenance: Provenance) -> tuple[str, str, str]:
@@ -131,7 +154,7 @@ def decode_results(
             score=result.score if scored else None,
             status=status,
             message=message,
-            warnings=tuple(_WARNING.get(warning, ScoreWarning.UNKNOWN) for warning in result.warnings),
+            warnings=decode_warnings(result.warnings),
             matched_reference=result.matched_reference if scored and result.HasField("matched_reference") else None,
             parts=_parts(result) if scored else None,
             correct=_correct(result) if scored else None,
@@ -226,7 +249,7 @@ def _retry_after_s(status: Status, result: types_pb2.MetricResult) -> float | No
 def decode_provenance(message: types_pb2.Provenance) -> Provenance:
     """What computed a score, or wrote synthetic answers."""
     try:
-        metric = parse_metric_line(message.line)
+        metric = parse_line(message.line)
     except GradewireError:
         metric = None  # a later server's parameter: the line itself still reproduces the score there
     return _read(Provenance, message, metric=metric)

@@ -1,11 +1,10 @@
 """The options of one call, read from what its caller named."""
 
 from dataclasses import dataclass
-from typing import Any, Self, get_args
+from typing import Any, Self
 
-from gradewire._calls.arguments import check_metrics, check_text
+from gradewire._calls.arguments import check_metrics, check_priority, check_text
 from gradewire.call_options import PrepareOptions, Priority, ScoreOptions
-from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
 
 
@@ -47,8 +46,7 @@ class CallOptions:
             InvalidRequest: An option is of a wrong type, or does not fit the metrics.
         """
         check_metrics(self.metrics)
-        if self.priority not in get_args(Priority):
-            raise InvalidRequest(f"priority must be one of {', '.join(get_args(Priority))}, not {self.priority!r}")
+        check_priority(self.priority)
         for name in ("preset", "synthetic", "model", "judge", "reference_set"):
             check_text(name, getattr(self.defaults, name))
         return choose_metrics(self.metrics, self.defaults)

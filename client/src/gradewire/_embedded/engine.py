@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gradewire._fork_safety import keep_for_good
 from gradewire._transport.status_codes import error_for
 from gradewire.errors import InvalidRequest, MissingExtra, NotReady
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run
 from gradewire_server.encoders.opening import check_installed
 from gradewire_server.lexicon.thesaurus import Thesaurus
@@ -70,6 +70,22 @@ class EmbeddedTransport:
         handlers = await self._open()
         with _translated():
             async with contextlib.aclosing(handlers.score_stream(requests, deadline_s=timeout_s)) as responses:
+                async for response in responses:
+                    yield response
+
+    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
+        """As Judging.Compare."""
+        handlers = await self._open()
+        with _translated():
+            return await handlers.compare(request, deadline_s=timeout_s)
+
+    async def compare_stream(
+        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+        """As Judging.CompareStream."""
+        handlers = await self._open()
+        with _translated():
+            async with contextlib.aclosing(handlers.compare_stream(requests, deadline_s=timeout_s)) as responses:
                 async for response in responses:
                     yield response
 

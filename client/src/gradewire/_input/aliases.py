@@ -8,6 +8,8 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "question": ("question",),
     "references": ("references", "reference", "answers", "answer", "golden_answer"),
     "prediction": ("prediction", "pred", "response", "candidate"),
+    "answer_a": ("answer_a", "response_a"),
+    "answer_b": ("answer_b", "response_b"),
     "synthetic_answers": ("synthetic_answers", "syn_ans"),
     "caption": ("caption",),
     "captions": ("captions",),

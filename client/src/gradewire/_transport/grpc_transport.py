@@ -18,6 +18,8 @@ from gradewire._transport.status_codes import error_for
 from gradewire.tls import Tls
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PUSHBACK_KEY, bearer
 from gradewire_proto.v1 import (
+    judging_pb2,
+    judging_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
     references_pb2,
@@ -72,6 +74,7 @@ class _Stubs:
     scoring: "scoring_pb2_grpc.ScoringAsyncStub"
     references: "references_pb2_grpc.ReferencesAsyncStub"
     models: "models_pb2_grpc.ModelsAsyncStub"
+    judging: "judging_pb2_grpc.JudgingAsyncStub"
 
 
 class GrpcTransport:
@@ -100,6 +103,18 @@ class GrpcTransport:
         """Calls Scoring.ScoreStream."""
         return self._replies(
             lambda: self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata)
+        )
+
+    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
+        """Calls Judging.Compare."""
+        return await self._reply(self._open().judging.Compare(request, timeout=timeout_s, metadata=self._metadata))
+
+    def compare_stream(
+        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+        """Calls Judging.CompareStream."""
+        return self._replies(
+            lambda: self._open().judging.CompareStream(requests, timeout=timeout_s, metadata=self._metadata)
         )
 
     def prepare(
@@ -136,6 +151,7 @@ class GrpcTransport:
                 scoring_pb2_grpc.ScoringStub(channel),
                 references_pb2_grpc.ReferencesStub(channel),
                 models_pb2_grpc.ModelsStub(channel),
+                judging_pb2_grpc.JudgingStub(channel),
             )
         return self._stubs
 

@@ -22,7 +22,7 @@ from gradewire._fork_safety import forget_in_children
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.relay_frames import Call, Ended, Said, encode_frame, read_frame
 from gradewire.errors import ForkedClient, ServerUnreachable
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 
 _END_S = 5.0
 _PROGRAM = (
@@ -67,6 +67,17 @@ class RelayTransport:
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Calls Scoring.ScoreStream."""
         return self._replies(Call("score_stream", timeout_s), scoring_pb2.ScoreStreamResponse, requests)
+
+    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
+        """Calls Judging.Compare."""
+        call = Call("compare", timeout_s, request.SerializeToString())
+        return await _only(self._replies(call, judging_pb2.CompareResponse))
+
+    def compare_stream(
+        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+        """Calls Judging.CompareStream."""
+        return self._replies(Call("compare_stream", timeout_s), judging_pb2.CompareStreamResponse, requests)
 
     def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float

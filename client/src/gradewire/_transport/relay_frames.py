@@ -10,7 +10,7 @@ from gradewire.errors import GradewireError
 
 _LENGTH = struct.Struct(">Q")
 
-Method = Literal["score", "score_stream", "prepare", "list_models"]
+Method = Literal["score", "score_stream", "compare", "compare_stream", "prepare", "list_models"]
 
 
 @dataclass(frozen=True, slots=True)

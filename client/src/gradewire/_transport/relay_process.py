@@ -6,13 +6,16 @@ import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
 from gradewire._transport.grpc_transport import GrpcTransport
 from gradewire._transport.relay_frames import Call, Ended, Said, encode_frame, read_frame
 from gradewire.errors import GradewireError
-from gradewire_proto.v1 import references_pb2, scoring_pb2
+from gradewire_proto.v1 import judging_pb2, references_pb2, scoring_pb2
+
+Request = TypeVar("Request", bound=Message)
 
 
 def main(control_fd: int) -> None:
@@ -95,6 +98,8 @@ async def _replies(
     timeout_s = call.timeout_s or 0.0
     if call.method == "score":
         yield await transport.score(scoring_pb2.ScoreRequest.FromString(call.message), timeout_s=timeout_s)
+    elif call.method == "compare":
+        yield await transport.compare(judging_pb2.CompareRequest.FromString(call.message), timeout_s=timeout_s)
     elif call.method == "list_models":
         yield await transport.list_models(timeout_s=timeout_s)
     else:
@@ -102,13 +107,17 @@ async def _replies(
         if call.method == "prepare":
             request = references_pb2.PrepareRequest.FromString(call.message)
             streamed = transport.prepare(request, timeout_s=timeout_s)
+        elif call.method == "compare_stream":
+            pairs = _stream_requests(requests, judging_pb2.CompareStreamRequest)
+            streamed = transport.compare_stream(pairs, timeout_s=call.timeout_s)
         else:
-            streamed = transport.score_stream(_stream_requests(requests), timeout_s=call.timeout_s)
+            items = _stream_requests(requests, scoring_pb2.ScoreStreamRequest)
+            streamed = transport.score_stream(items, timeout_s=call.timeout_s)
         async with aclosing(streamed):
             async for reply in streamed:
                 yield reply
 
 
-async def _stream_requests(requests: asyncio.Queue[bytes | None]) -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
+async def _stream_requests(requests: asyncio.Queue[bytes | None], kind: type[Request]) -> AsyncIterator[Request]:
     while (message := await requests.get()) is not None:
-        yield scoring_pb2.ScoreStreamRequest.FromString(message)
+        yield kind.FromString(message)

@@ -5,6 +5,7 @@ from typing import get_args
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.calibrated import Calibrated
+from gradewire.metric_types.comparisons import Compare
 from gradewire.metric_types.encoders import Bertscore, Preset, Sbert, Sfve, Smile, Synthetic
 from gradewire.metric_types.judges import JudgeGrade, JudgeSimilarity, JudgeVerdict, Lave
 from gradewire.metric_types.wire import wire_parameters
@@ -35,6 +36,9 @@ METRIC_TYPES: dict[str, type[Metric]] = {
     )
 }
 """The metrics that this client knows, by name; a new one is a dataclass and its place here."""
+COMPARISON_TYPES: dict[str, type[Metric]] = {Compare.name: Compare}
+"""What compares two answers, by name: no metric of an item."""
+KNOWN_TYPES: dict[str, type[Metric]] = METRIC_TYPES | COMPARISON_TYPES
 
 
 def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:
@@ -44,9 +48,9 @@ def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metr
         InvalidRequest: It names no metric, or one that this client does not know, or a choice that it does not know.
     """
     name = spec.WhichOneof("metric")
-    kind = METRIC_TYPES.get(name) if name is not None else None
+    kind = KNOWN_TYPES.get(name) if name is not None else None
     if name is None or kind is None:
-        raise InvalidRequest(f"a message asks for none of {', '.join(METRIC_TYPES)}")
+        raise InvalidRequest(f"a message asks for none of {', '.join(KNOWN_TYPES)}")
     message = getattr(spec, name)
     values = {parameter.name: parameter.read(message) for parameter in wire_parameters(name).values()}
     return kind(**values, version=version)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.base import Metric
+from gradewire.metric_types.comparisons import Compare
 from gradewire.metric_types.encoders import Preset, Smile, Synthetic
 from gradewire.metric_types.line import parameter_names, parse_metric_line, write_line
 from gradewire.metric_types.prompt_text import short_prompt
@@ -127,6 +128,10 @@ def _choose(
     for entry in written:
         if isinstance(entry, str):
             parsed += [parse_metric_line(line) for line in entry.split(",")]
+        elif isinstance(entry, Compare):
+            raise InvalidRequest(
+                f"{entry.name} compares two answers and scores no item: use Client.compare(pairs, by=…)"
+            )
         elif isinstance(entry, Metric):
             parsed.append(entry)
         else:

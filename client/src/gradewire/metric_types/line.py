@@ -1,14 +1,15 @@
 """Reads and writes a metric on one line; the grammar stands in gradewire_proto.conventions.metric_lines."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 from gradewire.errors import InvalidRequest
-from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types import COMPARISON_TYPES, KNOWN_TYPES, METRIC_TYPES
 from gradewire.metric_types.base import Metric
+from gradewire.metric_types.comparisons import Compare
 from gradewire.metric_types.wire import wire_parameters
 from gradewire_proto.conventions.metric_lines import LINE, join_line
 
@@ -24,13 +25,37 @@ def parse_metric_line(line: str) -> Metric:
         InvalidRequest: The line is not of the grammar, or names an unknown metric, preset or parameter, or a value that
             the parameter does not take.
     """
+    return _parse(line, METRIC_TYPES, "metric")
+
+
+@lru_cache(maxsize=256)
+def parse_comparison_line(line: str) -> Compare:
+    """Reads the line of a comparison: "compare", "compare?references=true&mode=reason"; raises as `parse_metric_line`.
+
+    Raises:
+        InvalidRequest: As there; a metric of items is no comparison.
+    """
+    parsed = _parse(line, COMPARISON_TYPES, "comparison")
+    assert isinstance(parsed, Compare)  # noqa: S101 - the only kind there is
+    return parsed
+
+
+@lru_cache(maxsize=256)
+def parse_line(line: str) -> Metric:
+    """Reads a line of either kind, as results have them; raises as `parse_metric_line`."""
+    return _parse(line, KNOWN_TYPES, "metric")
+
+
+def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
     if (match := LINE.fullmatch(line.strip())) is None:
         raise InvalidRequest(
-            f"{line!r} is no metric: write NAME, NAME:PRESET or NAME:PRESET/VERSION?KEY=VALUE&KEY=VALUE"
+            f"{line!r} is no {what}: write NAME, NAME:PRESET or NAME:PRESET/VERSION?KEY=VALUE&KEY=VALUE"
         )
     name = match["name"]
-    if (kind := METRIC_TYPES.get(name)) is None:
-        raise InvalidRequest(f"{line!r}: there is no metric {name!r}, there are {', '.join(METRIC_TYPES)}")
+    if (kind := kinds.get(name)) is None:
+        if name in COMPARISON_TYPES:
+            raise InvalidRequest(f"{line!r} compares two answers and scores no item: use Client.compare(pairs, by=…)")
+        raise InvalidRequest(f"{line!r}: there is no {what} {name!r}, there are {', '.join(kinds)}")
     arguments: dict[str, Any] = {}
     if match["preset"] is not None:
         if "preset" not in wire_parameters(name):
@@ -63,7 +88,7 @@ def write_line(metric: Metric, keys: Collection[str]) -> str:
 @cache
 def parameter_names(name: str) -> tuple[str, ...]:
     """What may stand behind the question mark of a metric's line, in alphabetical order."""
-    return tuple(sorted({field.name for field in fields(METRIC_TYPES[name])} - _HEAD))
+    return tuple(sorted({field.name for field in fields(KNOWN_TYPES[name])} - _HEAD))
 
 
 def _value(line: str, name: str, key: str, text: str) -> Any:

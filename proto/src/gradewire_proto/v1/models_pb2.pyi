@@ -298,6 +298,7 @@ class ListModelsResponse(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     SERVER_VERSION_FIELD_NUMBER: _builtins.int
+    COMPARISONS_FIELD_NUMBER: _builtins.int
     server_version: _builtins.str
     """Of gradewire."""
     @_builtins.property
@@ -306,6 +307,10 @@ class ListModelsResponse(_message.Message):
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___Metric]: ...
     @_builtins.property
     def limits(self) -> Global___Limits: ...
+    @_builtins.property
+    def comparisons(self) -> _containers.RepeatedCompositeFieldContainer[Global___Metric]:
+        """Comparisons of two answers, which Judging takes; `minimum` and `maximum` say nothing there."""
+
     def __init__(
         self,
         *,
@@ -313,10 +318,11 @@ class ListModelsResponse(_message.Message):
         metrics: _abc.Iterable[Global___Metric] | None = ...,
         limits: Global___Limits | None = ...,
         server_version: _builtins.str = ...,
+        comparisons: _abc.Iterable[Global___Metric] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "metrics", b"metrics", "models", b"models", "server_version", b"server_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comparisons", b"comparisons", "limits", b"limits", "metrics", b"metrics", "models", b"models", "server_version", b"server_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

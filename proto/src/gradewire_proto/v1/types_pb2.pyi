@@ -47,6 +47,8 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     """A defect of the server; its log has the details under the request id."""
     STATUS_JUDGE_CANNOT_SEE: _Status.ValueType  # 11
     """The metric shows pictures, and its judge cannot see: name one that can (Model.sees_images)."""
+    STATUS_INCONSISTENT: _Status.ValueType  # 12
+    """Of a pair: the judge preferred another answer when the two were shown in the other order."""
 
 class Status(_Status, metaclass=_StatusEnumTypeWrapper):
     """How an (item, metric) pair ended. Only STATUS_OK carries a score; a failure never becomes a number."""
@@ -73,6 +75,8 @@ STATUS_INTERNAL: Status.ValueType  # 10
 """A defect of the server; its log has the details under the request id."""
 STATUS_JUDGE_CANNOT_SEE: Status.ValueType  # 11
 """The metric shows pictures, and its judge cannot see: name one that can (Model.sees_images)."""
+STATUS_INCONSISTENT: Status.ValueType  # 12
+"""Of a pair: the judge preferred another answer when the two were shown in the other order."""
 Global___Status: _TypeAlias = Status  # noqa: Y015
 
 class _Warning:
@@ -488,6 +492,49 @@ VERDICT_STYLE_REASONS: VerdictStyle.ValueType  # 3
 """The judge gives its reasons first."""
 Global___VerdictStyle: _TypeAlias = VerdictStyle  # noqa: Y015
 
+class _CompareMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CompareModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompareMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COMPARE_MODE_UNSPECIFIED: _CompareMode.ValueType  # 0
+    COMPARE_MODE_VERDICT: _CompareMode.ValueType  # 1
+    """The verdict is read from the probabilities of the prompt's labels after one pass over it. The default."""
+    COMPARE_MODE_REASON: _CompareMode.ValueType  # 2
+    """A reason is generated first, then the verdict; many times slower."""
+
+class CompareMode(_CompareMode, metaclass=_CompareModeEnumTypeWrapper): ...
+
+COMPARE_MODE_UNSPECIFIED: CompareMode.ValueType  # 0
+COMPARE_MODE_VERDICT: CompareMode.ValueType  # 1
+"""The verdict is read from the probabilities of the prompt's labels after one pass over it. The default."""
+COMPARE_MODE_REASON: CompareMode.ValueType  # 2
+"""A reason is generated first, then the verdict; many times slower."""
+Global___CompareMode: _TypeAlias = CompareMode  # noqa: Y015
+
+class _CompareDecision:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CompareDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompareDecision.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COMPARE_DECISION_UNSPECIFIED: _CompareDecision.ValueType  # 0
+    COMPARE_DECISION_BOTH: _CompareDecision.ValueType  # 1
+    """Both say the same, else STATUS_INCONSISTENT. The default."""
+    COMPARE_DECISION_MAJORITY: _CompareDecision.ValueType  # 2
+    """One says that it wins, the other one that or a tie; STATUS_INCONSISTENT where either answer wins once."""
+
+class CompareDecision(_CompareDecision, metaclass=_CompareDecisionEnumTypeWrapper):
+    """What the verdicts of both orders must say for an answer to win."""
+
+COMPARE_DECISION_UNSPECIFIED: CompareDecision.ValueType  # 0
+COMPARE_DECISION_BOTH: CompareDecision.ValueType  # 1
+"""Both say the same, else STATUS_INCONSISTENT. The default."""
+COMPARE_DECISION_MAJORITY: CompareDecision.ValueType  # 2
+"""One says that it wins, the other one that or a tie; STATUS_INCONSISTENT where either answer wins once."""
+Global___CompareDecision: _TypeAlias = CompareDecision  # noqa: Y015
+
 @_typing.final
 class Image(_message.Message):
     """Messages that several services share. Rules that hold everywhere:
@@ -600,7 +647,7 @@ Global___Item: _TypeAlias = Item  # noqa: Y015
 
 @_typing.final
 class MetricSpec(_message.Message):
-    """A metric to compute, with its typed parameters. Exactly one must be set."""
+    """A metric to compute, with its typed parameters. Exactly one must be set. Scoring takes all but comparisons, which are Judging's."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -622,6 +669,7 @@ class MetricSpec(_message.Message):
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
     JUDGE_SIMILARITY_FIELD_NUMBER: _builtins.int
     JUDGE_VERDICT_FIELD_NUMBER: _builtins.int
+    COMPARE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def smile(self) -> Global___SmileParameters: ...
     @_builtins.property
@@ -658,6 +706,8 @@ class MetricSpec(_message.Message):
     def judge_similarity(self) -> Global___JudgeSimilarityParameters: ...
     @_builtins.property
     def judge_verdict(self) -> Global___JudgeVerdictParameters: ...
+    @_builtins.property
+    def compare(self) -> Global___CompareParameters: ...
     def __init__(
         self,
         *,
@@ -679,12 +729,13 @@ class MetricSpec(_message.Message):
         judge_grade: Global___JudgeGradeParameters | None = ...,
         judge_similarity: Global___JudgeSimilarityParameters | None = ...,
         judge_verdict: Global___JudgeVerdictParameters | None = ...,
+        compare: Global___CompareParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "lave", "judge_grade", "judge_similarity", "judge_verdict"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "lave", "judge_grade", "judge_similarity", "judge_verdict", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -1317,6 +1368,50 @@ class JudgeVerdictParameters(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JudgeVerdictParameters: _TypeAlias = JudgeVerdictParameters  # noqa: Y015
+
+@_typing.final
+class CompareParameters(_message.Message):
+    """Which of two answers to a question a judge prefers (Judging.Compare)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As LaveParameters.model."""
+    mode: Global___CompareMode.ValueType
+    decision: Global___CompareDecision.ValueType
+    references: _builtins.bool
+    """Show the judge Pair.references."""
+    caption: _builtins.bool
+    """Show the judge Pair.captions."""
+    image: _builtins.bool
+    """Show the judge Pair.images."""
+    prompt: _builtins.str
+    """As LaveParameters.prompt."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        mode: Global___CompareMode.ValueType = ...,
+        decision: Global___CompareDecision.ValueType = ...,
+        references: _builtins.bool = ...,
+        caption: _builtins.bool = ...,
+        image: _builtins.bool = ...,
+        prompt: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "decision", b"decision", "image", b"image", "mode", b"mode", "model", b"model", "prompt", b"prompt", "references", b"references"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
 class Provenance(_message.Message):

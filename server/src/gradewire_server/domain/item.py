@@ -1,6 +1,8 @@
-"""The answer to grade."""
+"""The answer to grade, and the pair of answers to compare."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from typing_extensions import override
 
 from gradewire_server.domain.image import Image
 
@@ -34,6 +36,22 @@ class Item:
         """Of the texts that metrics read."""
         texts = self.references + self.synthetic_answers
         return len(self.question) + len(self.prediction) + sum(map(len, texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Item):
+    """Two answers to one question, of which the better one is asked for: `prediction` is answer A, `rival` answer B.
+
+    Attributes:
+        rival: Answer B; may be blank (EMPTY_PREDICTION), as answer A.
+    """
+
+    rival: str = field(kw_only=True)
+
+    @property
+    @override
+    def characters(self) -> int:
+        return sum(map(len, (self.question, self.prediction, self.rival, *self.references)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from gradewire_server.domain.metric import Metric
 from gradewire_server.metrics.calibrated.metric import Calibrated
+from gradewire_server.metrics.compared.compare import COMPARE
 from gradewire_server.metrics.embedding.bertscore import Bertscore
 from gradewire_server.metrics.embedding.sbert import Sbert
 from gradewire_server.metrics.embedding.sfve import Sfve
@@ -46,3 +47,6 @@ _METRICS: tuple[Metric[Any], ...] = (
 
 REGISTRY: Mapping[str, Metric[Any]] = {metric.info.name: metric for metric in _METRICS}
 """Metric name to metric, in the order in which they are listed."""
+
+COMPARISONS: Mapping[str, Metric[Any]] = {COMPARE.info.name: COMPARE}
+"""What grades pairs of answers, by name; no metric of an item."""

@@ -65,6 +65,12 @@ class RequestContext:
                 path, f"{count} of them, at most {self.limits.max_items_per_request} are allowed in one message"
             )
 
+    async def plan_comparison(self, parameters: types_pb2.CompareParameters, path: str) -> MetricPlan:
+        """Resolves the comparison of a call; raises as `plan`."""
+        spec = types_pb2.MetricSpec(compare=parameters)
+        await read_ahead(self.prompts, (spec,))
+        return self.planner.plan_comparison(spec, path)
+
     async def plan(self, metrics: Sequence[types_pb2.MetricSpec], path: str = "metrics") -> list[MetricPlan]:
         """Resolves the metrics of a request that names at least one.
 

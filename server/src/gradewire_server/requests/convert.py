@@ -1,12 +1,15 @@
 """Items and results between the wire and the domain."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import Message
 
 from gradewire_proto.conventions.normal_form import TooManyMarksError, has_long_run, nfc
 from gradewire_proto.conventions.reference_sets import MAX_NAME_BYTES
 from gradewire_proto.conventions.string_bounds import MAX_ID_BYTES, byte_count
-from gradewire_proto.v1 import references_pb2, types_pb2
+from gradewire_proto.v1 import judging_pb2, references_pb2, types_pb2
 from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.quoting import shortened
@@ -19,6 +22,7 @@ from gradewire_server.domain.result import (
     Failure,
     JudgeParts,
     MeteorParts,
+    MetricResult,
     Parts,
     RougeLParts,
     ScoredResult,
@@ -29,12 +33,23 @@ from gradewire_server.domain.result import (
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
+RowT = TypeVar("RowT", types_pb2.Item, judging_pb2.Pair)
+
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
 """Pictures of an item, whatever it is graded by: more are not even taken apart. What a judge is shown is bounded by
 `max_images_per_item`, and only for the metrics that show them."""
-_MAX_PART_CHARACTERS: Final = 8192
+MAX_PART_CHARACTERS: Final = 8192
 """Of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
+_TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
+    types_pb2.Item: ("id", "question", "prediction", "caption", "group"),
+    judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
+}
+_LISTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
+    types_pb2.Item: ("references", "synthetic_answers", "captions"),
+    judging_pb2.Pair: ("references", "captions"),
+}
+_NOUNS: Final[Mapping[type[Message], str]] = {types_pb2.Item: "item", judging_pb2.Pair: "pair"}
 _PARTS: Final[Mapping[type[Parts], str]] = {
     SmileParts: "smile",
     BertscoreParts: "bertscore",
@@ -60,8 +75,8 @@ def read_reference_set(name: str, path: str = "reference_set") -> str:
     return named
 
 
-def reply_id(message: types_pb2.Item) -> str:
-    """An item's id as it is handed back: cut where it is too long, which makes the item INVALID_INPUT."""
+def reply_id(message: types_pb2.Item | judging_pb2.Pair) -> str:
+    """The id of an item or pair as it is handed back: cut where it is too long, which makes it INVALID_INPUT."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
@@ -73,6 +88,20 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
         limits: Its bounds.
         check_bytes: False where the whole message is no larger than one item may be, which saves counting.
     """
+    return read_row(message, limits, check_bytes=check_bytes, make=_item)
+
+
+def read_row(
+    message: RowT, limits: Limits, *, check_bytes: bool, make: Callable[[RowT, dict[str, Any]], Item]
+) -> Item | Failure:
+    """As `read_item`, for an item or a pair.
+
+    Args:
+        message: The item or pair.
+        limits: Its bounds.
+        check_bytes: As in `read_item`.
+        make: Makes it of its message and the values of its fields, normalised, by their names.
+    """
     references = message.references
     failure = _over_limit(len(references), limits)
     if failure is None and len(message.images) > _MAX_IMAGES:
@@ -81,24 +110,27 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
         )
     if failure is None and (id_bytes := byte_count(message.id)) > MAX_ID_BYTES:
         failure = Failure(Status.INVALID_INPUT, f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
+    texts: dict[str, str] = {name: getattr(message, name) for name in _TEXTS[type(message)]}
     if failure is None and check_bytes:
-        strings = (message.id, message.question, message.prediction, message.caption, message.group)
-        failure = _too_large([*strings, *references, *message.synthetic_answers, *message.captions], limits)
+        lists: list[Sequence[str]] = [getattr(message, name) for name in _LISTS[type(message)]]
+        failure = _too_large([*texts.values(), *chain(*lists)], limits, _NOUNS[type(message)])
     if failure is not None:
         return failure
     try:
-        return Item(
-            id=nfc(message.id),
-            question=nfc(message.question),
-            references=tuple(map(nfc, references)),
-            prediction=nfc(message.prediction),
-            synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
-            captions=tuple(nfc(caption) for caption in (message.caption, *message.captions) if caption.strip()),
-            group=nfc(message.group),
-            images=tuple(Image(each.data, each.uri, each.media_type) for each in message.images),
-        )
+        values: dict[str, Any] = {name: nfc(text) for name, text in texts.items()}
+        values["references"] = tuple(map(nfc, references))
+        values["captions"] = tuple(nfc(caption) for caption in message.captions if caption.strip())
+        values["images"] = tuple(Image(each.data, each.uri, each.media_type) for each in message.images)
+        return make(message, values)
     except TooManyMarksError as error:
         return _over_marks(message, error)
+
+
+def _item(message: types_pb2.Item, values: dict[str, Any]) -> Item:
+    caption = values.pop("caption")
+    if caption.strip():
+        values["captions"] = (caption, *values["captions"])
+    return Item(synthetic_answers=tuple(map(nfc, message.synthetic_answers)), **values)
 
 
 def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> ReferenceEntry | Failure:
@@ -122,28 +154,38 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
     """Writes a result into its message in place, which spares a copy; cost only with `diagnostics`."""
     result = scored.result
     message.metric_index = metric_index
-    message.status = int(result.status)  # type: ignore[assignment]
+    fill_outcome(message, result)
     if result.score is not None:
         message.score = result.score
-    if result.message:
-        message.message = result.message
     if result.matched_reference is not None:
         message.matched_reference = result.matched_reference
-    if result.warnings:
-        message.warnings.extend(map(int, result.warnings))  # type: ignore[arg-type]
     if result.parts is not None:
         _fill_parts(message, result.parts)
     if result.correct is not None:
         message.correct = result.correct
+    if diagnostics:
+        fill_cost(message, scored)
+
+
+def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, result: MetricResult) -> None:
+    """Writes how it ended into its message, and what is said beside it."""
+    message.status = int(result.status)  # type: ignore[assignment]
+    if result.message:
+        message.message = result.message
+    if result.warnings:
+        message.warnings.extend(map(int, result.warnings))  # type: ignore[arg-type]
     if result.retry_after_s is not None:
         message.retry_after_s = result.retry_after_s
-    if diagnostics:
-        fill_hits(message.cache_hits, scored.cache_hits)
-        timing = message.timing
-        timing.queue_s = scored.timing.queue_s
-        timing.cache_s = scored.timing.cache_s
-        timing.tokenize_s = scored.timing.tokenize_s
-        timing.inference_s = scored.timing.inference_s
+
+
+def fill_cost(message: types_pb2.MetricResult | judging_pb2.PairResult, scored: ScoredResult) -> None:
+    """Writes where the texts were found, and where the time went, into its message."""
+    fill_hits(message.cache_hits, scored.cache_hits)
+    timing = message.timing
+    timing.queue_s = scored.timing.queue_s
+    timing.cache_s = scored.timing.cache_s
+    timing.tokenize_s = scored.timing.tokenize_s
+    timing.inference_s = scored.timing.inference_s
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
@@ -162,7 +204,7 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
     for name in type(parts).__slots__:
         value = getattr(parts, name)
         if isinstance(value, str):
-            setattr(target, name, shortened(value, _MAX_PART_CHARACTERS))
+            setattr(target, name, shortened(value, MAX_PART_CHARACTERS))
         elif isinstance(value, tuple):
             getattr(target, name).extend(value)
         elif isinstance(value, Mapping):
@@ -180,17 +222,19 @@ def _over_limit(reference_count: int, limits: Limits) -> Failure | None:
     return None
 
 
-def _too_large(strings: Sequence[str], limits: Limits) -> Failure | None:
+def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Failure | None:
     size = sum(map(len, strings))
     if size * _MAX_UTF8_BYTES_PER_CHAR <= limits.max_item_bytes:
         return None
     size = sum(len(text) if text.isascii() else len(text.encode()) for text in strings)
     if size > limits.max_item_bytes:
-        return Failure(Status.INVALID_INPUT, f"item: {size} bytes of text, at most {limits.max_item_bytes} are allowed")
+        return Failure(
+            Status.INVALID_INPUT, f"{noun}: {size} bytes of text, at most {limits.max_item_bytes} are allowed"
+        )
     return None
 
 
-def _over_marks(message: types_pb2.Item | references_pb2.ReferenceEntry, error: TooManyMarksError) -> Failure:
+def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
     """Names the first field at fault; all fields are strings or lists of them."""
     for field, value in message.ListFields():
         if isinstance(value, str):

@@ -4,9 +4,11 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.forms.items import ITEMS
+from gradewire_server.requests.forms.pairs import PAIRS
 from gradewire_server.requests.list_models import list_models
 from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.stream.score_stream import ScoreStream
@@ -17,7 +19,7 @@ _MAX_VIEWS: Final = 4096
 
 
 class Handlers:
-    """Scores, prepares and lists; one per process, used on one event loop.
+    """Scores, compares, prepares and lists; one per process, used on one event loop.
 
     Every `deadline_s` is seconds from now; None is the default, and more than the maximum is cut to it. Work that is
     not done shortly before the deadline is answered as TIMEOUT results beside those that are. All calls may be
@@ -29,7 +31,8 @@ class Handlers:
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
-        self._score = ScoreHandler(context)
+        self._score = ScoreHandler(context, ITEMS)
+        self._compare = ScoreHandler(context, PAIRS)
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
@@ -46,8 +49,13 @@ class Handlers:
     async def close(self) -> None:
         """Waits for cancelled work to end; call it before the scorer's ports are closed."""
         await self._score.close()
+        await self._compare.close()
         for view in self._views.values():
             await view.close()
+
+    @property
+    def _idle(self) -> bool:
+        return self._score.idle and self._compare.idle
 
     async def score(
         self,
@@ -71,7 +79,34 @@ class Handlers:
             OverloadedError: Too much is in flight for it to be done in time.
             DeadlineExceededError: The deadline passed before scoring began.
         """
-        return await self._score.run(request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
+        reply: scoring_pb2.ScoreResponse = await self._score.run(
+            request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller
+        )
+        return reply
+
+    async def compare(
+        self,
+        request: judging_pb2.CompareRequest,
+        *,
+        deadline_s: float | None = None,
+        size_bytes: int | None = None,
+        caller: Caller = LOCAL,
+    ) -> judging_pb2.CompareResponse:
+        """Compares the answers of pairs, as gradewire.v1.Judging.Compare says; arguments and errors as `score`."""
+        reply: judging_pb2.CompareResponse = await self._compare.run(
+            request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller
+        )
+        return reply
+
+    def compare_stream(
+        self,
+        requests: AsyncIterator[judging_pb2.CompareStreamRequest],
+        *,
+        deadline_s: float | None = None,
+        caller: Caller = LOCAL,
+    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+        """Compares a stream of pairs; otherwise as `score_stream`."""
+        return ScoreStream(self.context, PAIRS, deadline_s=deadline_s, caller=caller).run(requests)
 
     def score_stream(
         self,
@@ -84,7 +119,7 @@ class Handlers:
 
         Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
         """
-        return ScoreStream(self.context, deadline_s=deadline_s, caller=caller).run(requests)
+        return ScoreStream(self.context, ITEMS, deadline_s=deadline_s, caller=caller).run(requests)
 
     def prepare(
         self, request: references_pb2.PrepareRequest, *, deadline_s: float | None = None, caller: Caller = LOCAL
@@ -94,7 +129,7 @@ class Handlers:
 
     def _forget_views(self) -> None:
         """Lets go of namespaces that were not in use for longest, but for those that still have work to wait for."""
-        idle = [name for name, view in self._views.items() if view._score.idle]  # noqa: SLF001 - of the same class
+        idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
         for name in idle[: max(0, len(self._views) - _MAX_VIEWS)]:
             del self._views[name]
 

@@ -9,6 +9,7 @@ from gradewire_proto.v1 import models_pb2
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.ports import Lexicon, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure
+from gradewire_server.metrics.registry import COMPARISONS
 from gradewire_server.metrics.smile.windows import MAX_WINDOWS
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.requests.context import RequestContext
@@ -37,6 +38,7 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
             max_prediction_words=MAX_WORDS,
         ),
         server_version=version("gradewire"),
+        comparisons=[_metric(comparison.info, missing) for comparison in COMPARISONS.values()],
     )
 
 

@@ -13,7 +13,7 @@ from gradewire_proto.conventions.metric_lines import join_line, with_digest
 from gradewire_proto.conventions.parameters import choices
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.metrics.judged.parameters import JudgeParameters
+from gradewire_server.metrics.judged.parameters import PromptParameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.requests.errors import InvalidRequestError
 
@@ -53,7 +53,7 @@ def read_parameters(
     """
     values: dict[str, Any] = {}
     kind: Any = metric.parameters_type
-    if issubclass(kind, JudgeParameters):
+    if issubclass(kind, PromptParameters):
         values["prompts"] = prompts
     for field in _fields(kind, message.DESCRIPTOR.full_name):
         if field.name == "model":

@@ -17,6 +17,7 @@ from gradewire_server.domain.ports import ModelIndex, ModelStatus
 from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptLibrary
+from gradewire_server.metrics.registry import COMPARISONS
 from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
@@ -92,14 +93,21 @@ class Planner:
         judges: Models of the metrics that ask a judge.
         metrics: By name.
         prompts: Where the prompts of judge metrics are looked up.
+        comparisons: What grades pairs, by name.
     """
 
     def __init__(
-        self, encoders: ModelIndex, judges: ModelIndex, metrics: Mapping[str, Metric[Any]], prompts: PromptLibrary
+        self,
+        encoders: ModelIndex,
+        judges: ModelIndex,
+        metrics: Mapping[str, Metric[Any]],
+        prompts: PromptLibrary,
+        comparisons: Mapping[str, Metric[Any]] = COMPARISONS,
     ) -> None:
         self._encoders = encoders
         self._judges = judges
         self._metrics = metrics
+        self._comparisons = comparisons
         self._prompts = prompts
         self._cache: OrderedDict[tuple[bytes, str, ModelMetadata], MetricPlan] = OrderedDict()
         self._cache_bytes = 0
@@ -115,7 +123,19 @@ class Planner:
             InvalidRequestError: A spec with no metric, or an enum number that is not known here.
             NothingLoadedError: Every metric fails, and at least one of them for want of its model.
         """
-        plans = [self._plan(spec, f"{path}[{index}]") for index, spec in enumerate(specs)]
+        return self._checked([self._plan_metric(spec, f"{path}[{index}]") for index, spec in enumerate(specs)])
+
+    def plan_comparison(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
+        """Resolves the comparison of a call; raises as `plan`.
+
+        Args:
+            spec: It, with its parameters.
+            path: Where these stand in the request, for messages.
+        """
+        (plan,) = self._checked([self._plan(spec, self._comparisons[spec.WhichOneof("metric") or ""], path)])
+        return plan
+
+    def _checked(self, plans: list[MetricPlan]) -> list[MetricPlan]:
         failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
         if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
             known = (*self._encoders.statuses(), *self._judges.statuses())
@@ -152,14 +172,18 @@ class Planner:
                     f"{now.digest} now; results sent so far stand, send the other items again on a new stream"
                 )
 
-    def _plan(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
+    def _plan_metric(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
         name = spec.WhichOneof("metric")
         metric = None if name is None else self._metrics.get(name)
+        if name in self._comparisons:
+            raise InvalidRequestError(f"{path}.{name}", "compares two answers and scores no item: call Judging.Compare")
         if name is None or metric is None:
             known = ", ".join(self._metrics)
             raise InvalidRequestError(path, f"no metric is set, or one that is not known here; this server has {known}")
-        message: Message = getattr(spec, name)
-        path = f"{path}.{name}"
+        return self._plan(spec, metric, f"{path}.{name}")
+
+    def _plan(self, spec: types_pb2.MetricSpec, metric: Metric[Any], path: str) -> MetricPlan:
+        message: Message = getattr(spec, metric.info.name)
         size = spec.ByteSize()
         if size > LEAST_BOUND_BYTES:  # else none of its strings can be too long
             try:

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from gradewire_proto.v1.types_pb2 import MetricSpec
+from gradewire_proto.v1.types_pb2 import CompareParameters, MetricSpec
 from gradewire_server.domain.caller import LOCAL, Scope
 from gradewire_server.rpc.request_log import CallRecord
 from gradewire_server.rpc.telemetry import MethodTelemetry
@@ -56,6 +56,10 @@ class RpcCall:
     def saw_metrics(self, specs: Iterable[MetricSpec]) -> None:
         """Notes the metrics asked for, by name."""
         self.record.metrics = [spec.WhichOneof("metric") or "?" for spec in specs]
+
+    def saw_comparison(self) -> None:
+        """Notes that pairs are compared, which is the one metric of such a call."""
+        self.saw_metrics((MetricSpec(compare=CompareParameters()),))
 
     def saw_request(self, size_bytes: int) -> None:
         """Notes a message that came in and was let in."""

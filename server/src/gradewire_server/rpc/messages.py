@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc import aio
 from typing_extensions import override
 
-from gradewire_proto.v1 import scoring_pb2
+from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.rpc.access.scopes import charge_stream
@@ -179,8 +179,15 @@ async def send_replies(
                     await grpc_context.write(data)
             except TimeoutError:
                 raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None
-            if held is not None and isinstance(reply, scoring_pb2.ScoreStreamResponse):
-                held.done(sum(item.complete for item in reply.items))
+            if held is not None:
+                held.done(_done_rows(reply))
+
+
+def _done_rows(reply: Message) -> int:
+    """Items or pairs whose last result a reply of a stream has."""
+    if isinstance(reply, judging_pb2.CompareStreamResponse):
+        return len(reply.pairs)
+    return sum(item.complete for item in reply.items) if isinstance(reply, scoring_pb2.ScoreStreamResponse) else 0
 
 
 async def _receive_next(incoming: Incoming, call: RpcCall, idle_s: float) -> bytes | None:

@@ -7,8 +7,8 @@ from grpc import aio
 from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
-from gradewire_proto.conventions.services import SCORING
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.conventions.services import JUDGING, SCORING
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.rpc.access.health import HealthGate
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.connections.accepting import open_server, register
@@ -38,7 +38,7 @@ _STREAM_WINDOW_BYTES: Final = 64 * 1024
 """Of a message that nobody reads yet."""
 
 # Reflection finds services through the descriptors of these modules.
-_REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2)
+_REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2, judging_pb2)
 
 
 async def start_server(  # noqa: PLR0913 - what a server is made of, all but three of it by name
@@ -83,7 +83,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
             *RESET_OPTIONS,
         ],
     )
-    names = (*(name for name in ALL_SERVICES if name), health.SERVICE_NAME, reflection.SERVICE_NAME)
+    names = (*(name for name in ALL_SERVICES if name), JUDGING, health.SERVICE_NAME, reflection.SERVICE_NAME)
     foreign = foreign_handlers(lifecycle.health, names)
     generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
     server.add_generic_rpc_handlers((*generic, *foreign))

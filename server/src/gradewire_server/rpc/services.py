@@ -4,11 +4,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradewire_proto.conventions.services import MODELS, REFERENCES, SCORING
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.access.scopes import check_generation, check_judges
+from gradewire_server.rpc.access.scopes import check_comparison, check_generation, check_judges
 from gradewire_server.rpc.call import Method, RpcCall
 from gradewire_server.rpc.calls import Calls
 
@@ -26,6 +26,12 @@ def service_handlers(calls: Calls) -> Services:
             "Score": calls.unary(Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE), _score),
             "ScoreStream": calls.bidirectional(
                 Method(f"{SCORING}/ScoreStream", scoring_pb2.ScoreStreamRequest, Scope.SCORE), _score_stream
+            ),
+        },
+        JUDGING: {
+            "Compare": calls.unary(Method(f"{JUDGING}/Compare", judging_pb2.CompareRequest, Scope.SCORE), _compare),
+            "CompareStream": calls.bidirectional(
+                Method(f"{JUDGING}/CompareStream", judging_pb2.CompareStreamRequest, Scope.SCORE), _compare_stream
             ),
         },
         REFERENCES: {
@@ -62,6 +68,36 @@ async def _score_stream(
     async with (
         aclosing(seen()) as counted,
         aclosing(handlers.score_stream(counted, deadline_s=call.deadline_s, caller=call.caller)) as replies,
+    ):
+        async for reply in replies:
+            yield reply
+
+
+async def _compare(
+    handlers: Handlers, request: judging_pb2.CompareRequest, call: RpcCall
+) -> judging_pb2.CompareResponse:
+    call.saw_items(len(request.pairs))
+    call.saw_comparison()
+    check_comparison(call.caller, "parameters")
+    return await handlers.compare(
+        request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller
+    )
+
+
+async def _compare_stream(
+    handlers: Handlers, requests: AsyncIterator[judging_pb2.CompareStreamRequest], call: RpcCall
+) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+    async def seen() -> AsyncGenerator[judging_pb2.CompareStreamRequest]:
+        async for request in requests:
+            call.saw_items(len(request.pairs.pairs))
+            yield request
+            del request  # as in `read_messages`
+
+    call.saw_comparison()
+    check_comparison(call.caller, "config.parameters")
+    async with (
+        aclosing(seen()) as counted,
+        aclosing(handlers.compare_stream(counted, deadline_s=call.deadline_s, caller=call.caller)) as replies,
     ):
         async for reply in replies:
             yield reply

@@ -13,6 +13,7 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status, VqaParts
 from gradewire_server.requests.convert import fill_result
 from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.requests.forms.items import ITEMS
 from gradewire_server.requests.unary.reply_size import ReplySize
 from gradewire_server.settings.limits import Limits
 
@@ -22,7 +23,7 @@ BROKEN = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(sentence_weight=2)
 @given(st.lists(st.tuples(st.text(max_size=40), st.text(max_size=300)), max_size=8))
 def test_what_is_counted_is_never_less_than_the_reply(drawn: list[tuple[str, str]]) -> None:
     reply = scoring_pb2.ScoreResponse(provenance=[types_pb2.Provenance(name="vqa_accuracy")])
-    size = ReplySize(1 << 20, len(drawn), reply.ByteSize())
+    size = ReplySize(1 << 20, len(drawn), reply.ByteSize(), ITEMS)
     for name, text in drawn:
         made = reply.items.add(id=name, complete=True)
         size.add_item(made)
@@ -71,6 +72,6 @@ async def test_a_reply_that_outgrows_a_message_ends_its_work_and_says_how_many_f
 
 
 def test_where_not_one_item_fits_the_metrics_are_named() -> None:
-    size = ReplySize(100, 2, 0)
+    size = ReplySize(100, 2, 0, ITEMS)
     with pytest.raises(InvalidRequestError, match="about 0 at a time fit, for so many metrics"):
         size.check_room_for([Failure(Status.UNAVAILABLE, "x" * 200)])

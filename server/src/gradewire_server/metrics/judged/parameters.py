@@ -86,17 +86,14 @@ ADVICE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeParameters(Parameters):
-    """Base of a judge metric's parameters.
+class PromptParameters(Parameters):
+    """Base of the parameters of all that shows a judge a prompt file.
 
     Attributes:
         metric: Whose parameters they are.
         model: Plain name of the judge.
-        value: How the probabilities of labels become one value: the grade, rating, verdict or similarity.
         prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
-        caption: Whether the judge is shown the item's captions.
-        references: Which of several aliases the judge is shown.
-        guard: What an answer that the judge calls right has to withstand.
+        caption: Whether the judge is shown captions.
         prompts: Where `prompt` is looked up; no parameter of the metric, for `prompt` says all by its digest or text.
 
     Raises:
@@ -107,11 +104,8 @@ class JudgeParameters(Parameters):
     metric: ClassVar[str]
 
     model: str = ""
-    value: LabelValue = LabelValue.EXPECTED
     prompt: str = ""
     caption: bool = False
-    references: ReferenceChoice = ReferenceChoice.AUTO
-    guard: Guard = Guard.NONE
     prompts: PromptLibrary = field(default=PACKAGE_PROMPTS, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -133,11 +127,6 @@ class JudgeParameters(Parameters):
         raise NotImplementedError
 
     @property
-    def view(self) -> View:
-        """What of an item is shown."""
-        return View(caption=self.caption, references=self.references)
-
-    @property
     def file(self) -> PromptFile:
         """The prompt file that `prompt` names or holds; a text is read once and remembered."""
         return self.prompts.find(self.metric, self.prompt)
@@ -151,6 +140,26 @@ class JudgeParameters(Parameters):
     @override
     def prompt_digest(self) -> str:
         return self.file.digest
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeParameters(PromptParameters):
+    """Base of a judge metric's parameters.
+
+    Attributes:
+        value: How the probabilities of labels become one value: the grade, rating, verdict or similarity.
+        references: Which of several aliases the judge is shown.
+        guard: What an answer that the judge calls right has to withstand.
+    """
+
+    value: LabelValue = LabelValue.EXPECTED
+    references: ReferenceChoice = ReferenceChoice.AUTO
+    guard: Guard = Guard.NONE
+
+    @property
+    def view(self) -> View:
+        """What of an item is shown."""
+        return View(caption=self.caption, references=self.references)
 
 
 @dataclass(frozen=True, slots=True)

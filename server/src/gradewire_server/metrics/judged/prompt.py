@@ -43,7 +43,7 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
     shown = demonstration_set(file, variant, kind, view.shots)
     for demonstration in file.demonstrations[shown][: view.shots] if shown else ():
         turns.append(Turn(Role.USER, variant.item.render(_demonstrated(file, variant, demonstration, view)).text))
-        turns.append(Turn(Role.ASSISTANT, _answered(variant.steps, demonstration.answers)))
+        turns.append(Turn(Role.ASSISTANT, answered(variant.steps, demonstration.answers)))
     return tuple(turns)
 
 
@@ -57,7 +57,7 @@ def judge_prompt(
     """The prompt of the first step that has no answer yet; `answers` by step name, one line each."""
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
-    before = [_answered(done, answers)] if done else []
+    before = [answered(done, answers)] if done else []
     return JudgePrompt(fixed, item.lead, item.prediction, item.tail, "\n".join((*before, step.opening)), images)
 
 
@@ -74,7 +74,8 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
     return judge_prompt(fixed_turns(file, variant_name, "", View()), variant.item.render(shown), variant, {})
 
 
-def _answered(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
+def answered(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
+    """A judge's turn: a line for each step, opening and answer."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 

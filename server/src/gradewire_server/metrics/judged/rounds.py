@@ -91,8 +91,8 @@ class Judged:
 
     def count(self, other: "Judged") -> None:
         """Adds what a second asking took."""
-        self.prompt_tokens = _added(self.prompt_tokens, other.prompt_tokens)
-        self.generated_tokens = _added(self.generated_tokens, other.generated_tokens)
+        self.prompt_tokens = added(self.prompt_tokens, other.prompt_tokens)
+        self.generated_tokens = added(self.generated_tokens, other.generated_tokens)
 
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
         """Parts with labels and probabilities of the step `scale`."""
@@ -136,8 +136,8 @@ def ask_judge(
         failure = _choose(judged, step, answer) if isinstance(answer, Choice) else _write(judged, step, answer, variant)
         if failure is not None:
             return _failed(failure, judged)
-        judged.prompt_tokens = _added(judged.prompt_tokens, answer.prompt_tokens)
-        judged.generated_tokens = _added(judged.generated_tokens, answer.generated_tokens)
+        judged.prompt_tokens = added(judged.prompt_tokens, answer.prompt_tokens)
+        judged.generated_tokens = added(judged.generated_tokens, answer.generated_tokens)
         judged.cut |= answer.truncated
     return judged
 
@@ -148,18 +148,26 @@ def _failed(failure: Failure, judged: Judged) -> MetricResult:
     return replace(MetricResult.failed(failure), warnings=warnings)
 
 
-def _added(sum_so_far: int | None, tokens: int | None) -> int | None:
+def added(sum_so_far: int | None, tokens: int | None) -> int | None:
+    """The sum of tokens; None where a judge does not tell all of them."""
     return None if sum_so_far is None or tokens is None else sum_so_far + tokens
 
 
+def no_label(step: Step, choice: Choice) -> Failure | None:
+    """UNPARSABLE where the labels of a step have less than MIN_LABEL_MASS together."""
+    if choice.mass is None or choice.mass >= MIN_LABEL_MASS:
+        return None
+    return Failure(
+        Status.UNPARSABLE,
+        f"the judge answers something else than {shortened(', '.join(step.labels))}: it gives them "
+        f"{choice.mass:.2g} of its probability together",
+    )
+
+
 def _choose(judged: Judged, step: Step, choice: Choice) -> Failure | None:
+    if (failure := no_label(step, choice)) is not None:
+        return failure
     if choice.mass is not None:
-        if not choice.mass >= MIN_LABEL_MASS:
-            return Failure(
-                Status.UNPARSABLE,
-                f"the judge answers something else than {shortened(', '.join(step.labels))}: it gives them "
-                f"{choice.mass:.2g} of its probability together",
-            )
         judged.label_mass = choice.mass if judged.label_mass is None else min(judged.label_mass, choice.mass)
     if not choice.demonstrated:
         judged.demonstrations = ""

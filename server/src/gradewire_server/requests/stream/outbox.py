@@ -3,11 +3,10 @@
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from gradewire_proto.v1 import scoring_pb2
-from gradewire_server.domain.result import JudgeParts, Parts, ScoredResult, SmileParts, VqaParts
-from gradewire_server.requests.convert import fill_result
+from gradewire_server.domain.result import ScoredResult
+from gradewire_server.requests.forms.form import CallForm
 
 _MAX_REPLY_RESULTS: Final = 1024
 _MAX_REPLY_CHARS: Final = 1 << 20
@@ -26,7 +25,8 @@ class OpenItem:
 class Outbox:
     """Replies that wait for their reader; `get` hands them out in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, form: CallForm) -> None:
+        self._form = form
         self._replies: deque[_Reply] = deque()
         self._ready = asyncio.Event()
         self._error: BaseException | None = None
@@ -35,7 +35,7 @@ class Outbox:
     def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
         """Adds a result; cost and time only with `diagnostics`."""
         if not self._replies or self._replies[-1].full:
-            self._replies.append(_Reply())
+            self._replies.append(_Reply(self._form))
         self._replies[-1].put(item, metric_index, scored, diagnostics=diagnostics)
         self._ready.set()
 
@@ -51,7 +51,7 @@ class Outbox:
         self._error = self._error or error
         self._ready.set()
 
-    async def get(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
+    async def get(self) -> tuple[Any, int] | None:
         """The next message and how many places of the window it frees; None at the end; raises what `fail` took."""
         await self._ready.wait()
         if self._error is not None:
@@ -67,12 +67,13 @@ class Outbox:
 class _Reply:
     """A reply being filled."""
 
-    def __init__(self) -> None:
-        self.message = scoring_pb2.ScoreStreamResponse()
+    def __init__(self, form: CallForm) -> None:
+        self._form = form
+        self.message = form.streamed()
         self.completed = 0
         self._results = 0
         self._chars = 0
-        self._by_index: dict[int, scoring_pb2.ItemResult] = {}
+        self._by_index: dict[int, Any] = {}
 
     @property
     def full(self) -> bool:
@@ -81,22 +82,12 @@ class _Reply:
     def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
         target = self._by_index.get(item.index)
         if target is None:
-            target = self._by_index[item.index] = self.message.items.add(index=item.index, id=item.id)
+            target = self._by_index[item.index] = self._form.add_row(self.message, item.index, item.id)
             self._chars += len(item.id)
-        fill_result(target.results.add(), metric_index, scored, diagnostics=diagnostics)
+        self._form.fill(self._form.add_result(target), metric_index, scored, diagnostics=diagnostics)
         self._results += 1
-        parts = scored.result.parts
-        self._chars += len(scored.result.message) + _text_chars(parts)
+        self._chars += len(scored.result.message) + self._form.text_characters(scored)
         item.missing -= 1
         if item.missing == 0:
-            target.complete = True
+            self._form.complete(target)
             self.completed += item.places
-
-
-def _text_chars(parts: Parts | None) -> int:
-    """Characters of those parts that hold text of the item, which are all that can be long."""
-    if isinstance(parts, SmileParts):
-        return len(parts.best_window)
-    if isinstance(parts, JudgeParts):
-        return len(parts.reason)
-    return len(parts.compared_prediction) if isinstance(parts, VqaParts) else 0

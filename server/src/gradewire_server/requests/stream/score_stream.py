@@ -1,19 +1,20 @@
-"""One ScoreStream: reads while its window has room, scores what it has read, sends each result when it is done."""
+"""A ScoreStream or CompareStream: reads while its window has room, scores what it has read, sends what is done."""
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
 from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.admission.work import work_of
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import read_item, reply_id
+from gradewire_server.requests.convert import reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.requests.forms.form import CallForm
 from gradewire_server.requests.sets.named import NamedSet, find_set
 from gradewire_server.requests.stream.outbox import OpenItem, Outbox
 from gradewire_server.requests.unary.replies import log_internal
@@ -22,6 +23,8 @@ from gradewire_server.requests.yield_budget import YieldBudget
 if TYPE_CHECKING:
     from gradewire_server.requests.plan import MetricPlan
     from gradewire_server.scoring import MetricRequest
+
+RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
 
 _ITEMS_PER_SLICE: Final = 64
 """Items handed to the scorer together: enough to share texts, few enough that results come early."""
@@ -35,15 +38,15 @@ class _Slice(NamedTuple):
     """Items that are scored together.
 
     Attributes:
-        messages: As sent.
+        messages: As sent, items or pairs.
         places: How many of the window each takes.
     """
 
-    messages: Sequence[types_pb2.Item]
+    messages: Sequence[RowMessage]
     places: Sequence[int]
 
 
-def _slices(messages: Sequence[types_pb2.Item]) -> Iterator[_Slice]:
+def _slices(messages: Sequence[RowMessage]) -> Iterator[_Slice]:
     start = 0
     places: list[int] = []
     for index, message in enumerate(messages):
@@ -56,7 +59,7 @@ def _slices(messages: Sequence[types_pb2.Item]) -> Iterator[_Slice]:
         yield _Slice(messages[start:], places)
 
 
-def _text_bytes(message: types_pb2.Item) -> int:
+def _text_bytes(message: RowMessage) -> int:
     """Size of an item without its pictures, which no encoder reads."""
     return message.ByteSize() - sum(image.ByteSize() for image in message.images)
 
@@ -67,12 +70,13 @@ class ScoreStream:
     The window bounds its memory: an item leaves it when the reader has taken the item's last result.
     """
 
-    def __init__(self, context: RequestContext, *, deadline_s: float | None, caller: Caller) -> None:
+    def __init__(self, context: RequestContext, form: CallForm, *, deadline_s: float | None, caller: Caller) -> None:
+        self._form = form
         self._context = context
         self._caller = caller
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
         self._window = Permits(context.limits.stream_window_items, "items of a stream")
-        self._out = Outbox()
+        self._out = Outbox(form)
         self._plans: list[MetricPlan] = []
         self._requests: list[MetricRequest | Failure] = []
         self._metric_names: list[str] = []
@@ -82,9 +86,7 @@ class ScoreStream:
         self._message_index = 0
         self._slices: set[asyncio.Task[None]] = set()
 
-    async def run(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+    async def run(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
         """Yields replies; raises the first error of reading or scoring, after which nothing more is sent."""
         config = await anext(requests, None)
         if config is None:
@@ -104,7 +106,7 @@ class ScoreStream:
                 task.cancel()
             await asyncio.gather(reading, *self._slices, return_exceptions=True)
 
-    async def _next(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
+    async def _next(self) -> tuple[Any, int] | None:
         try:
             async with asyncio.timeout_at(self._loop_deadline()):
                 return await self._out.get()
@@ -116,18 +118,19 @@ class ScoreStream:
             return None
         return asyncio.get_running_loop().time() + self._ends_s - time.monotonic()
 
-    async def _configure(self, first: scoring_pb2.ScoreStreamRequest) -> scoring_pb2.ScoreStreamResponse:
+    async def _configure(self, first: Any) -> Any:
         if first.WhichOneof("kind") != "config":
             raise InvalidRequestError("config", "the first message of a stream must set it")
-        plans = self._plans = await self._context.plan(first.config.metrics, "config.metrics")
-        named = self._set = await find_set(self._context, first.config.reference_set, plans, "config.reference_set")
+        plans = self._plans = await self._form.plan(self._context, first.config, "config.")
+        written = getattr(first.config, "reference_set", "")
+        named = self._set = await find_set(self._context, written, plans, "config.reference_set")
         self._requests = [plan.streamed() for plan in plans]
         self._metric_names = [plan.provenance.name for plan in plans]
         self._diagnostics = not first.config.omit_diagnostics
         provenance = [plan.provenance_in(named.name, named.corpus_digest) for plan in plans]
-        return scoring_pb2.ScoreStreamResponse(provenance=provenance)
+        return self._form.streamed(provenance)
 
-    async def _read(self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]) -> None:
+    async def _read(self, requests: AsyncIterator[Any]) -> None:
         """Reads until the caller has sent all, then waits for the slices; ends early with a slice's error."""
         async for message in requests:
             await self._take(message)
@@ -135,14 +138,15 @@ class ScoreStream:
         while self._slices:
             await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _take(self, message: scoring_pb2.ScoreStreamRequest) -> None:
+    async def _take(self, message: Any) -> None:
         self._message_index += 1
         path = f"requests[{self._message_index}]"
-        if message.WhichOneof("kind") != "items":
-            raise InvalidRequestError(path, "items must be set in every message but the first")
-        items = message.items.items
+        rows = self._form.rows
+        if message.WhichOneof("kind") != rows:
+            raise InvalidRequestError(path, f"{rows} must be set in every message but the first")
+        items = self._form.rows_of(getattr(message, rows))
         self._context.planner.check_models(self._plans)
-        self._context.check_count(len(items), f"{path}.items")
+        self._context.check_count(len(items), f"{path}.{rows}")
         for part in _slices(items):
             await self._begin(part)
 
@@ -166,7 +170,7 @@ class ScoreStream:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
-            item = read_item(message, self._context.limits, check_bytes=True)
+            item = self._form.read(message, self._context.limits, check_bytes=True)
             if isinstance(item, Item):
                 items.append(item)
                 open_items.append(target)

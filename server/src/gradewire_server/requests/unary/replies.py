@@ -2,19 +2,14 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-from gradewire_proto.v1 import types_pb2
+from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
-from gradewire_server.requests.convert import fill_result, reply_id
+from gradewire_server.requests.convert import reply_id
 from gradewire_server.requests.counters import CountResult
 from gradewire_server.requests.unary.reply_size import ReplySize
-
-if TYPE_CHECKING:
-    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-
-    from gradewire_proto.v1 import scoring_pb2
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +24,7 @@ class ItemReplies:
     """Fills the items of a reply in place: a slot per item and metric, in order, whenever its result is done.
 
     Args:
-        replies: Of the reply.
+        reply: Without rows.
         metric_names: Of the request, in its order.
         size: Counts what is put in; a result that it has no room for is left out, and so are all that come later.
         diagnostics: Whether results tell what they cost.
@@ -42,7 +37,7 @@ class ItemReplies:
 
     def __init__(
         self,
-        replies: "RepeatedCompositeFieldContainer[scoring_pb2.ItemResult]",
+        reply: Any,
         metric_names: Sequence[str],
         size: ReplySize,
         *,
@@ -51,28 +46,31 @@ class ItemReplies:
     ) -> None:
         self.items: list[Item] = []
         self.on_overflow: Callable[[], object] = lambda: None
-        self._replies = replies
+        self._form = size.form
+        self._reply = reply
+        self._count = 0
         self._size = size
         self._metric_names = metric_names
         self._count_result = count_result
         self._diagnostics = diagnostics
-        self._scored: list[scoring_pb2.ItemResult] = []
+        self._scored: list[list[Any]] = []
         self._closed = False
 
-    def add(self, message: types_pb2.Item, item: Item | Failure) -> None:
-        """Makes room for the next item of the request; one that was refused gets its results at once."""
-        reply = self._replies.add(index=len(self._replies), id=reply_id(message), complete=True)
-        self._size.add_item(reply)
-        for _ in self._metric_names:
-            reply.results.add()
+    def add(self, message: types_pb2.Item | judging_pb2.Pair, item: Item | Failure) -> None:
+        """Makes room for the next item or pair of the request; one that was refused gets its results at once."""
+        row = self._form.add_row(self._reply, self._count, reply_id(message))
+        self._form.complete(row)
+        self._count += 1
+        self._size.add_item(row)
+        results = [self._form.add_result(row) for _ in self._metric_names]
         if isinstance(item, Item):
             self.items.append(item)
-            self._scored.append(reply)
+            self._scored.append(results)
             return
         refused = ScoredResult(MetricResult.failed(item))
         for index, name in enumerate(self._metric_names):
             self._count_result(name, item.status)
-            self._fill(reply.results[index], index, refused, diagnostics=False)
+            self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
         """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
@@ -80,23 +78,23 @@ class ItemReplies:
             return
         log_internal(self._metric_names[metric_index], scored.result)
         self._count_result(self._metric_names[metric_index], scored.result.status)
-        result = self._scored[item_index].results[metric_index]
+        result = self._scored[item_index][metric_index]
         self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
 
     def close(self, failure: Failure) -> None:
         """Puts `failure` wherever there is no result yet."""
         self._closed = True
         late = ScoredResult(MetricResult.failed(failure))
-        for reply in self._scored:
-            for index, result in enumerate(reply.results):
+        for results in self._scored:
+            for index, result in enumerate(results):
                 if result.status == types_pb2.STATUS_UNSPECIFIED:
                     self._count_result(self._metric_names[index], failure.status)
                     self._fill(result, index, late, diagnostics=False)
 
-    def _fill(self, result: types_pb2.MetricResult, index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
+    def _fill(self, result: Any, index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
         if self._size.overflowed:
             return
-        fill_result(result, index, scored, diagnostics=diagnostics)
+        self._form.fill(result, index, scored, diagnostics=diagnostics)
         if not self._size.add_result(result):
             self._closed = True
             self.on_overflow()

@@ -7,13 +7,13 @@ is built of its reply is never larger than a message may be.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from gradewire_proto.v1 import types_pb2
+from google.protobuf.message import Message
+
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
-from gradewire_server.requests.convert import fill_result
 from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.requests.forms.form import CallForm
 
 if TYPE_CHECKING:
-    from gradewire_proto.v1 import scoring_pb2
     from gradewire_server.scoring import MetricRequest
 
 _FRAME_BYTES: Final = 2
@@ -22,8 +22,6 @@ _LARGE_FRAME_BYTES: Final = 5
 """The same with the longest length that a reply can have."""
 _SMALL: Final = 128
 """Bytes from which a length takes more than one."""
-_LEAST_RESULT_BYTES: Final = 13
-"""A status and a score in their frame: the shortest result of a metric that runs."""
 _LEAST_ITEM_BYTES: Final = 4
 """The frame of an item, and `complete`."""
 
@@ -35,13 +33,16 @@ class ReplySize:
         max_bytes: Of the whole reply.
         items: Of the request.
         provenance_bytes: What stands in the reply beside the items.
+        form: Of the call.
 
     Attributes:
+        form: As given.
         overflowed: Whether more was to be put in than there is room for.
     """
 
-    def __init__(self, max_bytes: int, items: int, provenance_bytes: int) -> None:
+    def __init__(self, max_bytes: int, items: int, provenance_bytes: int, form: CallForm) -> None:
         self._max_bytes = max_bytes
+        self.form = form
         self._items = items
         self._fixed_bytes = provenance_bytes
         self._bytes = provenance_bytes
@@ -55,15 +56,15 @@ class ReplySize:
         A metric that failed has the same result for each item, so that its size is known.
         """
         self._metrics = len(requests)
-        per_item = _LEAST_ITEM_BYTES + sum(_least_bytes(index, request) for index, request in enumerate(requests))
+        per_item = _LEAST_ITEM_BYTES + sum(self._least_bytes(index, request) for index, request in enumerate(requests))
         if self._fixed_bytes + self._items * per_item > self._max_bytes:
             raise self._too_large(per_item)
 
-    def add_item(self, reply: "scoring_pb2.ItemResult") -> None:
+    def add_item(self, row: Message) -> None:
         """Counts an item that has no results yet."""
-        self._add(_LARGE_FRAME_BYTES + reply.ByteSize())
+        self._add(_LARGE_FRAME_BYTES + row.ByteSize())
 
-    def add_result(self, result: types_pb2.MetricResult) -> bool:
+    def add_result(self, result: Message) -> bool:
         """Counts a result; whether there was room for it."""
         size_bytes = result.ByteSize()
         self._results += 1
@@ -83,15 +84,14 @@ class ReplySize:
     def _too_large(self, bytes_per_item: float) -> InvalidRequestError:
         fit = max(0, int((self._max_bytes - self._fixed_bytes) / bytes_per_item))
         return InvalidRequestError(
-            "items",
+            self.form.rows,
             f"the reply to {self._items} of them would be larger than the {self._max_bytes} bytes that are allowed; "
             f"send fewer: about {fit} at a time fit" + ("" if fit else ", for so many metrics in one request"),
         )
 
-
-def _least_bytes(index: int, request: "MetricRequest | Failure") -> int:
-    if not isinstance(request, Failure):
-        return _LEAST_RESULT_BYTES
-    result = types_pb2.MetricResult()
-    fill_result(result, index, ScoredResult(MetricResult.failed(request)), diagnostics=False)
-    return _FRAME_BYTES + result.ByteSize()
+    def _least_bytes(self, index: int, request: "MetricRequest | Failure") -> int:
+        if not isinstance(request, Failure):
+            return self.form.least_result_bytes
+        result = self.form.blank_result()
+        self.form.fill(result, index, ScoredResult(MetricResult.failed(request)), diagnostics=False)
+        return _FRAME_BYTES + result.ByteSize()

@@ -1,25 +1,27 @@
-"""Scoring.Score: grades all items of a request and answers in their order."""
+"""Scoring.Score and Judging.Compare: grades all items or pairs of a request and answers in their order."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from gradewire_proto.v1 import scoring_pb2
+from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.admission.work import work_of
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.requests.forms.form import CallForm
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.requests.sets.named import find_set
 from gradewire_server.requests.unary.item_scoring import ItemScoring
 from gradewire_server.requests.unary.replies import ItemReplies
 from gradewire_server.requests.unary.reply_size import ReplySize
 from gradewire_server.requests.yield_budget import YieldBudget
+
+RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
 
 _log = logging.getLogger(__name__)
 _PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
@@ -33,10 +35,11 @@ _MAX_MARGIN_SHARE: Final = 0.2
 
 
 class ScoreHandler:
-    """Answers Score requests; keeps scoring tasks that have outlived their deadline until they end."""
+    """Answers unary requests of one form; keeps scoring tasks that have outlived their deadline until they end."""
 
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, context: RequestContext, form: CallForm) -> None:
         self._context = context
+        self._form = form
         self._cancelled: set[asyncio.Task[None]] = set()
 
     @property
@@ -49,25 +52,22 @@ class ScoreHandler:
         if self._cancelled:
             await asyncio.wait(self._cancelled)
 
-    async def run(
-        self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None, size_bytes: int | None, caller: Caller
-    ) -> scoring_pb2.ScoreResponse:
+    async def run(self, request: RequestT, *, deadline_s: float | None, size_bytes: int | None, caller: Caller) -> Any:
         """Answers one request; arguments and errors as `Handlers.score`."""
-        context = self._context
+        context, form = self._context, self._form
         started = time.monotonic()
-        context.check_count(len(request.items), "items")
-        plans = await context.plan(request.metrics) if request.metrics or request.items else []
-        named = await find_set(context, request.reference_set, plans)
-        reply = scoring_pb2.ScoreResponse(
-            provenance=[plan.provenance_in(named.name, named.corpus_digest) for plan in plans]
-        )
-        if request.items:
+        rows = form.rows_of(request)
+        context.check_count(len(rows), form.rows)
+        plans = await form.plan(context, request)
+        named = await find_set(context, getattr(request, "reference_set", ""), plans)
+        reply = form.reply([plan.provenance_in(named.name, named.corpus_digest) for plan in plans])
+        if rows:
             ends_s = started + self._total_s(deadline_s)
             size_bytes = request.ByteSize() if size_bytes is None else size_bytes
-            size = ReplySize(context.limits.max_message_bytes, len(request.items), reply.ByteSize())
+            size = ReplySize(context.limits.max_message_bytes, len(rows), reply.ByteSize(), form)
             requests = [plan.request for plan in plans]
             size.check_room_for(requests)
-            work = work_of(caller, plans, size_bytes, len(request.items))
+            work = work_of(caller, plans, size_bytes, len(rows))
             left_s = ends_s - time.monotonic()
             interactive = _is_urgent(request) and context.admission.is_interactive(work)
             with context.admission.interactive(work, left_s) if interactive else context.admission.large(work, left_s):
@@ -86,8 +86,8 @@ class ScoreHandler:
 
     async def _read_items(
         self,
-        request: scoring_pb2.ScoreRequest,
-        reply: scoring_pb2.ScoreResponse,
+        request: RequestT,
+        reply: Any,
         plans: list[MetricPlan],
         size: ReplySize,
         size_bytes: int,
@@ -96,17 +96,17 @@ class ScoreHandler:
         context = self._context
         check_bytes = size_bytes > context.limits.max_item_bytes
         replies = ItemReplies(
-            reply.items,
+            reply,
             [plan.provenance.name for plan in plans],
             size,
             diagnostics=not request.omit_diagnostics,
             count_result=context.count_result,
         )
         budget = YieldBudget(size_bytes)
-        for message in request.items:
+        for message in self._form.rows_of(request):
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
-            replies.add(message, read_item(message, context.limits, check_bytes=check_bytes))
+            replies.add(message, self._form.read(message, context.limits, check_bytes=check_bytes))
         return replies
 
     async def _until(
@@ -142,7 +142,7 @@ class ScoreHandler:
             _log.error("scoring failed after its deadline", exc_info=error)
 
 
-def _is_urgent(request: scoring_pb2.ScoreRequest) -> bool:
+def _is_urgent(request: RequestT) -> bool:
     """Whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
     if request.priority not in _PRIORITIES:
         raise InvalidRequestError("priority", f"{request.priority} is no number of gradewire.v1.Priority")

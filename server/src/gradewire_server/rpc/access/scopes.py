@@ -31,6 +31,12 @@ def check_judges(context: RequestContext, caller: Caller, specs: Iterable[Metric
             raise _denied(caller, f"{path}[{index}].{name}", Scope.JUDGE)
 
 
+def check_comparison(caller: Caller, path: str) -> None:
+    """Raises PermissionDeniedError where a judge is to compare and the token is not good for that."""
+    if Scope.JUDGE not in caller.scopes:
+        raise _denied(caller, path, Scope.JUDGE)
+
+
 def check_generation(caller: Caller, request: references_pb2.PrepareRequest) -> None:
     """Raises PermissionDeniedError where a judge is to write and the token is not good for that."""
     if request.HasField("generate") and Scope.JUDGE not in caller.scopes:

@@ -45,7 +45,12 @@ class Counted:
 
 
 _LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
-    {"items": "max_items_per_request", "entries": "max_items_per_request", "metrics": "max_metrics_per_request"}
+    {
+        "items": "max_items_per_request",
+        "pairs": "max_items_per_request",
+        "entries": "max_items_per_request",
+        "metrics": "max_metrics_per_request",
+    }
 )
 
 

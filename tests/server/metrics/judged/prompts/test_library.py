@@ -9,10 +9,10 @@ from gradewire_server.metrics.judged.prompt import fixed_turns
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
 from gradewire_server.metrics.judged.prompts import library as prompt_library
 from gradewire_server.metrics.judged.prompts.file import PromptFile
-from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS, SHAPES, SYNTHETIC
+from gradewire_server.metrics.judged.prompts.shapes import COMPARE, DEMONSTRATION_SETS, SHAPES, SYNTHETIC
 from gradewire_server.metrics.judged.view import View
 
-METRICS = ("lave", "judge_grade", "judge_similarity", "judge_verdict", "synthetic")
+METRICS = ("lave", "judge_grade", "judge_similarity", "judge_verdict", "compare", "synthetic")
 
 
 @pytest.fixture
@@ -24,14 +24,14 @@ def library() -> PromptLibrary:
 def test_each_metric_has_a_prompt_of_its_own_with_all_variants(metric: str) -> None:
     file = PACKAGE_PROMPTS.find(metric, "")
     assert file.metric == metric
-    assert file.title == (f"{metric}/1" if metric == SYNTHETIC else f"{metric}/2")
+    assert file.title == (f"{metric}/1" if metric in {COMPARE, SYNTHETIC} else f"{metric}/2")
     assert set(file.variants) == set(SHAPES[metric])
     assert PACKAGE_PROMPTS.find(metric, file.title) is file
     assert PACKAGE_PROMPTS.find(metric, PACKAGE_PROMPTS.parameter(file)) is file
     assert file in PACKAGE_PROMPTS.files()
 
 
-@pytest.mark.parametrize("metric", sorted({*SHAPES} - {SYNTHETIC}))
+@pytest.mark.parametrize("metric", sorted({*SHAPES} - {COMPARE, SYNTHETIC}))
 def test_without_captions_a_new_version_is_read_as_the_old_one(metric: str) -> None:
     old, new = (PACKAGE_PROMPTS.find(metric, f"{metric}/{version}") for version in (1, 2))
     for name in old.variants:
@@ -40,7 +40,9 @@ def test_without_captions_a_new_version_is_read_as_the_old_one(metric: str) -> N
             assert fixed_turns(new, name, kind, View(caption=True)) != fixed_turns(old, name, kind, View(caption=True))
 
 
-@pytest.mark.parametrize("title", [*(f"{metric}/2" for metric in sorted({*SHAPES} - {SYNTHETIC})), "lave_paper/1"])
+@pytest.mark.parametrize(
+    "title", [*(f"{metric}/2" for metric in sorted({*SHAPES} - {COMPARE, SYNTHETIC})), "lave_paper/1"]
+)
 def test_with_captions_instructions_speak_of_them_and_visual_demonstrations_have_some(title: str) -> None:
     metric = "lave" if title.startswith("lave") else title.partition("/")[0]
     file = PACKAGE_PROMPTS.find(metric, title)

@@ -13,7 +13,8 @@ class Step:
     """One line of the judge's turn: "OPENING ANSWER".
 
     Attributes:
-        name: What the metric calls it: "rating", "reason", "facts", "grade", "verdict", "similarity", "sentence".
+        name: What the metric calls it: "rating", "reason", "facts", "grade", "verdict", "similarity", "sentence",
+            "winner".
         opening: What the line begins with; empty only in a first step.
         labels: What may be chosen; empty where text is generated.
         values: Of the labels, on the metric's own scale.
@@ -67,13 +68,14 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A solved item; `answers` by step name."""
+    """A solved item, or a solved pair, whose `prediction` is shown first; `answers` by step name."""
 
     question: str
     references: tuple[str, ...]
     prediction: str
     caption: str
     answers: Mapping[str, str]
+    second: str = ""
 
 
 class ReferenceOrder(StrEnum):
@@ -116,7 +118,7 @@ class PromptFile:
         description: One line about it; may be empty.
         references: How references are written.
         variants: By mode or style; may lack some.
-        demonstrations: By kind of question: "binary", "short", "long"; may lack some.
+        demonstrations: By kind of question: "binary", "short", "long"; may lack some. Of a comparison: "pairs".
     """
 
     name: str

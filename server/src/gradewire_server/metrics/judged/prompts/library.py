@@ -77,6 +77,7 @@ _DEFAULTS: Final = {
     "judge_grade": "judge_grade/2",
     "judge_similarity": "judge_similarity/2",
     "judge_verdict": "judge_verdict/2",
+    "compare": "compare/1",
     "synthetic": "synthetic/1",
 }
 """Prompt of each metric that "" stands for."""

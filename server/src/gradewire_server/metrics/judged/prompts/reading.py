@@ -12,7 +12,7 @@ from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.metrics.judged.neutralise import Delimiters
 from gradewire_server.metrics.judged.prompts.demonstrations import read_demonstrations
 from gradewire_server.metrics.judged.prompts.file import PromptFile, ReferenceForm, ReferenceOrder, Step, Variant
-from gradewire_server.metrics.judged.prompts.shapes import SHAPES, SYNTHETIC, VariantShape
+from gradewire_server.metrics.judged.prompts.shapes import SHAPES, VariantShape
 from gradewire_server.metrics.judged.prompts.steps import read_steps
 from gradewire_server.metrics.judged.prompts.table import PromptError, Table
 from gradewire_server.metrics.judged.prompts.template import Template, read_template
@@ -69,7 +69,7 @@ def read_prompt(data: bytes) -> PromptFile:
         description=description,
         references=_references(table.table("references")),
         variants=variants,
-        demonstrations=read_demonstrations(table.table("demonstrations"), variants, synthetic=metric == SYNTHETIC),
+        demonstrations=read_demonstrations(table.table("demonstrations"), variants, metric),
     )
     table.finish()
     return file

@@ -6,11 +6,19 @@ from typing import Final
 
 SYNTHETIC: Final = "synthetic"
 """What a prompt file for synthetic answers names as its metric."""
+COMPARE: Final = "compare"
+"""What a prompt file for comparisons names as its metric."""
+EXTRACT: Final = "extract"
+"""Variant of such a file that reads a verdict from a reason alone."""
+PAIR_SETS: Final = ("pairs",)
+"""Kinds of demonstrations of such a file."""
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
 """Kinds of demonstrations, in the order in which one stands in for another that a file lacks."""
 
 _JUDGED: Final = frozenset({"question", "references", "prediction"})
 _CAPTION: Final = frozenset({"caption"})
+_PAIR: Final = frozenset({"question", "first", "second"})
+_PAIR_WITH_REFERENCES: Final = _PAIR | {"references"}
 _ASKED: Final = frozenset({"question", "answer"})
 
 
@@ -22,11 +30,13 @@ class StepShape:
         generated: Text that is generated, not a label that is chosen.
         values: Values that labels may have: lowest and highest.
         values_used: Values that labels must have, each once; empty: any.
+        told: These values, for messages.
     """
 
     generated: bool = False
     values: tuple[float, float] = (0.0, 1.0)
     values_used: frozenset[float] = frozenset()
+    told: str = "1 for yes, 0 for no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,9 @@ STEPS: Final[Mapping[str, StepShape]] = {
     "grade": StepShape(values=(0.0, 5.0)),
     "verdict": StepShape(values_used=frozenset({0.0, 1.0})),
     "similarity": StepShape(),
+    "winner": StepShape(
+        values_used=frozenset({0.0, 0.5, 1.0}), told="1 for the first answer, 0 for the second, 0.5 for a tie"
+    ),
     "reason": _TEXT,
     "facts": _TEXT,
     "sentence": _TEXT,
@@ -64,6 +77,13 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
         "plain": VariantShape((("verdict",),)),
         "step_by_step": VariantShape((("reason", "verdict"),)),
         "reasons": VariantShape((("reason", "verdict"),)),
+    },
+    COMPARE: {
+        "verdict": VariantShape((("winner",),), _PAIR),
+        "verdict_with_references": VariantShape((("winner",),), _PAIR_WITH_REFERENCES),
+        "reason": VariantShape((("reason", "winner"),), _PAIR),
+        "reason_with_references": VariantShape((("reason", "winner"),), _PAIR_WITH_REFERENCES),
+        EXTRACT: VariantShape((("winner",),), frozenset({"reason"}), frozenset()),
     },
     SYNTHETIC: {
         "sentence": VariantShape((("sentence",),), _ASKED, frozenset()),

@@ -66,12 +66,12 @@ def _label_step(table: Table, shape: StepShape, name: str, opening: str) -> Step
     if len(set(values)) == 1:
         raise PromptError(table.at("labels"), "all stand for the same value: every answer would score alike")
     if not shape.values_used <= set(values):
-        raise PromptError(table.at("labels"), "must have a label for yes (1) and one for no (0)")
+        raise PromptError(table.at("labels"), f"must have a label for each value: {shape.told}")
     return Step(name, opening, names, values)
 
 
 def _value(labels: Table, shape: StepShape, label: str) -> float:
     value = labels.number(label, *shape.values)
     if shape.values_used and value not in shape.values_used:
-        raise PromptError(labels.at(label), "must be 1 for yes, 0 for no")
+        raise PromptError(labels.at(label), f"must be {shape.told}")
     return value

@@ -9,7 +9,7 @@ from typing import Final
 from gradewire_server.domain.quoting import shortened
 from gradewire_server.metrics.judged.prompts.table import PromptError
 
-_CUT: Final = "prediction"
+_CUT: Final = frozenset({"prediction", "second"})
 _OPTIONAL: Final = frozenset({"caption", "problem"})
 _LABEL: Final = re.compile(r"[\W_]*([^\W_][^\n:]{0,40}?)\s*:")
 
@@ -68,7 +68,7 @@ class Template:
             started = True
             for literal, field in line:
                 current.append(literal)
-                if field == _CUT:
+                if field in _CUT:
                     prediction = fields[field]
                     current = after
                 elif field is not None:

@@ -1,0 +1,204 @@
+"""Comparisons of a right and a wrong answer to the same question; writes its tables into docs/research/comparisons.md.
+
+The pairs are drawn from human-labelled rows: of each question that has both, one answer that people call right and one
+that they call wrong, in an order that a seed draws. Verdicts are kept under --results/store: an interrupted run goes
+on. The rows are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from benchmarks.common.document import write_block
+from benchmarks.common.rows import DATA_DIRECTORY, Row, read_lines
+
+from gradewire import Comparison, Pair, Scorer, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DATASETS: Final = ("nq", "tq")
+VERDICTS: Final = ("compare", "compare?references=true")
+REASONS: Final = ("compare?mode=reason", "compare?mode=reason&references=true")
+METRICS: Final = ("smile", "calibrated")
+_DRAWS: Final = 5000
+_OTHER: Final = {"a": "b", "b": "a", "tie": "tie"}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A pair, and which of its answers people call right."""
+
+    pair: Pair
+    right: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a chooser said of one pair.
+
+    Attributes:
+        winner: "a", "b" or "tie"; None where its orders contradict each other, or nothing could be read.
+        leaning: The answer that it finds more probable over both orders, or "tie".
+        first: Whether it preferred what it was shown first, in each order: 1, 0, or 0.5 for a tie; none for a metric.
+        consistent: Whether both orders name the same winner.
+    """
+
+    winner: str | None
+    leaning: str
+    first: tuple[float, ...] = ()
+    consistent: bool = True
+
+
+def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
+    """Draws pairs, as many of each data set, and of each as many with the right answer in front as behind.
+
+    Args:
+        rows: With `dataset`, `question`, `references`, `prediction` and `label`.
+        count: How many in all.
+    """
+    by_question: dict[str, dict[str, tuple[list[Row], list[Row]]]] = {dataset: {} for dataset in DATASETS}
+    for row in rows:
+        right, wrong = by_question[row["dataset"]].setdefault(row["question"], ([], []))
+        (right if row["label"] else wrong).append(row)
+    found = []
+    for dataset in DATASETS:
+        draw = random.Random(f"gradewire pairs {dataset}")  # noqa: S311 - a sample, not a secret
+        both = [sides for sides in by_question[dataset].values() if all(sides)]
+        for number, (right, wrong) in enumerate(draw.sample(both, min(count // len(DATASETS), len(both)))):
+            good, bad = draw.choice(right), draw.choice(wrong)
+            a, b = (good, bad) if number % 2 else (bad, good)
+            pair = Pair(
+                good["question"], a["prediction"], b["prediction"], references=good["references"], id=good["id"]
+            )
+            found.append(Drawn(pair, "a" if number % 2 else "b"))
+    return found
+
+
+def judged(found: Comparison) -> Outcome:
+    """The outcome of a comparison by a judge."""
+    winners = [order.winner for order in found.orders]
+    first = tuple(
+        0.5 if order.winner in {"tie", None} else float(order.winner == order.first) for order in found.orders
+    )
+    a, b = found.probability_a or 0.0, found.probability_b or 0.0
+    leaning = "tie" if a == b else "a" if a > b else "b"
+    return Outcome(found.winner, leaning, first, consistent=len(set(winners)) == 1 and None not in winners)
+
+
+def preferred(a: float | None, b: float | None) -> Outcome:
+    """The outcome of a score for each answer; an answer without a score has less than any other."""
+    mine, other = (-1.0 if score is None else score for score in (a, b))
+    winner = "tie" if mine == other else "a" if mine > other else "b"
+    return Outcome(winner, winner)
+
+
+def main() -> None:
+    """Judges what is not judged yet, and replaces the block of the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "pairs")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "comparisons.md")
+    parser.add_argument("--judges", type=Path, required=True, help="directory of built judges")
+    parser.add_argument("--pairs", type=int, default=80)
+    parser.add_argument("--reasoned", type=int, default=20, help="so many of them are judged with a reason too")
+    options = parser.parse_args()
+    drawn = drawn_pairs(read_lines(options.data / "evouna_dev.jsonl"), options.pairs)
+    few = drawn[:: max(1, len(drawn) // options.reasoned)][: options.reasoned]
+    options.results.mkdir(parents=True, exist_ok=True)
+    settings: dict[str, Any] = {"disk_directory": options.results / "store", "judge_repository": options.judges}
+    with Scorer.embedded(judge_backend="embedded", **settings) as scorer:
+        verdicts = {by: _compared(scorer, drawn, by) for by in VERDICTS}
+        scores = {name: _scored(scorer, drawn, name) for name in METRICS}
+        reasons = {by: _compared(scorer, few, by) for by in (*VERDICTS, *REASONS)}
+    baselines = {
+        "length (words)": [_by(each.pair, lambda answer: float(len(answer.split()))) for each in drawn],
+        "random": [preferred(*random.Random(f"{each.pair.id} coin").sample((0.0, 1.0), 2)) for each in drawn],  # noqa: S311
+    }
+    tables = [
+        f"{len(drawn)} pairs.\n",
+        table(drawn, {**verdicts, **scores, **baselines}),
+        f"\n{len(few)} of them, with a reason first:\n",
+        table(few, reasons),
+    ]
+    write_block(options.document, "judge-pairs", "\n".join(tables))
+
+
+def _compared(scorer: Scorer, drawn: Sequence[Drawn], by: str) -> list[Outcome]:
+    def tell(done: int, total: int) -> None:
+        sys.stderr.write(f"{by}: {done} of {total}\n")
+
+    found = scorer.compare([each.pair for each in drawn], by, progress=tell)
+    lost = [each.message for each in found if each.status not in {Status.OK, Status.INCONSISTENT, Status.UNPARSABLE}]
+    if lost:
+        raise SystemExit(f"{by}: {len(lost)} pairs were not judged: {lost[0]}")
+    return list(map(judged, found))
+
+
+def _scored(scorer: Scorer, drawn: Sequence[Drawn], metric: str) -> list[Outcome]:
+    items = [
+        {"question": each.pair.question, "references": each.pair.references, "prediction": answer}
+        for each in drawn
+        for answer in (each.pair.answer_a, each.pair.answer_b)
+    ]
+    scores = [item.scores[metric].score for item in scorer.score(items, metric)]
+    return [preferred(a, b) for a, b in zip(scores[::2], scores[1::2], strict=True)]
+
+
+def _by(pair: Pair, value: Callable[[str], float]) -> Outcome:
+    return preferred(value(pair.answer_a), value(pair.answer_b))
+
+
+def table(drawn: Sequence[Drawn], outcomes: dict[str, list[Outcome]]) -> str:
+    """A line for each chooser: how its pairs ended, accuracies, consistency and position bias with their intervals."""
+    head = (
+        "| chooser | right | wrong | tie | no winner | accuracy (half for ties) | accuracy (more probable) | "
+        "orders agree | prefers the first |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    return "\n".join([head, *(_line(name, drawn, said) for name, said in outcomes.items())])
+
+
+def _line(name: str, drawn: Sequence[Drawn], said: Sequence[Outcome]) -> str:
+    right = np.array([each.right for each in drawn])
+    winners = [outcome.winner for outcome in said]
+    wins = np.array([_points(outcome.winner, good) for outcome, good in zip(said, right, strict=True)])
+    leaning = np.array([_points(outcome.leaning, good) for outcome, good in zip(said, right, strict=True)])
+    counted = [
+        sum(winner == good for winner, good in zip(winners, right, strict=True)),
+        sum(winner == _OTHER[good] for winner, good in zip(winners, right, strict=True)),
+        winners.count("tie"),
+        winners.count(None),
+    ]
+    cells = [*map(str, counted), _estimate(wins), _estimate(leaning)]
+    if said[0].first:
+        agree = np.array([float(outcome.consistent) for outcome in said])
+        first = np.array([float(np.mean(outcome.first)) if outcome.first else 0.5 for outcome in said])
+        cells += [_estimate(agree), _estimate(first)]
+    else:
+        cells += ["", ""]
+    return f"| `{name}` | {' | '.join(cells)} |"
+
+
+def _points(winner: str | None, right: str) -> float:
+    return 0.5 if winner in {"tie", None} else float(winner == right)
+
+
+def _estimate(values: NDArray[np.float64]) -> str:
+    """The mean with the 95 % percentile interval of 5 000 bootstrap draws over the pairs."""
+    draw = np.random.default_rng(0)
+    means = values[draw.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
+
+
+if __name__ == "__main__":
+    main()

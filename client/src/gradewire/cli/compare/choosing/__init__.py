@@ -1,0 +1,1 @@
+"""Which of two answers is the better one, who says so, and where that is kept."""

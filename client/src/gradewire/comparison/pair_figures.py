@@ -1,0 +1,205 @@
+"""How a candidate differs from a baseline on the same questions: means, verdicts, and who is preferred how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.estimates import Difference, Estimate, difference
+from gradewire.agreement.optional_imports import scipy_stats
+from gradewire.comparison.groups import RESAMPLES, GroupFigures, compare_groups
+from gradewire.comparison.rows import GroupedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from gradewire.comparison.paired_rows import PairedRows
+
+_SIDES = [("baseline",), ("candidate",)]
+_OUTCOMES = {"wins": 1.0, "ties": 0.0, "losses": -1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictDifference:
+    """Verdicts of one metric on the pairs of which both answers have one.
+
+    Attributes:
+        pairs: These pairs.
+        baseline, candidate: Share of right answers of either side.
+        difference: The candidate's minus the baseline's.
+        both: Pairs of which both answers are right.
+        only_baseline, only_candidate: Pairs of which one answer is right: these are discordant.
+        neither: Pairs of which neither is.
+        p_value: McNemar's exact test, two-sided: how likely so uneven a split of the discordant pairs is where both
+            sides are as good; 1 without such pairs. It takes pairs for independent.
+    """
+
+    pairs: int
+    baseline: Estimate
+    candidate: Estimate
+    difference: Difference
+    both: int
+    only_baseline: int
+    only_candidate: int
+    neither: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricDifference:
+    """One metric on all pairs.
+
+    Attributes:
+        pairs: All of them.
+        scored: Those of which both answers have a score: means and difference are over these.
+        baseline, candidate: Mean score of either side.
+        difference: Candidate minus baseline, as mean over questions.
+        failed: Answers of baseline and candidate without a score though there was something to score.
+        verdicts: None where the metric gives none.
+    """
+
+    pairs: int
+    scored: int
+    baseline: Estimate
+    candidate: Estimate
+    difference: Difference
+    failed: tuple[int, int]
+    verdicts: VerdictDifference | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """Whose answer one chooser prefers.
+
+    Attributes:
+        pairs: Pairs with a winner or a tie.
+        undecided: Pairs with neither.
+        wins, ties, losses: Pairs of which the candidate's answer is preferred, neither is, the baseline's is.
+        win_share, tie_share, loss_share: The same as shares of `pairs`.
+        p_value: Sign test, two-sided and exact: how likely so uneven a split of wins and losses is where both sides are
+            as good; 1 without any. It takes pairs for independent.
+    """
+
+    pairs: int
+    undecided: int
+    wins: int
+    ties: int
+    losses: int
+    win_share: Estimate
+    tie_share: Estimate
+    loss_share: Estimate
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairComparison:
+    """A candidate beside a baseline.
+
+    Attributes:
+        pairs: Pairs of answers.
+        metrics: By label of the metric.
+        outcomes: By name of the chooser.
+    """
+
+    pairs: int
+    metrics: Mapping[str, MetricDifference]
+    outcomes: Mapping[str, Outcomes]
+
+
+def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0) -> PairComparison:
+    """Computes all figures of all metrics and choosers.
+
+    Intervals and differences are those of `compare_groups`: draws of whole questions, within each data set.
+
+    Raises:
+        ValueError: There is no pair.
+        MissingScipyError: scipy is not installed.
+    """
+    if not len(rows):
+        raise ValueError("there is no pair of answers to compare")
+    found = compare_groups(_columns(rows), resamples=resamples, seed=seed)
+    return PairComparison(
+        pairs=len(rows),
+        metrics={label: _metric(rows, found, label) for label in rows.scores},
+        outcomes={name: _outcomes(column, found, name) for name, column in rows.preferred.items()},
+    )
+
+
+def _columns(rows: PairedRows) -> GroupedRows:
+    """Every figure as a column over the baseline's answers, then the candidate's."""
+    columns: dict[str, NDArray[np.float64]] = {}
+    for kind, table in (("mean", rows.scores), ("right", rows.verdicts)):
+        for label, sides in table.items():
+            # A score beside which there is none enters no figure.
+            columns[f"{kind} {label}"] = (sides + 0.0 * sides[:, ::-1]).T.ravel()
+    for name, preferred in rows.preferred.items():
+        for outcome, value in _OUTCOMES.items():
+            column = np.where(np.isnan(preferred), np.nan, preferred == value)
+            columns[f"{outcome} {name}"] = np.concatenate([np.full(len(rows), np.nan), column])
+    sides = np.repeat(np.arange(len(_SIDES)), len(rows)).astype(np.intp)
+    return GroupedRows(columns, sides, _SIDES, np.tile(rows.questions, len(_SIDES)), rows.strata)
+
+
+def _metric(rows: PairedRows, found: Mapping[str, list[GroupFigures]], label: str) -> MetricDifference:
+    baseline, candidate = found[f"mean {label}"]
+    failed = rows.failed[label].sum(axis=0).tolist()
+    return MetricDifference(
+        pairs=len(rows),
+        scored=baseline.scored,
+        baseline=baseline.mean,
+        candidate=candidate.mean,
+        difference=_paired(candidate),
+        failed=(failed[0], failed[1]),
+        verdicts=_verdicts(rows.verdicts[label], found[f"right {label}"]),
+    )
+
+
+def _verdicts(verdicts: NDArray[np.float64], found: list[GroupFigures]) -> VerdictDifference | None:
+    before, after = verdicts[~np.isnan(verdicts.sum(axis=1))].T.astype(np.bool_)
+    if not len(before):
+        return None
+    only_baseline, only_candidate = int((before & ~after).sum()), int((after & ~before).sum())
+    baseline, candidate = found
+    return VerdictDifference(
+        pairs=len(before),
+        baseline=baseline.mean,
+        candidate=candidate.mean,
+        difference=_paired(candidate),
+        both=int((before & after).sum()),
+        only_baseline=only_baseline,
+        only_candidate=only_candidate,
+        neither=int((~before & ~after).sum()),
+        p_value=_even_split(only_baseline, only_candidate),
+    )
+
+
+def _outcomes(preferred: NDArray[np.float64], found: Mapping[str, list[GroupFigures]], name: str) -> Outcomes:
+    counts = {outcome: int((preferred == value).sum()) for outcome, value in _OUTCOMES.items()}
+    shares = {outcome: found[f"{outcome} {name}"][1].mean for outcome in _OUTCOMES}
+    decided = sum(counts.values())
+    return Outcomes(
+        pairs=decided,
+        undecided=len(preferred) - decided,
+        wins=counts["wins"],
+        ties=counts["ties"],
+        losses=counts["losses"],
+        win_share=shares["wins"],
+        tie_share=shares["ties"],
+        loss_share=shares["losses"],
+        p_value=_even_split(counts["losses"], counts["wins"]),
+    )
+
+
+def _paired(figures: GroupFigures) -> Difference:
+    if figures.paired is not None:
+        return figures.paired.mean
+    return difference(np.nan, np.array([]), questions=0)
+
+
+def _even_split(one: int, other: int) -> float:
+    """Two-sided exact p value of a split that would be even by chance."""
+    return float(scipy_stats().binomtest(one, one + other).pvalue) if one + other else 1.0

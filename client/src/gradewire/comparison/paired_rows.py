@@ -1,0 +1,113 @@
+"""Results of two sides on the same questions, as columns."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire.agreement.resample import question_clusters, strata_of
+from gradewire.comparison.preferences import TieMargin, preferences
+from gradewire.results import Status
+
+_SCORED_OR_EMPTY = frozenset({Status.OK.value, Status.EMPTY_PREDICTION.value})
+
+
+class ScoredAnswer(Protocol):
+    """What one metric said of one answer, for instance a `MetricScore`."""
+
+    @property
+    def score(self) -> float | None:
+        """None where there is none."""
+        ...
+
+    @property
+    def correct(self) -> bool | None:
+        """The verdict; None where there is none."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """OK, or why there is no score."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedRows:
+    """Results of a baseline and a candidate, a row for each pair of answers to one question.
+
+    Attributes:
+        scores: float64[pairs, 2] of each metric, the baseline's and the candidate's; NaN where there is none.
+        verdicts: float64[pairs, 2] of each metric, 1 right and 0 wrong; NaN where there is none.
+        failed: bool[pairs, 2] of each metric: no score, though there was something to score.
+        preferred: float64[pairs] of each chooser, as `preferences` gives them.
+        questions: int[pairs], number of each pair's question, from 0 without gaps; questions are drawn, not pairs.
+        strata: int[questions], number of each question's data set; questions are drawn within it.
+    """
+
+    scores: Mapping[str, NDArray[np.float64]]
+    verdicts: Mapping[str, NDArray[np.float64]]
+    failed: Mapping[str, NDArray[np.bool_]]
+    preferred: Mapping[str, NDArray[np.float64]]
+    questions: NDArray[np.intp]
+    strata: NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls,
+        results: Mapping[str, Sequence[tuple[ScoredAnswer, ScoredAnswer]]],
+        questions: Sequence[str],
+        datasets: Sequence[str],
+        *,
+        tie_margin: TieMargin,
+        preferred: Mapping[str, NDArray[np.float64]] | None = None,
+    ) -> Self:
+        """The columns of results.
+
+        Args:
+            results: By metric, of each pair the baseline's and the candidate's.
+            questions: Key of each pair's question; a blank one is a question of its own.
+            datasets: Data set of each pair.
+            tie_margin: Of the metrics as choosers.
+            preferred: Of further choosers.
+        """
+        scores = {label: _numbers([[one.score for one in pair] for pair in rows]) for label, rows in results.items()}
+        verdicts = {
+            label: _numbers([[one.correct for one in pair] for pair in rows]) for label, rows in results.items()
+        }
+        clusters = question_clusters(datasets, questions)
+        return cls(
+            scores=scores,
+            verdicts=verdicts,
+            failed={
+                label: np.array([[one.status not in _SCORED_OR_EMPTY for one in pair] for pair in rows])
+                for label, rows in results.items()
+            },
+            preferred={label: preferences(scores[label], verdicts[label], tie_margin) for label in scores}
+            | dict(preferred or {}),
+            questions=clusters,
+            strata=strata_of(datasets, clusters) if len(clusters) else np.zeros(0, dtype=np.intp),
+        )
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def at(self, where: NDArray[np.intp]) -> Self:
+        """The same of some pairs alone; `where` are their numbers."""
+        kept, questions = np.unique(self.questions[where], return_inverse=True)
+        return type(self)(
+            scores={name: column[where] for name, column in self.scores.items()},
+            verdicts={name: column[where] for name, column in self.verdicts.items()},
+            failed={name: column[where] for name, column in self.failed.items()},
+            preferred={name: column[where] for name, column in self.preferred.items()},
+            questions=questions,
+            strata=self.strata[kept],
+        )
+
+
+def _numbers(pairs: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
+    # Two columns also where there is no pair.
+    rows = [[math.nan if value is None else float(value) for value in pair] for pair in pairs]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)

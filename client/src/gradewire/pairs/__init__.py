@@ -1,0 +1,1 @@
+"""Pairs of answers, and what comparing them gives."""

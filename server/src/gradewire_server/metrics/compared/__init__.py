@@ -1,0 +1,1 @@
+"""Comparisons of two answers to one question."""

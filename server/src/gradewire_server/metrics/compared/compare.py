@@ -1,0 +1,105 @@
+"""Which of two answers a judge prefers, asked in both orders.
+
+Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: reference-free and reference-backed, either
+answer first, a tie where the judge says so.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gradewire_server.domain.item import Item, Pair, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo
+from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.result import Compared, Failure, MetricResult, Status, Winner
+from gradewire_server.metrics.checks import check_references
+from gradewire_server.metrics.compared.decision import CompareDecision, decide
+from gradewire_server.metrics.compared.pair_checks import check_pair, look_the_same
+from gradewire_server.metrics.compared.parameters import CompareMode, CompareParameters
+from gradewire_server.metrics.compared.rounds import Asked, ask_both_orders
+from gradewire_server.metrics.judged.parameters import JUDGE_INFO, PROMPT_INFO
+from gradewire_server.metrics.parameters import choice_info
+
+_POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
+_SAID: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
+
+
+def _flag(name: str, description: str) -> ParameterInfo:
+    return ParameterInfo(name, description, default_value="false", allowed="true, false")
+
+
+COMPARE_INFO: Final = MetricInfo(
+    name="compare",
+    version=1,
+    description="Which of two answers a language model prefers, asked with either answer first.",
+    citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
+    parameters=(
+        JUDGE_INFO,
+        choice_info(
+            "mode", CompareMode.VERDICT, "verdict: at once; reason: a reason is written first, many times slower."
+        ),
+        choice_info(
+            "decision",
+            CompareDecision.BOTH,
+            "both: an answer wins where both orders say so, else INCONSISTENT; majority: a win and a tie win too.",
+        ),
+        _flag("references", "Whether the judge is shown the pair's references."),
+        _flag("caption", "Whether the judge is shown the pair's captions."),
+        _flag("image", "Whether the judge is shown the pair's images: for judges that see."),
+        PROMPT_INFO,
+    ),
+    needs_judge=True,
+)
+"""Its public face."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Asks a judge which answer of a pair is the better one; answers that look the same are a tie without one."""
+
+    info: MetricInfo = COMPARE_INFO
+    parameters_type: type[CompareParameters] = CompareParameters
+
+    def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
+        """Two needs in one round for each step of the prompt's variant.
+
+        Args:
+            item: A Pair.
+            parameters: Say how it is asked.
+            metadata: Not looked at.
+
+        Raises:
+            TypeError: The item is no pair.
+        """
+        del metadata
+        if not isinstance(item, Pair):
+            raise TypeError(f"two answers are compared, not an {type(item).__name__}")
+        failure = check_pair(item, parameters)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        if look_the_same(item):
+            return MetricResult(score=_POINTS[Winner.TIE], compared=Compared(Winner.TIE, decided_by="rule"))
+        asked = yield from ask_both_orders(item, parameters)
+        return asked if isinstance(asked, MetricResult) else _decided(asked, parameters.decision)
+
+    def prepare(self, entry: ReferenceEntry, parameters: CompareParameters) -> Preparation:
+        """Asks for nothing; only checks the references."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)
+
+
+def _decided(asked: Asked, decision: CompareDecision) -> MetricResult:
+    said = [order.verdict.winner or Winner.TIE for order in asked.orders]
+    winner = decide(said, decision)
+    if winner is None:
+        told = ", and ".join(
+            f"{_SAID[each]} where it is shown {_SAID[order.first]} first"
+            for each, order in zip(said, asked.orders, strict=True)
+        )
+        return asked.failed(Failure(Status.INCONSISTENT, f"the judge says {told}"))
+    result = MetricResult(score=_POINTS[winner], warnings=asked.warnings)
+    return replace(result, compared=asked.compared(winner))
+
+
+COMPARE: Final = Compare()
+"""The comparison as VisIT-Bench has it, reference-free unless told otherwise."""

@@ -1,0 +1,1 @@
+"""What differs between calls that score items and calls that compare pairs."""

@@ -1,0 +1,127 @@
+"""Figures against counts by hand, and scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gradewire.comparison import PairedRows, compare_pairs, preferences
+
+RANDOM = np.random.default_rng(5)
+
+
+def rows_of(scores: np.ndarray, verdicts: np.ndarray | None = None, *, margin: float = 0.2) -> PairedRows:
+    verdicts = np.full(scores.shape, math.nan) if verdicts is None else verdicts
+    return PairedRows(
+        scores={"m": scores},
+        verdicts={"m": verdicts},
+        failed={"m": np.isnan(scores)},
+        preferred={"m": preferences(scores, verdicts, margin)},
+        questions=np.arange(len(scores)),
+        strata=np.zeros(len(scores), dtype=np.intp),
+    )
+
+
+def test_means_and_their_difference_are_over_pairs_that_both_scored() -> None:
+    scores = np.array([[0.1, 0.4], [0.5, math.nan], [math.nan, 0.9], [0.3, 0.2]])
+    found = compare_pairs(rows_of(scores)).metrics["m"]
+    assert (found.pairs, found.scored, found.failed) == (4, 2, (1, 1))
+    assert (found.baseline.value, found.candidate.value) == pytest.approx((0.2, 0.3))
+    assert found.difference.value == pytest.approx(0.1)
+    assert math.isnan(found.difference.low)
+
+
+def test_the_interval_of_the_difference_is_that_of_its_mean() -> None:
+    scores = RANDOM.random((400, 2))
+    found = compare_pairs(rows_of(scores), resamples=4000).metrics["m"].difference
+    apart = scores[:, 1] - scores[:, 0]
+    half = 1.96 * apart.std(ddof=1) / math.sqrt(len(apart))
+    assert found.value == pytest.approx(apart.mean())
+    assert found.low == pytest.approx(apart.mean() - half, abs=0.1 * half)
+    assert found.high == pytest.approx(apart.mean() + half, abs=0.1 * half)
+
+
+def test_mcnemar_is_the_binomial_test_of_the_discordant_pairs() -> None:
+    # 101 right on both, 121 and 59 on one, 33 on neither.
+    table = [(1, 1, 101), (1, 0, 121), (0, 1, 59), (0, 0, 33)]
+    verdicts = np.array([(a, b) for a, b, times in table for _ in range(times)], dtype=np.float64)
+    found = compare_pairs(rows_of(verdicts, verdicts)).metrics["m"].verdicts
+    assert found is not None
+    assert (found.both, found.only_baseline, found.only_candidate, found.neither) == (101, 121, 59, 33)
+    by_hand = 2 * sum(math.comb(180, k) for k in range(60)) / 2**180
+    assert found.p_value == pytest.approx(by_hand, rel=1e-9)
+    assert found.p_value == pytest.approx(4.434e-6, rel=1e-3)
+    assert found.difference.value == pytest.approx((59 - 121) / 314)
+
+
+def test_shares_of_wins_ties_and_losses_with_their_sign_test() -> None:
+    scores = np.array([(0.0, 0.9)] * 14 + [(0.9, 0.0)] * 4 + [(0.5, 0.6)] * 12)
+    found = compare_pairs(rows_of(scores), resamples=4000).outcomes["m"]
+    assert (found.wins, found.ties, found.losses, found.undecided) == (14, 12, 4, 0)
+    assert found.win_share.value == pytest.approx(14 / 30)
+    assert found.p_value == pytest.approx(stats.binomtest(14, 18).pvalue)
+    half = 1.96 * math.sqrt(14 / 30 * 16 / 30 / 29)
+    assert found.win_share.low == pytest.approx(14 / 30 - half, abs=0.03)
+    assert found.win_share.high == pytest.approx(14 / 30 + half, abs=0.03)
+
+
+def test_pairs_without_a_winner_are_counted_beside_the_shares() -> None:
+    scores = np.array([(0.0, 0.9), (math.nan, 0.5), (0.5, 0.5)])
+    found = compare_pairs(rows_of(scores)).outcomes["m"]
+    assert (found.pairs, found.undecided, found.win_share.value) == (2, 1, 0.5)
+
+
+def test_sides_that_are_alike_differ_by_nothing_and_p_is_one() -> None:
+    verdicts = np.tile(RANDOM.integers(0, 2, size=(40, 1)).astype(np.float64), 2)
+    found = compare_pairs(rows_of(verdicts, verdicts))
+    difference, right = found.metrics["m"].difference, found.metrics["m"].verdicts
+    assert (difference.value, difference.low, difference.high, difference.p_value) == (0, 0, 0, 1)
+    assert right is not None
+    assert (right.p_value, found.outcomes["m"].p_value, found.outcomes["m"].ties) == (1, 1, 40)
+
+
+def test_without_any_score_figures_are_not_defined() -> None:
+    found = compare_pairs(rows_of(np.full((20, 2), math.nan)))
+    assert found.metrics["m"].scored == 0
+    assert math.isnan(found.metrics["m"].difference.value)
+    assert math.isnan(found.outcomes["m"].win_share.value)
+    assert found.metrics["m"].verdicts is None
+
+
+def test_no_pairs_at_all_are_refused() -> None:
+    with pytest.raises(ValueError, match="there is no pair of answers to compare"):
+        compare_pairs(rows_of(np.zeros((0, 2))))
+
+
+def test_part_of_the_pairs_has_the_figures_of_a_table_of_its_own() -> None:
+    scores = RANDOM.random((60, 2))
+    rows = PairedRows(
+        scores={"m": scores},
+        verdicts={"m": np.full((60, 2), math.nan)},
+        failed={"m": np.zeros((60, 2), dtype=np.bool_)},
+        preferred={"m": preferences(scores, scores, 0.1)},
+        questions=np.arange(60) // 2,
+        strata=np.repeat([0, 1], 15),
+    )
+    where = np.arange(10, 50)
+    alone = PairedRows(
+        scores={"m": scores[where]},
+        verdicts={"m": np.full((40, 2), math.nan)},
+        failed={"m": np.zeros((40, 2), dtype=np.bool_)},
+        preferred={"m": preferences(scores[where], scores[where], 0.1)},
+        questions=np.arange(40) // 2,
+        strata=np.repeat([0, 1], 10),
+    )
+    assert str(compare_pairs(rows.at(where), seed=3)) == str(compare_pairs(alone, seed=3))
+
+
+def test_the_interval_covers_the_difference_as_often_as_it_says() -> None:
+    covered = 0
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        shared = random.random((60, 1))
+        scores = shared + random.normal([0.0, 0.05], 0.2, size=(60, 2))
+        found = compare_pairs(rows_of(scores), resamples=400, seed=seed).metrics["m"].difference
+        covered += found.low <= 0.05 <= found.high
+    assert 180 <= covered <= 198
