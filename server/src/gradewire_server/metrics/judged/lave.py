@@ -149,7 +149,6 @@ LAVE: Final = JudgedMetric(
             ),
             PROMPT_INFO,
             REFERENCES_INFO,
-            GUARD_INFO,
             ParameterInfo(
                 name="shots",
                 description="How many of the prompt's demonstrations the judge is shown.",
@@ -163,6 +162,7 @@ LAVE: Final = JudgedMetric(
                 "all references, a prompt of its own and the judge for binary questions too. What else is said goes "
                 "before the preset's.",
             ),
+            GUARD_INFO,
         ),
         needs_judge=True,
         advice=ADVICE,
