@@ -45,28 +45,36 @@ def main() -> None:
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
     parser.add_argument("--half", choices=tuple(Half), type=Half, action="append", help="this half alone")
     parser.add_argument("--run", action="append", help=f"metrics of one run; may be repeated; default: {RUNS}")
-    parser.add_argument("--caption-run", action="append", help=f"the same for captions; default: {CAPTION_RUNS}")
+    parser.add_argument(
+        "--caption-run", action="append", help=f"as --run, for captions; 'none'; default: {CAPTION_RUNS}"
+    )
     parser.add_argument("--texts", type=int, default=20, help="wrong answers to questions about texts")
     parser.add_argument("--pictures", type=int, default=12, help="wrong answers to questions about pictures")
     parser.add_argument("--right", type=int, default=12, help="right answers of each of the two")
+    parser.add_argument("--block", help="of the document; default: attacks-HALF")
     options = parser.parse_args()
     judge_environment(options.judges)
     options.results.mkdir(parents=True, exist_ok=True)
     counts = Counts(options.texts, options.pictures, options.right)
     for half in options.half or Half:
         answers, captions = cases_of(half, options.data, counts)
-        blocks = [f"{machine()}, load {os.getloadavg()[0]:.1f} before."]
+        drawn = (
+            f"{counts.texts} wrong answers about texts, {counts.pictures} about pictures, {2 * counts.right} right ones"
+        )
+        blocks = [f"{drawn}; {machine()}, load {os.getloadavg()[0]:.1f} before."]
         figures: dict[str, Any] = {}
         for name, cases, runs in (
             ("answers", answers, options.run or RUNS),
             ("captions", captions, options.caption_run or CAPTION_RUNS),
         ):
-            if any(case.is_attack for case in cases):
-                scored = _score(cases, runs, options.results / f"{half}-{name}")
+            if any(case.is_attack for case in cases) and "none" not in runs:
+                # Other counts are other rows, whose scores are kept apart.
+                scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
                 figures |= _figures(scored, cases)
-        (options.results / f"{half}.json").write_text(json.dumps(figures, indent=1), "utf-8")
-        write_block(options.document, f"attacks-{half.replace('_', '-')}", "\n\n".join(blocks))
+        block = options.block or f"attacks-{half.replace('_', '-')}"
+        (options.results / f"{half}-{block}.json").write_text(json.dumps(figures, indent=1), "utf-8")
+        write_block(options.document, block, "\n\n".join(blocks))
 
 
 def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
@@ -82,8 +90,8 @@ def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[
     every = {label: verdicts for run in scored for label, verdicts in run.items()}
     both = {
         f"{label} and {BESIDE}": where_both(every[label], every[BESIDE])
-        for label in JUDGED
-        if {label, BESIDE} <= every.keys()
+        for label in every
+        if BESIDE in every and label.partition("?")[0] in JUDGED
     }
     return [*scored, both] if both else scored
 

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
-from typing import Any, Final
+from typing import Any
 
 from benchmarks.judges.attacks.cases import PLAIN, Case
 from benchmarks.judges.attacks.families import RIGHT
-
-_Z: Final = NormalDist().inv_cdf(0.975)
+from benchmarks.judges.binary import wilson
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +30,8 @@ class Rate:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's; (0, 1) of no rows."""
-        if not self.rows:
-            return 0.0, 1.0
-        spread = _Z**2 / self.rows
-        middle = (self.value + spread / 2) / (1 + spread)
-        half = _Z * math.sqrt(self.value * (1 - self.value) / self.rows + spread / (4 * self.rows)) / (1 + spread)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        low, high = wilson(self.hits, self.rows) if self.rows else (0.0, 1.0)
+        return max(0.0, low), min(1.0, high)
 
     def __str__(self) -> str:
         if not self.rows:
