@@ -86,6 +86,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("agree", "rows.jsonl"), "agree"),
         (("score", "rows.jsonl", "--by", "model"), "agree"),
         (("bench", "accuracy", "rows.jsonl"), "agree"),
+        (("compare", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),
         (("score", "rows.parquet"), "parquet"),
         (("score", "rows.xlsx", "--from", "vlmevalkit"), "xlsx"),
@@ -107,8 +108,9 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     assert done.returncode == 0, done.stderr
     missing = done.stdout.split()
     assert missing
-    # What `agree`, `bench` and `calibrate` are made of.
-    rooms = ("_embedded.", "agreement", "comparison", "report", "cli.agree", "cli.bench", "cli.calibrate")
+    # What `agree`, `bench`, `calibrate`, `compare` and `leaderboard` are made of.
+    rooms = ("_embedded.", "agreement", "comparison", "ratings", "report", "cli.agree", "cli.bench", "cli.calibrate")
+    rooms += ("cli.choosing", "cli.compare", "cli.leaderboard")
     shared = {"cli.options.labelled", "cli.output.interval_notes"}
     shared |= {f"cli.run.{name}" for name in ("accuracy_tables", "evaluator_labels", "labelled_rows", "labelled_run")}
     missing = [name.removeprefix("gradewire.") for name in missing]

@@ -13,7 +13,7 @@ from tests.client.report.samples import DATASETS, HOSTILE, MODELS, failed, rando
 from gradewire.agreement import AgreementReport
 from gradewire.agreement.annotators.labels import annotator_agreement, ratings_of
 from gradewire.agreement.point_estimates import ALL_STATISTICS
-from gradewire.report import MissingJinjaError, ReportInput, page, write_report
+from gradewire.report import MissingJinjaError, ReportInput, rendering, write_report
 from gradewire.report.page import render
 from gradewire.report.tables import STATISTICS
 
@@ -141,7 +141,7 @@ def test_the_policy_names_the_script_and_the_style_that_are_there() -> None:
     script, style = (re.search(rf"<{name}>(.*)</{name}>", text, re.DOTALL) for name in ("script", "style"))
     assert script
     assert style
-    assert policy[1].replace("&#39;", "'") == page._policy(script[1], style[1])
+    assert policy[1].replace("&#39;", "'") == rendering.policy(script[1], style[1])
     assert policy[1].startswith("default-src &#39;none&#39;;")
 
 
@@ -266,6 +266,11 @@ def test_the_wheel_carries_the_templates() -> None:
     carried = {Path(file.distribution_path) for file in WheelBuilder(str(_ROOT)).recurse_included_files()}
     folder = Path("gradewire/report/templates")
     assert {file.name for file in carried if file.parent == folder} == {
+        "common.js",
+        "comparison.css",
+        "comparison.html",
+        "leaderboard.css",
+        "leaderboard.html",
         "report.html",
         "pieces.html",
         "charts.html",

@@ -14,11 +14,16 @@ from gradewire.errors import GradewireError, TransportError
 EXIT_ROWS_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
+EXIT_CONDITION = 4
 EXIT_INTERRUPTED = 130
 
 
-def exit_codes(*, failed_rows: str) -> str:
-    """The exit codes of a command, for its --help; `failed_rows` is what code 1 says of the rows, "" for nothing."""
+def exit_codes(*, failed_rows: str, condition: str = "") -> str:
+    """The exit codes of a command, for its --help.
+
+    `failed_rows` is what code 1 says of the rows, `condition` what code 4 says; "" for nothing.
+    """
+    told = f"\n  4    {condition}" if condition else ""
     closed = "standard output was closed early"
     code_1 = f"{failed_rows}, or {closed}" if failed_rows else closed
     return f"""\b
@@ -26,7 +31,7 @@ Exit codes:
   0    all fine
   1    {code_1}
   2    wrong usage or input, or an output that cannot be written
-  3    the server cannot be reached, is too busy, or went away
+  3    the server cannot be reached, is too busy, or went away{told}
   130  interrupted
 """
 

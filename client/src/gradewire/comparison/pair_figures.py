@@ -133,9 +133,9 @@ def _columns(rows: PairedRows) -> GroupedRows:
     """Every figure as a column over the baseline's answers, then the candidate's."""
     columns: dict[str, NDArray[np.float64]] = {}
     for kind, table in (("mean", rows.scores), ("right", rows.verdicts)):
-        for label, sides in table.items():
+        for label, pairs in table.items():
             # A score beside which there is none enters no figure.
-            columns[f"{kind} {label}"] = (sides + 0.0 * sides[:, ::-1]).T.ravel()
+            columns[f"{kind} {label}"] = (pairs + 0.0 * pairs[:, ::-1]).T.ravel()
     for name, preferred in rows.preferred.items():
         for outcome, value in _OUTCOMES.items():
             column = np.where(np.isnan(preferred), np.nan, preferred == value)

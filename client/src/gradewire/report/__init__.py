@@ -7,7 +7,8 @@ from gradewire.errors import MissingExtra
 
 try:
     from gradewire.report.input import ReportInput, ReportRow
-    from gradewire.report.page import MissingJinjaError, ReportTooLargeError, write_report
+    from gradewire.report.page import ReportTooLargeError, write_report
+    from gradewire.report.rendering import MissingJinjaError
 except ModuleNotFoundError as error:
     if error.name != "numpy":
         raise

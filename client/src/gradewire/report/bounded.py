@@ -26,10 +26,10 @@ def bounded(report: ReportInput) -> ReportInput:
     how many metrics were left out.
     """
     scores = list(report.judged.scores)
-    metrics = _shown_names(scores[:MAX_METRICS])
+    metrics = shown_names(scores[:MAX_METRICS])
     cells = [cell for metric in report.agreement.metrics for cell in metric.cells]
     names = {
-        kind: _shown_names([*(getattr(row, kind) for row in report.rows), *(getattr(cell, kind) for cell in cells)])
+        kind: shown_names([*(getattr(row, kind) for row in report.rows), *(getattr(cell, kind) for cell in cells)])
         for kind in _NAMED
     }
     for kind in ("dataset", "model"):
@@ -68,7 +68,7 @@ def bounded(report: ReportInput) -> ReportInput:
     return replace(report, rows=rows, judged=judged, agreement=agreement, notes=[*notes, *left_out])
 
 
-def _shown_names(names: Iterable[str]) -> dict[str, str]:
+def shown_names(names: Iterable[str]) -> dict[str, str]:
     """The shown form of each name; names that begin alike are numbered, so that none stands for two."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}

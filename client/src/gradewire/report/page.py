@@ -1,11 +1,8 @@
-"""Renders and writes the page, with its content security policy, within its size."""
+"""Renders and writes the page that shows agreement, within its size."""
 
-import base64
-import hashlib
 from collections import Counter
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradewire.agreement.annotators.labels import SHOWN_PAIRS
 from gradewire.agreement.curves.shapes import metric_curves
@@ -15,12 +12,10 @@ from gradewire.report.cases import Cases, cases
 from gradewire.report.figures import estimated
 from gradewire.report.input import ReportInput
 from gradewire.report.pictures import Album
+from gradewire.report.rendering import page_assets, template_of
 from gradewire.report.tables import Table
 from gradewire.report.texts import visible
 from gradewire.report.worst import Basis, Direction
-
-if TYPE_CHECKING:
-    import jinja2
 
 MAX_BYTES = 1_900_000
 # Answers shown for each metric and direction, figures of cells, and paired differences: the first of these with which
@@ -38,10 +33,6 @@ _DISAGREEMENTS: dict[tuple[Direction, Basis], str] = {
     ("low", "rank"): "ranked far too low",
 }
 _INTERVAL_CHARTS = ("pearson", "kendall", "auc")
-
-
-class MissingJinjaError(ImportError):
-    """jinja2 is not installed; the message says how to get it."""
 
 
 class ReportTooLargeError(ValueError):
@@ -75,11 +66,9 @@ def write_report(path: Path, report: ReportInput) -> int:
 
 def render(report: ReportInput, folder: Path = Path()) -> bytes:
     """The page in UTF-8, for this folder, from where its links to files lead; raises as `write_report`."""
-    environment = _environment()
+    template = template_of("report.html")
     report = bounded(report)
-    script, style = _asset("report.js"), _asset("report.css")
-    common = _content(report) | {"script": script, "style": style, "policy": _policy(script, style)}
-    template = environment.get_template("report.html")
+    common = _content(report) | page_assets(("common.js", "report.js"), ("report.css",))
     for answers, figures, differences in _AMOUNTS:
         album = Album(report.folder, folder)
         cells, shown = tables.cells(report.agreement, figures=figures), cases(report, album, most=answers)
@@ -92,34 +81,6 @@ def render(report: ReportInput, folder: Path = Path()) -> bytes:
         if len(page) - album.embedded_characters <= MAX_BYTES:
             return page
     raise ReportTooLargeError(f"the page would have {len(page):,} bytes without a single answer or cell")
-
-
-def _environment() -> "jinja2.Environment":
-    try:
-        import jinja2  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise MissingJinjaError("a report needs jinja2: pip install 'gradewire[agree]'") from error
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_asset),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("gradewire.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _policy(script: str, style: str) -> str:
-    """Lets only this script and this style run, by their digests, whatever the texts of the rows hold."""
-    allowed = {"script-src": script, "style-src": style}
-    digests = {
-        kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
-    }
-    rules = [f"{kind} 'sha256-{digest}'" for kind, digest in digests.items()]
-    return "; ".join(["default-src 'none'", *rules, "img-src data:", "base-uri 'none'", "form-action 'none'"])
 
 
 def _content(report: ReportInput) -> dict[str, Any]:

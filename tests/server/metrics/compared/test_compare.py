@@ -283,13 +283,53 @@ def test_praise_that_both_answers_say_stays() -> None:
     assert result.warnings == ()
 
 
+def shown_answers(need: Choose | Generate) -> tuple[str, str]:
+    first, _, rest = need.prompt.lead.partition("Answer A: ")[2].partition("\nAnswer B: ")
+    return first, rest + need.prompt.prediction
+
+
 def test_what_is_cut_is_told() -> None:
-    long = replace(PAIR, rival="Bob " * 2000)
-    result, table = compared(long)
+    result, table = compared(replace(PAIR, rival="Bob " * 2000))
     assert result.warnings == (Warning.TRUNCATED,)
     assert len(table.judge.asked[0].prompt.prediction.split()) == MAX_WORDS
-    truncating = Script(on_choose=lambda need: choice(need, [0.1, 0.1, 0.8], truncated=True))
-    assert compared(script=truncating)[0].warnings == (Warning.TRUNCATED,)
+
+
+def roomy(characters: int, failure: Failure | None = None) -> Callable[[Choose], Choice | Failure]:
+    """A judge that reads so many characters of both answers together: it cuts the last one, or has no room."""
+
+    def choose(need: Choose) -> Choice | Failure:
+        first, second = shown_answers(need)
+        if len(first) > characters and failure is not None:
+            return failure
+        return choice(need, [0.1, 0.1, 0.8], truncated=len(first) + len(second) > characters)
+
+    return choose
+
+
+NO_ROOM = Failure(Status.INVALID_INPUT, "question and references are too long for the judge")
+
+
+@pytest.mark.parametrize("failure", [None, NO_ROOM])
+def test_what_is_too_long_for_a_judge_is_cut_alike_in_both_answers_and_both_orders(failure: Failure | None) -> None:
+    pair = replace(PAIR, prediction="a" * 1000, rival="b" * 4000)
+    result, table = compared(pair, script=Script(on_choose=roomy(1500, failure)))
+    assert (result.status, winner(result), result.warnings) == (Status.OK, Winner.TIE, (Warning.TRUNCATED,))
+    lengths = [sorted(map(len, shown_answers(need))) for needs in table.rounds for need in needs]  # type: ignore[arg-type]
+    assert lengths == [[1000, 4000]] * 2 + [[1000, 2000]] * 2 + [[1000, 1000]] * 2 + [[500, 500]] * 2
+    _, swapped = compared(replace(pair, prediction=pair.rival, rival=pair.prediction), script=table.judge)
+    assert [{*needs} for needs in swapped.rounds] == [{*needs} for needs in table.rounds]
+
+
+def test_what_no_cut_makes_fit_is_the_pairs_failure() -> None:
+    pair = replace(PAIR, prediction="a" * 1000, rival="b" * 300)
+    result, table = compared(pair, script=Script(failure=NO_ROOM))
+    assert result == MetricResult.failed(NO_ROOM)
+    assert len(table.rounds) == 4
+
+
+def test_an_answer_that_a_judge_cuts_at_its_very_begin_is_judged_as_it_is() -> None:
+    result, _ = compared(script=Script(on_choose=lambda need: choice(need, [0.1, 0.1, 0.8], truncated=True)))
+    assert (winner(result), result.warnings) == (Winner.TIE, (Warning.TRUNCATED,))
 
 
 def test_tokens_count_over_both_orders_where_the_judge_tells_them() -> None:

@@ -116,12 +116,13 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
     for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept or ())):
         if column not in columns:
             raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
-    for name in options.grouped_by:
+    for name in options.grouped_by if options.grouping_needed else ():
         names = options.grouping_names(name)
         if not set(names) & set(columns) and name != FILE_GROUPING:
             way_out = f"; --map {name}=COLUMN says which it is" if name in GROUPING_FIELDS else ""
             raise InputError(
-                f"{path}: no column for --by {name} (looked for {', '.join(names)}); the columns are: {listed}{way_out}"
+                f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)}); the columns "
+                f"are: {listed}{way_out}"
             )
     if not options.any_file:
         check_needed(path, columns, options)

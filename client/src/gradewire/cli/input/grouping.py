@@ -28,8 +28,8 @@ grouping_options = option_group(
 )
 
 
-def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:
-    """Reads --by.
+def read_groupings(given: Sequence[str], option: str = "--by") -> tuple[Grouping, ...]:
+    """Reads --by, or the option that is called so for the messages.
 
     Raises:
         click.UsageError: A name is missing, or stands twice in one group.
@@ -38,9 +38,9 @@ def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:
     for written in (part for text in given for part in text.split(",")):
         columns = tuple(name.strip() for name in written.split("+"))
         if not all(columns):
-            raise click.UsageError(f"--by {','.join(given)}: write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN")
+            raise click.UsageError(f"{option} {','.join(given)}: write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN")
         if len(set(columns)) < len(columns):
-            raise click.UsageError(f"--by {written}: a column stands there twice")
+            raise click.UsageError(f"{option} {written}: a column stands there twice")
         groupings.append(columns)
     return tuple(dict.fromkeys(groupings))
 

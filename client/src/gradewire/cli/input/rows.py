@@ -28,6 +28,7 @@ class Row:
         index: Row number in the file, from 0.
         place: As in `Record`.
         id: The file's id, else the row number.
+        has_id: Whether it is the file's.
         item: What `Client.score` takes; None for a row that cannot be read.
         problem: Why it cannot be read, else "".
         digest: 32 hex digits over everything that a score or an output row depends on, but for its picture.
@@ -43,6 +44,7 @@ class Row:
         file: As in `Record`.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
+        question_id: The id itself, as the file has it; "" without.
     """
 
     index: int
@@ -62,6 +64,8 @@ class Row:
     kept: Mapping[str, Any] = field(default_factory=dict)
     grouping: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+    question_id: str = ""
+    has_id: bool = False
 
     @property
     def key(self) -> tuple[int, str]:
@@ -83,6 +87,8 @@ class RowOptions:
         label_map: What words or grades in place of labels mean.
         kept: Columns that the output has too; None for all.
         grouped_by: Fields of a row, or columns, by which rows are told apart.
+        grouping_option: The option that names them.
+        grouping_needed: Whether every file has to have them.
         any_file: One of several files may lack columns that are kept or needed.
         file: The file that is read, as it was named.
     """
@@ -95,6 +101,8 @@ class RowOptions:
     label_map: Mapping[str, float] = field(default_factory=dict)
     kept: Sequence[str] | None = ()
     grouped_by: Sequence[str] = ()
+    grouping_option: str = "--by"
+    grouping_needed: bool = True
     any_file: bool = False
     file: str = ""
 
@@ -168,7 +176,8 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
             value = fields[column]
         if value is not None:
             values[name] = value
-    identifier = text("id") or str(record.index)
+    own_id = text("id")
+    identifier = own_id or str(record.index)
     kept = {name: fields.get(name) for name in (fields if options.kept is None else options.kept)}
     missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
     if missing and not problem:
@@ -177,6 +186,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         index=record.index,
         place=record.place,
         id=identifier,
+        has_id=bool(own_id),
         item=None if problem else {"id": identifier, **values},
         problem=problem,
         digest=_digest([identifier, values, kept] if kept else [identifier, values]),
@@ -188,7 +198,8 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         model=text("model"),
         group=text("group"),
         flags=_flags(value_of(fields, options.names("flags"))),
-        question_key=_question_key(text("question_id"), text("image"), values),
+        question_key=question_key_of(text("question_id"), text("image"), values),
+        question_id=text("question_id").strip(),
         picture=_picture(value_of(fields, options.names("image")[::-1])),
     )
 
@@ -220,7 +231,8 @@ def _picture(value: Any) -> str:
     return str(named) if isinstance(named, str | int) else ""
 
 
-def _question_key(identifier: str, image: str, values: Mapping[str, Any]) -> str:
+def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
+    """`Row.question_key` of a row with this id, image, question and references."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()

@@ -61,12 +61,14 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
 
 
 def _difference(there: str, here: str) -> str:
-    def parts(line: str) -> dict[str, str]:
-        definition, _, version = line.partition("?")[0].partition("/")
-        return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
-
-    before, now = parts(there), parts(here)
+    before, now = line_parts(there), line_parts(here)
     return " and ".join(sorted(name for name in before | now if before.get(name) != now.get(name))) or "the line"
+
+
+def line_parts(line: str) -> dict[str, str]:
+    """What a metric line says: preset, version, and each parameter by its name."""
+    definition, _, version = line.partition("?")[0].partition("/")
+    return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
 
 
 def _parameters(line: str) -> dict[str, str]:

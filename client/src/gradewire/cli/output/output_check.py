@@ -18,6 +18,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--json": (".json",),
     "--summary-json": (".json",),
     "--report": (".html", ".htm"),
+    "--html": (".html", ".htm"),
 }
 """How files of one format only are called; one without a suffix, and a device, may be called anything."""
 

@@ -87,6 +87,7 @@ class ScoreJob:
                     progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before)
                 )
                 await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
+                version = (await client.models()).server_version if self.output.summary is not None else ""
             left = results.finish() if results else 0
         for note in opened.late_notes:
             click.echo(note, err=True)
@@ -104,6 +105,7 @@ class ScoreJob:
             wall_s=time.monotonic() - began,
             notes=(*opened.notes, *opened.late_notes),
             by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_asked),
+            server_version=version,
         )
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, told))

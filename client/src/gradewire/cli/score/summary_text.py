@@ -25,6 +25,7 @@ class RunFigures:
     Attributes:
         command: What gives the same scores again; empty where there are none.
         place: Where the scoring was done.
+        server_version: Version of gradewire there; "" where nobody asked.
         scored_rows: Rows of this run.
         wall_s: Seconds that this run took.
         notes: What people should know of the input's cells, in sentences.
@@ -37,6 +38,7 @@ class RunFigures:
     wall_s: float
     notes: Sequence[str] = ()
     by: Sequence[Breakdown] = ()
+    server_version: str = ""
 
 
 def summary_document(summary: Summary, run: RunFigures) -> dict[str, Any]:
@@ -49,8 +51,8 @@ def summary_document(summary: Summary, run: RunFigures) -> dict[str, Any]:
         "by": {written(found.columns): found.document() for found in run.by},
         "texts": dict(summary.texts),
         "stages_s": dict(summary.seconds),
-        "run": {"command": run.command, "place": run.place, "scored_rows": run.scored_rows, "wall_s": run.wall_s}
-        | {"notes": list(run.notes)},
+        "run": {"command": run.command, "place": run.place, "server_version": run.server_version}
+        | {"scored_rows": run.scored_rows, "wall_s": run.wall_s, "notes": list(run.notes)},
         "gradewire_version": importlib.metadata.version("gradewire"),
     }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from gradewire_server.domain.item import Pair
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
@@ -18,11 +18,16 @@ from gradewire_server.domain.result import (
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.compared.order import Order
 from gradewire_server.metrics.compared.parameters import CompareParameters
-from gradewire_server.metrics.compared.shown_pair import fixed_turns, show_pair
+from gradewire_server.metrics.compared.shown_pair import ShownPair, fixed_turns, show_pair
+from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS
 from gradewire_server.metrics.judged.prompt import judge_prompt
 from gradewire_server.metrics.judged.prompts import Step, Variant
 from gradewire_server.metrics.judged.prompts.shapes import EXTRACT
 from gradewire_server.metrics.judged.rounds import added
+
+_LEAST_CHARACTERS: Final = 64
+"""Of an answer that is cut for a judge: with less of it there is nothing to compare."""
+_NO_TOKENS: Final[int | None] = 0
 
 
 @dataclass(slots=True)
@@ -35,6 +40,7 @@ class Asked:
         masked: Words of an answer were not shown.
         prompt_tokens: Over both orders; None where the judge does not tell.
         generated_tokens: Likewise.
+        too_long: The judge cut an answer, or has no room for one.
     """
 
     orders: tuple[Order, Order]
@@ -42,6 +48,7 @@ class Asked:
     masked: bool
     prompt_tokens: int | None = 0
     generated_tokens: int | None = 0
+    too_long: bool = False
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
@@ -72,27 +79,56 @@ def ask_both_orders(
 ) -> Generator[tuple[Need, ...], Any, Asked | MetricResult]:
     """Asks a judge about a pair that passes `check_pair`, in both orders in the same round.
 
+    A judge cuts what is too long for it at the end, and so the answer that it is shown last. Where it does, both
+    answers are cut to half of the longer one, as often as it takes, and shown again.
+
     Returns:
         What it said; the result where that is no verdict of both: a failure, or UNPARSABLE.
     """
-    file, variant = parameters.file, parameters.file.variants[parameters.variant]
-    shown = show_pair(pair, parameters)
+    most, read, written = MAX_CHARACTERS, _NO_TOKENS, _NO_TOKENS
+    while True:
+        shown = show_pair(pair, parameters, most)
+        asked = Asked(_orders(shown), shown.cut, shown.masked, read, written)
+        shortens = shown.characters >= 2 * _LEAST_CHARACTERS
+        failure = yield from _ask(asked, pair, parameters, shortens=shortens)
+        if not (shortens and asked.too_long):
+            return asked if failure is None else asked.failed(failure)
+        most, read, written = shown.characters // 2, asked.prompt_tokens, asked.generated_tokens
+
+
+def _orders(shown: ShownPair) -> tuple[Order, Order]:
     a_first, b_first = shown.orders
-    asked = Asked((Order(Winner.A, a_first), Order(Winner.B, b_first)), shown.cut, shown.masked)
+    return Order(Winner.A, a_first), Order(Winner.B, b_first)
+
+
+def _ask(
+    asked: Asked, pair: Pair, parameters: CompareParameters, *, shortens: bool
+) -> Generator[tuple[Need, ...], Any, Failure | None]:
+    """All steps of both orders, and a last try at what cannot be read.
+
+    Args:
+        asked: Takes what the judge says.
+        pair: The pair.
+        parameters: Say how it is asked.
+        shortens: Whether it is asked again where an answer is too long, so that going on is of no use.
+
+    Returns:
+        Why there is no verdict of both.
+    """
+    file, variant = parameters.file, parameters.file.variants[parameters.variant]
     fixed = fixed_turns(file, parameters.variant, caption=parameters.caption, image=parameters.image)
     images = pair.images if parameters.image else ()
     for step in variant.steps:
-        open_orders = [order for order in asked.orders if order.unreadable is None]
-        prompts = [judge_prompt(fixed, order.rendered, variant, order.answers, images) for order in open_orders]
-        failure = yield from _round(asked, parameters.model, step, open_orders, prompts, variant)
-        if failure is not None:
-            return asked.failed(failure)
+        orders = [order for order in asked.orders if order.unreadable is None]
+        prompts = [judge_prompt(fixed, order.rendered, variant, order.answers, images) for order in orders]
+        failure = yield from _round(asked, parameters.model, step, orders, prompts, variant)
+        if failure is not None or (shortens and asked.too_long):
+            return failure
     if EXTRACT in file.variants:
         failure = yield from _extract(asked, parameters)
         if failure is not None:
-            return asked.failed(failure)
-    unread = next((order.unreadable for order in asked.orders if order.unreadable), None)
-    return asked if unread is None else asked.failed(unread)
+            return failure
+    return next((order.unreadable for order in asked.orders if order.unreadable), None)
 
 
 def _extract(asked: Asked, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, Failure | None]:
@@ -121,12 +157,14 @@ def _round(  # noqa: PLR0913, PLR0917 - whom to ask what, of which orders
     for order, answer in zip(orders, answers, strict=True):
         if isinstance(answer, Failure):
             if answer.status is not Status.UNPARSABLE:
+                asked.too_long |= answer.status is Status.INVALID_INPUT
                 return answer
             order.unreadable = answer
             continue
         asked.prompt_tokens = added(asked.prompt_tokens, answer.prompt_tokens)
         asked.generated_tokens = added(asked.generated_tokens, answer.generated_tokens)
         asked.cut |= answer.truncated
+        asked.too_long |= answer.truncated
         if isinstance(answer, Choice):
             order.chose(step, answer)
         else:

@@ -30,16 +30,18 @@ class ShownPair:
 
     Attributes:
         orders: Its turn with answer A first, and with answer B first.
+        characters: Of the longer answer, as it is shown but for what makes it harmless.
         cut: Something of it is left out.
         masked: Words of an answer are not shown: see `without_praise`.
     """
 
     orders: tuple[Rendered, Rendered]
+    characters: int
     cut: bool
     masked: bool
 
 
-def show_pair(pair: Pair, parameters: CompareParameters) -> ShownPair:
+def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> ShownPair:
     """Writes a pair that passes `check_pair` into its variant's template.
 
     Either order has the same texts, and a pair whose answers have changed places has the same two orders: so its
@@ -48,12 +50,13 @@ def show_pair(pair: Pair, parameters: CompareParameters) -> ShownPair:
     Args:
         pair: Question and caption are cut at MAX_CHARACTERS, either answer at the variant's number of words.
         parameters: Say what is shown.
+        most_characters: Of either answer that are shown: neither is to be cut where the other is not.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
     caption, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(pair.captions) if parameters.caption else "", MAX_WORDS)
     (a, a_cut), (b, b_cut) = (
-        cut_to_words(answer, variant.prediction_words) for answer in (pair.prediction, pair.rival)
+        _cut(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
     )
     shown = _shown_references(pair, file, " ".join(sorted((a, b)))) if parameters.references else None
     known = shown.counted.texts if shown else ()
@@ -70,7 +73,7 @@ def show_pair(pair: Pair, parameters: CompareParameters) -> ShownPair:
     }
     orders = (_rendered(variant, fields, answers), _rendered(variant, fields, answers[::-1]))
     cut = question_cut or caption_cut or a_cut or b_cut or bool(shown and shown.cut)
-    return ShownPair(orders, cut, masked=answers != neutral)
+    return ShownPair(orders, max(len(a), len(b)), cut, masked=answers != neutral)
 
 
 @lru_cache(maxsize=64)
@@ -84,6 +87,12 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
         turns.append(Turn(Role.USER, _demonstrated(file, variant, demonstration, caption=caption).text))
         turns.append(Turn(Role.ASSISTANT, answered(variant.steps, demonstration.answers)))
     return tuple(turns)
+
+
+def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
+    """The begin of an answer, and whether there is more."""
+    text, cut = cut_to_words(answer, most_words)
+    return text[:most_characters].rstrip(), cut or len(text) > most_characters
 
 
 def _demonstrated(file: PromptFile, variant: Variant, solved: Demonstration, *, caption: bool) -> Rendered:

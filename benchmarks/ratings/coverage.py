@@ -1,0 +1,96 @@
+"""How often the intervals of ratings hold what they are intervals of, over tournaments of known strengths.
+
+Bradley and Terry's ratings are held against the strengths that the verdicts were drawn from (with `--spread`, where
+answers to one instruction share their quality, against the fit to 200 000 instructions). Elo has no such truth: it
+starts at 1000 and lags behind, so its intervals are held against its own mean over 400 further tournaments. Prints, for
+each model, in how many of the tournaments its interval held it, and how well the order was recovered.
+
+  python -m benchmarks.ratings.coverage
+  python -m benchmarks.ratings.coverage --spread 1 --instructions 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+import numpy as np
+from benchmarks.ratings.tournaments import Field
+from scipy.stats import kendalltau
+
+from gradewire.ratings import bradley_terry, elo_ratings, pair_counts, rate
+from gradewire.ratings.maximum_likelihood import ELO_PER_NAT
+
+_FURTHER = 400
+_MANY_INSTRUCTIONS = 200_000
+
+
+def truth_of(field: Field) -> np.ndarray:
+    """The ratings that Bradley and Terry's model has for the whole population of instructions."""
+    if not field.spread:
+        return np.asarray(1000 + ELO_PER_NAT * (field.strengths - field.strengths.mean()))
+    matches = field.tournament(_MANY_INSTRUCTIONS, 4, seed=10**6)
+    return np.asarray(bradley_terry(pair_counts(matches)).ratings()[0])
+
+
+def main() -> None:
+    """Plays the tournaments."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tournaments", type=int, default=100)
+    parser.add_argument("--models", type=int, default=12)
+    parser.add_argument("--range", type=float, default=700, help="points between the strongest and the weakest model")
+    parser.add_argument("--instructions", type=int, default=150)
+    parser.add_argument("--pairs", type=int, default=20, help="pairs of models on each instruction")
+    parser.add_argument("--spread", type=float, default=0.0)
+    parser.add_argument("--resamples", type=int, default=1000)
+    options = parser.parse_args()
+    field = Field(np.linspace(1, -1, options.models) * options.range / 2 / ELO_PER_NAT, options.spread)
+    began = time.perf_counter()
+    truths = {
+        "Bradley-Terry": truth_of(field),
+        "Elo": np.mean(
+            [
+                elo_ratings(field.tournament(options.instructions, options.pairs, seed=5000 + seed), seed=seed)
+                for seed in range(_FURTHER)
+            ],
+            axis=0,
+        ),
+    }
+    held = {name: np.zeros((options.tournaments, options.models), dtype=bool) for name in truths}
+    widths = {name: np.zeros((options.tournaments, options.models)) for name in truths}
+    orders = {name: np.zeros(options.tournaments) for name in truths}
+    regularised = 0
+    for seed in range(options.tournaments):
+        table = rate(
+            field.tournament(options.instructions, options.pairs, seed=seed), resamples=options.resamples, seed=seed
+        )
+        regularised += table.regularised
+        numbers = [field.names.index(line.model) for line in table.models]
+        for name, estimates in (
+            ("Bradley-Terry", [line.bradley_terry for line in table.models]),
+            ("Elo", [line.elo for line in table.models]),
+        ):
+            for number, each in zip(numbers, estimates, strict=True):
+                held[name][seed, number] = each.low <= truths[name][number] <= each.high
+                widths[name][seed, number] = each.high - each.low
+            orders[name][seed] = kendalltau([-field.strengths[n] for n in numbers], [-e.value for e in estimates])[0]
+    print(
+        f"{options.tournaments} tournaments of {options.models} models, {options.instructions * options.pairs} matches "
+        f"on {options.instructions} instructions, spread of answers {options.spread:g}, {options.resamples} draws: "
+        f"{time.perf_counter() - began:.0f} s; load {' '.join(f'{each:.1f}' for each in os.getloadavg())} on "
+        f"{os.cpu_count()} cores"
+    )
+    for name, hits in held.items():
+        each = hits.sum(axis=0)
+        print(
+            f"{name:<14} held {hits.mean():.1%} of all; by model {each.min()} to {each.max()} of "
+            f"{options.tournaments} ({' '.join(map(str, each))}); mean width {widths[name].mean():.0f} points; "
+            f"Kendall with the true order {orders[name].mean():.3f} (lowest {orders[name].min():.3f}), the whole order "
+            f"in {np.count_nonzero(orders[name] > 1 - 1e-9)}"
+        )
+    print(f"regularised: {regularised} tournaments")
+
+
+if __name__ == "__main__":
+    main()

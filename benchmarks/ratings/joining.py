@@ -1,0 +1,125 @@
+"""What it costs to place a new model in a field of 12: pairs chosen one after the other, against all pairs.
+
+The 12 know each other from all their pairs on `--known` instructions. A thirteenth joins. Three ways to an interval of
+the same width for it: judge the new model against all 12 on one instruction after the other; judge the whole field
+anew so; choose pairs (`next_pairs`), until the interval is narrow enough. Prints the judgements of each, over several
+strengths of the new model and seeds, for verdicts that are independent and for answers whose quality is shared by all
+verdicts on them (spread 1, in units of strength: 174 points).
+
+  python -m benchmarks.ratings.joining
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import dataclass
+from dataclasses import field as made
+from typing import TYPE_CHECKING
+
+import numpy as np
+from benchmarks.ratings.tournaments import Field
+
+from gradewire.ratings import ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
+from gradewire.ratings.maximum_likelihood import ELO_PER_NAT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_BATCH = 24
+
+
+@dataclass(slots=True)
+class World:
+    """Answers of all models to all instructions, and a verdict for every pair, drawn when it is asked for."""
+
+    field: Field
+    instructions: int
+    seed: int
+    verdicts: dict[ChosenPair, float] = made(default_factory=dict)
+    random: np.random.Generator = made(init=False)
+    answers: NDArray[np.float64] = made(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+        self.answers = self.field.answers(self.instructions, self.random)
+
+    def matches(self, pairs: list[ChosenPair]) -> Matches:
+        """Of these pairs, the new ones judged."""
+        fresh = [pair for pair in pairs if pair not in self.verdicts]
+        if fresh:
+            of, a, b = np.array([(int(pair.instruction), pair.first, pair.second) for pair in fresh]).T
+            scores = self.field.verdicts(self.answers, of, a, b, self.random)
+            self.verdicts.update(zip(fresh, scores.tolist(), strict=True))
+        return Matches.of(
+            self.field.names,
+            [pair.first for pair in pairs],
+            [pair.second for pair in pairs],
+            [self.verdicts[pair] for pair in pairs],
+            np.unique([int(pair.instruction) for pair in pairs], return_inverse=True)[1],
+        )
+
+
+def width(matches: Matches, resamples: int) -> float:
+    """Of the new model's interval, points."""
+    table = rate(matches, resamples=resamples, with_elo=False)
+    (new,) = (line for line in table.models if line.model == matches.models[-1])
+    return new.bradley_terry.high - new.bradley_terry.low if new.bradley_terry.resamples else np.inf
+
+
+def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -> tuple[int, int]:
+    """Judgements until the interval is narrow enough: against all 12, and of chosen pairs."""
+    new = len(field.strengths) - 1
+    world = World(field, options.instructions, seed)
+    pool = PairPool(new + 1, {str(number): range(new + 1) for number in range(options.instructions)})
+    known = [pair for pair in pool.all_pairs() if pair.second < new and int(pair.instruction) < options.known]
+    world.matches(known)
+    order = np.random.default_rng([seed, 1]).permutation(options.instructions)
+    every: list[ChosenPair] = []
+    for instruction in order:
+        every += [ChosenPair(str(instruction), other, new) for other in range(new)]
+        if len(every) % _BATCH == 0 and width(world.matches([*known, *every]), options.resamples) <= target:
+            break
+    chosen: list[ChosenPair] = []
+    while width(world.matches([*known, *chosen]), options.resamples) > target:
+        counts = pair_counts(world.matches([*known, *chosen]))
+        further = next_pairs(pool, [*known, *chosen], counts, uncertain=[new], at_most=_BATCH, seed=seed)
+        if not further:
+            break
+        chosen += further
+    return len(every), len(chosen)
+
+
+def main() -> None:
+    """Prints a line for each spread and strength of the new model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instructions", type=int, default=500)
+    parser.add_argument("--known", type=int, default=100, help="instructions on which the 12 were compared")
+    parser.add_argument("--range", type=float, default=700, help="points between the strongest and the weakest")
+    parser.add_argument("--target-width", type=float, default=60)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--resamples", type=int, default=300)
+    options = parser.parse_args()
+    began = time.perf_counter()
+    print("spread  new model  against all 12  whole field anew  chosen  of all 12  of the whole field")
+    for spread in (0.0, 0.5, 1.0):
+        for place in (-0.5, 0.0, 0.5):
+            strengths = np.append(np.linspace(0.5, -0.5, 12), place) * options.range / ELO_PER_NAT
+            field = Field(strengths, spread)
+            found = np.array([costs(field, options, seed, options.target_width) for seed in range(options.seeds)])
+            every, chosen = found.mean(axis=0)
+            whole = every * 13 / 2
+            print(
+                f"{spread:6.1f}  {place * options.range:+9.0f}  {every:14.0f}  {whole:16.0f}  {chosen:6.0f}  "
+                f"{chosen / every:9.0%}  {chosen / whole:18.1%}"
+            )
+    print(
+        f"width {options.target_width:g} points, {options.seeds} seeds, {options.resamples} draws: "
+        f"{time.perf_counter() - began:.0f} s; load {' '.join(f'{each:.1f}' for each in os.getloadavg())} on "
+        f"{os.cpu_count()} cores"
+    )
+
+
+if __name__ == "__main__":
+    main()

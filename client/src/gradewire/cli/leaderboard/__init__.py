@@ -1,0 +1,1 @@
+"""`gradewire leaderboard`: rates models by verdicts on pairs of their answers."""

@@ -1,0 +1,123 @@
+"""Answers of several models, by instruction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from gradewire._input.images import picture_digest
+from gradewire.cli.choosing.pairs import Answer, AnswerPair
+from gradewire.cli.input.left_out import LeftOut
+from gradewire.cli.input.pictures import item_with_picture
+from gradewire.ratings import PairPool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradewire.cli.choosing.pairs import Result
+    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.input.rows import Row
+    from gradewire.ratings import ChosenPair
+
+# Names a row, or is in a digest of its own.
+_NOT_COMPARED = frozenset({"id", "images"})
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers to compare.
+
+    Attributes:
+        rows: By instruction in the order of the files, then by model.
+        left_out: Rows that cannot be compared.
+        has_synthetic: Whether the rows carry synthetic answers.
+    """
+
+    rows: dict[str, dict[str, Row]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
+    has_synthetic: bool = False
+
+    @classmethod
+    def read(cls, source: InputFile) -> Self:
+        """Reads files of answers; a row without a model is of the model that its file is called by.
+
+        Raises:
+            InputError: A file cannot be used as a whole.
+        """
+        opened = source.open()
+        for note in opened.notes:
+            click.echo(note, err=True)
+        found = cls(has_synthetic=opened.has_synthetic)
+        for row in opened.rows:
+            instruction = row.question_id or row.question_key
+            model = row.model.strip() or Path(row.file or source.paths[0]).name.split(".")[0]
+            there = found.rows.get(instruction, {})
+            if row.item is None:
+                found.left_out.add("the row cannot be read", row.problem)
+            elif not instruction:
+                found.left_out.add("nothing tells which question it answers", row.place)
+            elif model in there:
+                found.left_out.add("the model has an answer to the question already", row.place)
+            else:
+                found.rows.setdefault(instruction, {})[model] = row
+        for note in opened.late_notes:
+            click.echo(note, err=True)
+        return found
+
+    @property
+    def models(self) -> list[str]:
+        """Their names, sorted."""
+        return sorted({model for rows in self.rows.values() for model in rows})
+
+    def show_pictures(self, folder: Path) -> None:
+        """Puts the pictures that rows name, from this folder, beside their texts; one that is not there stays away."""
+        for rows in self.rows.values():
+            for model, row in rows.items():
+                if row.picture:
+                    item, _ = item_with_picture(row, folder)
+                    rows[model] = replace(row, item=item, picture_digest=picture_digest(row.picture, folder))
+
+    def pool(self, models: Sequence[str]) -> PairPool:
+        """All pairs of answers, with these models by number."""
+        numbers = {model: number for number, model in enumerate(models)}
+        return PairPool(len(models), {key: [numbers[model] for model in rows] for key, rows in self.rows.items()})
+
+    def pair(
+        self,
+        chosen: ChosenPair,
+        models: Sequence[str],
+        index: int,
+        results: Mapping[tuple[str, str], Mapping[str, Result]] | None = None,
+    ) -> AnswerPair:
+        """The answers of a pair, with what metrics said of them, by instruction and model."""
+        rows, known = self.rows[chosen.instruction], results or {}
+        a, b = models[chosen.first], models[chosen.second]
+        return AnswerPair(
+            index=index,
+            model_a=a,
+            model_b=b,
+            a=Answer(rows[a], known.get((chosen.instruction, a), {})),
+            b=Answer(rows[b], known.get((chosen.instruction, b), {})),
+        )
+
+
+def texts_digest(pair: AnswerPair) -> str:
+    """32 hex digits over what is compared: models, texts and pictures, but neither ids nor places in a file.
+
+    A file more or less beside these leaves their pairs what they were.
+    """
+    content = [
+        [
+            model,
+            {name: value for name, value in (answer.row.item or {}).items() if name not in _NOT_COMPARED},
+            answer.row.picture_digest,
+        ]
+        for model, answer in ((pair.model_a, pair.a), (pair.model_b, pair.b))
+    ]
+    encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()

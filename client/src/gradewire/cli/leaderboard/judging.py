@@ -1,0 +1,174 @@
+"""Has pairs judged: all of them, or round by round those that tell most, until the ratings are certain enough."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gradewire.cli.leaderboard.answers import texts_digest
+from gradewire.cli.leaderboard.verdicts import Verdicts
+from gradewire.ratings import ChosenPair, next_pairs, pair_counts, rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire.cli.choosing.choosers import Chooser
+    from gradewire.cli.leaderboard.answers import Answers
+    from gradewire.cli.leaderboard.pairs import JudgedPair
+    from gradewire.cli.leaderboard.result import RatingOptions
+    from gradewire.cli.leaderboard.scoring import AnswerScorer
+    from gradewire.cli.leaderboard.store import PairStore
+    from gradewire.cli.output.progress import Progress
+
+# Draws of fewer instructions hardly differ: an interval over them looks narrow before it is.
+LEAST_INSTRUCTIONS = 30
+LEAST_ROUND, ROUNDS = 32, 50
+"""Pairs of a round, at least; and how many rounds a full round robin would be."""
+# Scored before their pairs are written: what a break loses.
+_ANSWERS_AT_A_TIME = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """When to stop.
+
+    Attributes:
+        target_width: Of every model's interval (Bradley and Terry, 95 %), points.
+        most: Pairs that are judged at most, over all runs; None for no bound.
+    """
+
+    target_width: float
+    most: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class PairJudging:
+    """Judges pairs of answers that are not known yet.
+
+    Attributes:
+        answers: What is compared.
+        recorded: Pairs that were judged elsewhere; those of the same models and instruction are not judged again.
+        store: Opened; takes what is judged, and has what earlier runs judged.
+        chooser: Asked.
+        options: Of the ratings.
+        scorer: Scores the answers that a metric chooses between; None for choosers that need no scores.
+        models: All of them, sorted: those with answers and those of pairs that are judged.
+        outdated: Pairs of the store whose answers have changed since: they are left out and judged anew.
+    """
+
+    answers: Answers
+    recorded: Verdicts
+    store: PairStore
+    chooser: Chooser
+    options: RatingOptions
+    scorer: AnswerScorer | None = None
+    models: list[str] = field(init=False)
+    outdated: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        before = len(self.store.pairs)
+        for key, pair in list(self.store.pairs.items()):
+            rows = self.answers.rows.get(key[0], {})
+            if all(model in rows for model in pair.models):
+                chosen = ChosenPair(key[0], 0, 1)
+                if texts_digest(self.answers.pair(chosen, pair.models, 0)) != pair.digest:
+                    del self.store.pairs[key]
+        self.outdated = before - len(self.store.pairs)
+        judged = [*self.recorded.pairs, *self.store.pairs.values()]
+        self.models = sorted({*self.answers.models, *(model for pair in judged for model in pair.models)})
+
+    def verdicts(self) -> Verdicts:
+        """Recorded pairs, then those of the store."""
+        return Verdicts([*self.recorded.pairs, *self.store.pairs.values()], self.recorded.left_out)
+
+    async def all_pairs(self, shown: Progress) -> None:
+        """Judges every pair; raises GradewireError as the chooser does."""
+        pairs = self.answers.pool(self.models).all_pairs()
+        by_instruction = [list(group) for _, group in itertools.groupby(pairs, lambda pair: pair.instruction)]
+        size = len(by_instruction) if self.scorer is None else max(1, _ANSWERS_AT_A_TIME // len(self.models))
+        for start in range(0, len(by_instruction), max(1, size)):
+            await self._judge(list(itertools.chain(*by_instruction[start : start + size])), None, shown)
+
+    async def until(self, sampling: Sampling, shown: Progress) -> None:
+        """Judges round by round until every model that has answers is known well enough, or no pair is left.
+
+        A round is chosen by what the rounds before it said, and its number stands beside its pairs. So a run that is
+        taken up finds its last round again, judges what is left of it, and ends with the pairs of a run without a
+        break.
+
+        Raises:
+            GradewireError: As the chooser does.
+        """
+        number = max((pair.round for pair in self.store.pairs.values() if pair.round is not None), default=-1)
+        last = {key for key, pair in self.store.pairs.items() if pair.round == number}
+        before = [pair for key, pair in self.store.pairs.items() if key not in last]
+        batch = self._round(sampling, before)
+        # Of another field or other options the last round is another one: it stays as it is.
+        if last and last <= {self._key(chosen) for chosen in batch}:
+            await self._judge(batch, number, shown)
+        while batch := self._round(sampling, list(self.store.pairs.values())):
+            number += 1
+            await self._judge(batch, number, shown)
+
+    def _round(self, sampling: Sampling, judged: list[JudgedPair]) -> list[ChosenPair]:
+        """What to judge next where the store has these pairs."""
+        pool = self.answers.pool(self.models)
+        numbers = {model: number for number, model in enumerate(self.models)}
+        verdicts = Verdicts([*self.recorded.pairs, *judged])
+        room = pool.pairs if sampling.most is None else sampling.most - len(judged)
+        uncertain = [numbers[model] for model in self._uncertain(verdicts, sampling.target_width)]
+        if room <= 0 or not uncertain:
+            return []
+        known = {
+            ChosenPair(pair.instruction, *sorted(numbers[model] for model in pair.models)) for pair in verdicts.pairs
+        }
+        return next_pairs(
+            pool,
+            known,
+            pair_counts(verdicts.matches(self.models)),
+            uncertain=uncertain,
+            at_most=min(room, max(LEAST_ROUND, pool.pairs // ROUNDS)),
+            seed=self.options.seed,
+        )
+
+    def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
+        """Models with answers whose interval is wider, or whose instructions are too few to say."""
+        table = None
+        if verdicts.pairs:
+            anchor = self.options.anchor if self.options.anchor in verdicts.models else None
+            table = rate(
+                verdicts.matches(),
+                anchor=anchor,
+                resamples=self.options.resamples,
+                seed=self.options.seed,
+                with_elo=False,
+            )
+        lines = {} if table is None else {line.model: line.bradley_terry for line in table.models}
+        for model in self.answers.models:
+            line = lines.get(model)
+            there = sum(model in rows and len(rows) > 1 for rows in self.answers.rows.values())
+            few = line is None or line.questions < min(LEAST_INSTRUCTIONS, there)
+            if line is None or few or math.isnan(line.low) or line.high - line.low > width:
+                yield model
+
+    async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, shown: Progress) -> None:
+        """Has the pairs judged that are not known yet."""
+        elsewhere = {pair.key for pair in self.recorded.pairs}
+        left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.store.pairs]
+        results = None
+        if self.scorer is not None and left:
+            needed = dict.fromkeys(
+                (each.instruction, self.models[model]) for each in left for model in (each.first, each.second)
+            )
+            results = await self.scorer.results((key, self.answers.rows[key[0]][key[1]]) for key in needed)
+        asked = [self.answers.pair(each, self.models, place, results) for place, each in enumerate(left)]
+        async with contextlib.aclosing(self.chooser.choose(asked)) as batches:
+            async for batch in batches:
+                self.store.write(batch, round_number=number)
+                shown.done(len(self.store.pairs))
+
+    def _key(self, chosen: ChosenPair) -> tuple[str, frozenset[str]]:
+        return chosen.instruction, frozenset((self.models[chosen.first], self.models[chosen.second]))

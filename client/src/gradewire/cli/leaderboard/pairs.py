@@ -1,0 +1,81 @@
+"""A pair of answers with what was said of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+Winner = Literal["model_a", "model_b", "tie"]
+_OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+OK = "OK"
+INCONSISTENT = "INCONSISTENT"
+"""Status of a pair whose two orders got different winners."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOrder:
+    """What was said of a pair with one of its answers first; `winner` is None where that could not be read."""
+
+    first: Literal["model_a", "model_b"]
+    winner: Winner | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPair:
+    """Two answers to one instruction.
+
+    Attributes:
+        place: Where it stands, for people.
+        instruction: Alike in pairs about the same instruction.
+        models: Names of the two, A first.
+        winner: None where there is no verdict.
+        status: OK, or why there is none.
+        orders: Verdicts by order, where they are known.
+        family: Of the instruction; "" without.
+        question: Text of the instruction; "" where it is not known.
+        answers: Texts; "" where they are not known.
+        words: Of each answer; NaN where they are not known.
+        probability_a: That A is better, as the judge says; NaN where it does not.
+        votes: Of people, where the row has them.
+        by: What said it; "" where that is not known.
+        round: Number of the batch in which it was chosen to be judged; None for pairs of other origin.
+        digest: Over both answers, where the row has it.
+    """
+
+    place: str
+    instruction: str
+    models: tuple[str, str]
+    winner: Winner | None
+    status: str = OK
+    orders: tuple[JudgedOrder, ...] = ()
+    family: str = ""
+    question: str = ""
+    answers: tuple[str, str] = ("", "")
+    words: tuple[float, float] = (math.nan, math.nan)
+    probability_a: float = math.nan
+    votes: tuple[Winner, ...] = ()
+    by: str = ""
+    round: int | None = None
+    digest: str = ""
+
+    @property
+    def key(self) -> tuple[str, frozenset[str]]:
+        """Alike in pairs that compare the same models on the same instruction, whatever side they are on."""
+        return self.instruction, frozenset(self.models)
+
+    def turned(self) -> Self:
+        """The same pair with A and B in each other's place."""
+        return replace(
+            self,
+            models=self.models[::-1],
+            winner=self.winner and _OTHER[self.winner],
+            orders=tuple(
+                JudgedOrder("model_b" if order.first == "model_a" else "model_a", order.winner and _OTHER[order.winner])
+                for order in self.orders
+            ),
+            answers=self.answers[::-1],
+            words=self.words[::-1],
+            probability_a=1 - self.probability_a,
+            votes=tuple(_OTHER[vote] for vote in self.votes),
+        )

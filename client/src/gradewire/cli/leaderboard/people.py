@@ -1,0 +1,89 @@
+"""What people preferred, beside what the judge did."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.papers.pairwise import JudgedPairs, PairwiseReport, pairwise_agreement
+from gradewire.cli.leaderboard.reading import majority
+from gradewire.cli.leaderboard.verdicts import Verdicts, instruction_numbers
+from gradewire.ratings import SystemRanks, system_ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradewire.agreement.papers.pairwise import Choice
+    from gradewire.cli.leaderboard.pairs import JudgedPair, Winner
+
+_CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
+_JUDGE = "judge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAgreement:
+    """How far the judge says what people say.
+
+    Attributes:
+        pairs: Pairs that both know.
+        unmatched: Pairs that only people know.
+        strata: Share of the majority votes that the judge reproduces, beside the baselines.
+        systems: Correlation of the ratings.
+    """
+
+    pairs: int
+    unmatched: int
+    strata: PairwiseReport
+    systems: SystemRanks
+
+
+def voted(pairs: Sequence[JudgedPair]) -> Verdicts:
+    """The pairs of people, each once, with the votes of all rows about it and the majority as winner.
+
+    A row without votes is one vote, its winner.
+    """
+    first: dict[tuple[str, frozenset[str]], JudgedPair] = {}
+    votes: defaultdict[tuple[str, frozenset[str]], list[Winner]] = defaultdict(list)
+    for pair in pairs:
+        same_way = first.setdefault(pair.key, pair)
+        turned = pair if pair.models == same_way.models else pair.turned()
+        votes[pair.key] += turned.votes or ([] if turned.winner is None else [turned.winner])
+    return Verdicts(
+        [
+            replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), orders=())
+            for key, pair in first.items()
+            if votes[key]
+        ]
+    )
+
+
+def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
+    """Holds the judge against people on the pairs that both know; None where there is none.
+
+    A pair on which the judge has no verdict is a tie of the judge's.
+    """
+    ours = {pair.key: pair for pair in judged.pairs}
+    both = [(pair, ours[pair.key]) for pair in people.pairs if pair.key in ours]
+    if not both:
+        return None
+    sides = [(theirs, our if our.models == theirs.models else our.turned()) for theirs, our in both]
+    words = [our.words for _, our in sides]
+    strata = pairwise_agreement(
+        JudgedPairs(
+            votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
+            choices={_JUDGE: [_CHOICES[our.winner] for _, our in sides]},
+            lengths_words=None if np.isnan(words).any() else ([a for a, _ in words], [b for _, b in words]),
+            instructions=[theirs.instruction for theirs, _ in sides],
+        ),
+        resamples=resamples,
+        seed=seed,
+    )
+    models = sorted({*judged.models, *people.models})
+    numbers = instruction_numbers(judged, people)
+    systems = system_ranks(
+        judged.matches(models, numbers), people.matches(models, numbers), resamples=resamples, seed=seed
+    )
+    return HumanAgreement(pairs=len(both), unmatched=len(people.pairs) - len(both), strata=strata, systems=systems)

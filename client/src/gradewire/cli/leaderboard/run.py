@@ -1,0 +1,193 @@
+"""One run of `gradewire leaderboard`: reads its files and has the pairs judged that are not judged yet."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire.cli.choosing.judge_chooser import JudgeChooser
+from gradewire.cli.choosing.metric_chooser import MetricChooser
+from gradewire.cli.input.opening import STDIN
+from gradewire.cli.input.records import read_records
+from gradewire.cli.leaderboard.answers import Answers
+from gradewire.cli.leaderboard.judging import PairJudging, Sampling
+from gradewire.cli.leaderboard.reading import holds_pairs
+from gradewire.cli.leaderboard.scoring import AnswerScorer
+from gradewire.cli.leaderboard.store import PairStore
+from gradewire.cli.leaderboard.verdicts import Verdicts
+from gradewire.cli.options.prompts import with_prompts
+from gradewire.cli.output.progress import progress
+from gradewire.cli.run.plan import judge_name, judge_remarks
+from gradewire.metric_types import COMPARISON_TYPES
+from gradewire.metric_types.comparisons import Compare
+from gradewire.metric_types.line import parse_comparison_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire import AsyncClient
+    from gradewire.cli.choosing.choosers import Chooser
+    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.leaderboard.result import RatingOptions
+    from gradewire.cli.options.connection import Connection
+    from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.comparison.preferences import TieMargin
+    from gradewire.transport import Transport
+
+# A metric's line begins with its name.
+_NAME = re.compile(r"[?:/]")
+
+
+@dataclass(slots=True, kw_only=True)
+class LeaderboardRun:
+    """Files, and how the answers in them are judged.
+
+    Attributes:
+        source: All files; those of answers are read by its options.
+        names: Columns of pairs.
+        metrics: What chooses.
+        tie_margin: Of a metric.
+        connection: Where it is asked.
+        out: Where judged pairs are kept; None keeps none.
+        resume: Whether it is gone on with.
+        overwrite: Whether it may be replaced.
+        sampling: When enough pairs are judged; None judges all.
+        options: Of the ratings.
+        quiet: Show no progress.
+        notes: What is to be told of the run.
+        by: What chose; "" where nothing was to be judged.
+    """
+
+    source: InputFile
+    names: Mapping[str, Sequence[str]]
+    metrics: MetricOptions
+    tie_margin: TieMargin
+    connection: Connection
+    out: Path | None
+    resume: bool
+    overwrite: bool
+    sampling: Sampling | None
+    options: RatingOptions
+    quiet: bool
+    notes: list[str] = field(default_factory=list)
+    by: str = ""
+
+    def split(self) -> tuple[InputFile | None, InputFile | None]:
+        """The files of pairs and those of answers; None for none.
+
+        A file whose first row that can be read has columns for two models is of pairs, and so is standard input.
+
+        Raises:
+            InputError: A file cannot be read.
+        """
+        pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path)]
+        answers = [path for path in self.source.paths if path not in pairs]
+        parts = [replace(self.source, paths=tuple(paths)) if paths else None for paths in (pairs, answers)]
+        return parts[0], parts[1]
+
+    def _holds_pairs(self, path: str) -> bool:
+        records = read_records([path], self.source.reading)
+        return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
+
+    def way_on(self) -> str:
+        """The line that is printed where the user interrupts."""
+        if self.out is None or not self.out.is_file():
+            return "interrupted"
+        return f"interrupted; judged pairs are in {self.out}, go on with --resume"
+
+    async def verdicts(self, transport: Transport | None) -> Verdicts:
+        """All judged pairs, after those that were to be judged are.
+
+        Raises:
+            click.ClickException: A file, an option or the server is not as it has to be.
+            GradewireError: The server went away.
+        """
+        pairs, answers = self.split()
+        recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
+        if answers is None:
+            if self.out is not None or self.sampling is not None:
+                raise click.UsageError("--out and --target-width are for files of answers: FILE has judged pairs alone")
+            return recorded
+        found = Answers.read(answers)
+        recorded.left_out.counts.update(found.left_out.counts)
+        recorded.left_out.first |= found.left_out.first
+        async with self.connection.open(transport) as client:
+            chooser, scorer = await self._chooser(client, answers, found)
+            return await self._judged(found, recorded, chooser, scorer)
+
+    async def _chooser(
+        self, client: AsyncClient, source: InputFile, answers: Answers
+    ) -> tuple[Chooser, AnswerScorer | None]:
+        """What --by names, and what scores answers for it where that is a metric."""
+        text = str(self.metrics.metrics)
+        if _NAME.split(text.strip())[0] in COMPARISON_TYPES:
+            return await self._judge(client, text, source, answers), None
+        if self.sampling is not None:
+            raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")
+        scorer = await AnswerScorer.open(
+            client,
+            self.metrics,
+            source,
+            has_synthetic=answers.has_synthetic,
+            deadline_s=self.connection.deadline_s,
+            quiet=self.quiet,
+        )
+        return MetricChooser(scorer.label, scorer.line, self.tie_margin), scorer
+
+    async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
+        (by,) = with_prompts([parse_comparison_line(text)], self.metrics.prompts)
+        if not isinstance(by, Compare):
+            raise TypeError(f"{by} is no comparison")
+        by = replace(by, model=by.model or self.metrics.judge)
+        for line in judge_remarks(await client.models(), {judge_name(by)}):
+            click.echo(line, err=True)
+        if by.image:
+            answers.show_pictures(source.folder)
+        return await JudgeChooser.open(client, by, text, deadline_s=self.connection.deadline_s)
+
+    async def _judged(
+        self, answers: Answers, recorded: Verdicts, chooser: Chooser, scorer: AnswerScorer | None
+    ) -> Verdicts:
+        with PairStore(self.out, chooser.identity) as store:
+            store.open(resume=self.resume, overwrite=self.overwrite)
+            before = len(store.pairs)
+            judging = PairJudging(
+                answers=answers,
+                recorded=recorded,
+                store=store,
+                chooser=chooser,
+                options=self.options,
+                scorer=scorer,
+            )
+            full = answers.pool(judging.models).pairs
+            # With a width to reach nobody knows how many pairs it takes.
+            total = full if self.sampling is None else self.sampling.most
+            with progress("judging", total, quiet=self.quiet, already=before) as shown:
+                if self.sampling is None:
+                    await judging.all_pairs(shown)
+                else:
+                    await judging.until(self.sampling, shown)
+            self.by = str(chooser.identity["by"])
+            self.notes += _notes(judging, before=before, full=full)
+            return judging.verdicts()
+
+
+def _notes(judging: PairJudging, *, before: int, full: int) -> list[str]:
+    judged = len(judging.store.pairs)
+    known = sum(
+        all(model in judging.answers.rows.get(pair.instruction, {}) for model in pair.models)
+        for pair in judging.verdicts().pairs
+    )
+    saved, kept = full - known, before - judging.outdated
+    told = [
+        f"judged {judged - kept} pairs by {judging.chooser.name}; {kept} were known, {known - judged} of other files"
+    ]
+    if judging.outdated:
+        told.append(f"{judging.outdated} pairs were judged anew, for their answers changed")
+    if saved:
+        told.append(f"{saved} of the {full} pairs of a full round robin were saved ({saved / full:.0%})")
+    return told

@@ -1,0 +1,192 @@
+"""The tables of a leaderboard."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gradewire.cli.output.figures import Figure, count, estimated, number
+from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
+from gradewire.cli.output.tables import FigureTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire.agreement import Estimate
+    from gradewire.cli.leaderboard.people import HumanAgreement
+    from gradewire.cli.leaderboard.result import Leaderboard, RatingOptions
+    from gradewire.ratings import Bias
+
+
+def points(estimate: Estimate) -> Figure:
+    """A rating with its interval, in whole points."""
+    text = number(estimate.value, digits=0)
+    if not math.isnan(estimate.low):
+        text = f"{text} [{estimate.low:.0f}, {estimate.high:.0f}]"
+    return Figure(text, estimate.value, estimate.low, estimate.high)
+
+
+def headline(found: Leaderboard, options: RatingOptions) -> Iterator[FigureTable]:
+    """Ratings, then biases, then agreement with people where there is some."""
+    controlled = f"held fixed:\n{' and '.join(options.controls)}"
+    against = f"won against\n{options.reference}"
+    rows: list[list[Figure | str]] = []
+    for place, line in enumerate(found.ratings.models, 1):
+        rows.append(
+            [
+                str(place),
+                line.model,
+                *([points(line.controlled)] if line.controlled is not None else []),
+                points(line.bradley_terry),
+                points(line.elo),
+                estimated(line.win_share),
+                *([estimated(line.against_reference)] if options.reference is not None else []),
+                count(line.matches),
+                count(line.tied),
+            ]
+        )
+    yield FigureTable(
+        "Ratings",
+        [
+            "",
+            "model",
+            *([controlled] if options.controls else []),
+            "Bradley-Terry",
+            "Elo",
+            "win share",
+            *([against] if options.reference is not None else []),
+            "matches",
+            "ties",
+        ],
+        rows,
+        heads=2,
+    )
+    if biases := list(_biases(found)):
+        yield FigureTable("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], biases)
+    if found.people is not None:
+        yield from _people(found.people)
+
+
+def further(found: Leaderboard, options: RatingOptions) -> Iterator[FigureTable]:
+    """Win matrix, then figures by family."""
+    models = [line.model for line in found.ratings.models]
+    yield FigureTable(
+        "Share of matches that the row's model won against the column's, ties half",
+        ["", *models],
+        [
+            [
+                model,
+                *(_share(found.ratings.won, found.ratings.tied, row, column) for column in range(len(models))),
+            ]
+            for row, model in enumerate(models)
+        ],
+    )
+    if not found.families:
+        return
+    by_family = {family: {line.model: line for line in table.models} for family, table in found.families.items()}
+    for title, name, figure in (
+        ("Bradley-Terry ratings by family", "bradley_terry", points),
+        ("Win shares by family, ties half", "win_share", estimated),
+        (f"Won against {options.reference}, by family", "against_reference", estimated),
+    ):
+        if name == "against_reference" and options.reference is None:
+            continue
+        yield FigureTable(
+            title,
+            ["family", *models],
+            [
+                [
+                    family,
+                    *(figure(getattr(lines[model], name)) if model in lines else Figure("-") for model in models),
+                ]
+                for family, lines in by_family.items()
+            ],
+        )
+
+
+def notes(found: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
+    """What is to be known of the figures, in sentences."""
+    lines = [f"{len(found.verdicts.pairs)} pairs on {found.ratings.instructions} instructions, {_scale(options)}"]
+    if missing := found.verdicts.without_winner:
+        listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
+        lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
+    read, agree = found.verdicts.both_orders()
+    if read:
+        lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")
+    if found.ratings.regularised:
+        lines.append(
+            "wins do not lead from every model to every other one: ratings were drawn towards the mean by half a win "
+            "and half a loss of each model against an average one; models that no chain of matches joins are not "
+            "comparable"
+        )
+    elif found.ratings.regularised_draws:
+        lines.append(
+            f"in {found.ratings.regularised_draws} of {found.ratings.resamples} draws wins do not lead from every "
+            "model to every other one: ratings were drawn towards the mean there"
+        )
+    if options.controls:
+        lines.append(f"models are ordered by the ratings with {' and '.join(options.controls)} held fixed")
+    return [*lines, *interval_notes(_intervals(found, options, families=families))]
+
+
+def _scale(options: RatingOptions) -> str:
+    return f"{options.anchor} rated 1000" if options.anchor is not None else "mean rating 1000"
+
+
+def _share(won: object, tied: object, row: int, column: int) -> Figure:
+    wins, ties, losses = won[row, column], tied[row, column], won[column, row]  # type: ignore[index]
+    all_ = wins + ties + losses
+    if row == column or not all_:
+        return Figure("-")
+    share = float((wins + ties / 2) / all_)
+    return Figure(f"{share:.2f} of {all_:.0f}", share)
+
+
+def _biases(found: Leaderboard) -> Iterator[list[Figure | str]]:
+    odds: dict[str, Figure] = {effect.control: estimated(effect.odds) for effect in found.ratings.effects}
+    each: tuple[tuple[str, Bias, str], ...] = (
+        ("shown first", found.position, "position"),
+        ("longer", found.length, "length"),
+    )
+    for name, bias, control in each:
+        if bias.matches:
+            yield [name, estimated(bias.won), odds.get(control, Figure("-")), Figure(f"{bias.matches:g}", bias.matches)]
+
+
+def _people(found: HumanAgreement) -> Iterator[FigureTable]:
+    strata = found.strata.evaluators[0].strata
+    yield FigureTable(
+        "People's majority votes reproduced, by how many agree",
+        ["", *(f"{stratum.stratum}\n{stratum.pairs} pairs" for stratum in strata), "ties"],
+        [
+            [each.evaluator, *(estimated(stratum.reproduced) for stratum in each.strata), count(each.strata[-1].ties)]
+            for each in found.strata.evaluators
+        ],
+    )
+    yield FigureTable(
+        "Ratings by the judge and by people",
+        ["", "Kendall", "Spearman", "Pearson", "models"],
+        [
+            [
+                "correlation",
+                *(estimated(each) for each in (found.systems.kendall, found.systems.spearman, found.systems.pearson)),
+                count(found.systems.models),
+            ]
+        ],
+    )
+
+
+def _intervals(found: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[PlacedEstimate]:
+    for line in found.ratings.models:
+        named = {"Bradley-Terry": line.bradley_terry, "Elo": line.elo, "win share": line.win_share}
+        if line.controlled is not None:
+            named["held fixed"] = line.controlled
+        if options.reference is not None:
+            named[f"won against {options.reference}"] = line.against_reference
+        for name, each in named.items():
+            yield PlacedEstimate(line.model, name, "all pairs", each)
+    for name, bias in (("shown first", found.position), ("longer", found.length)):
+        yield PlacedEstimate(name, "share won", "all pairs", bias.won)
+    for family, table in found.families.items() if families else ():
+        for line in table.models:
+            yield PlacedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)

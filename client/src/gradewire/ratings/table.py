@@ -1,0 +1,205 @@
+"""Ratings of all models with intervals from one bootstrap over instructions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire.agreement.estimates import Estimate, estimate
+from gradewire.agreement.resample import draws
+from gradewire.ratings.controlled import Control, ControlledFit, controlled_fit
+from gradewire.ratings.counts import PairCounts, pair_counts
+from gradewire.ratings.elo import elo_draws, elo_ratings
+from gradewire.ratings.matches import Matches
+from gradewire.ratings.maximum_likelihood import bradley_terry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRating:
+    """Where a model stands.
+
+    Attributes:
+        model: Its name.
+        matches: Matches that it took part in.
+        won: Those that it won.
+        tied: Those that nobody won.
+        elo: Median over the draws of its rating after one pass, with the interval; `Estimate.value` is that of the
+            matches themselves where nothing was drawn.
+        elo_once: The rating after one pass over the matches themselves.
+        bradley_terry: Rating by maximum likelihood, on Elo's scale.
+        controlled: The same with length or position held fixed; None where that was not asked.
+        win_share: Share of its matches that it won, ties half.
+        against_reference: Share of its decided matches with the reference that it won; not defined without one.
+    """
+
+    model: str
+    matches: int
+    won: int
+    tied: int
+    elo: Estimate
+    elo_once: float
+    bradley_terry: Estimate
+    controlled: Estimate | None
+    win_share: Estimate
+    against_reference: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Effect of a control: the factor by which it multiplies the odds to win."""
+
+    control: Control
+    odds: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingTable:
+    """Ratings of models.
+
+    Attributes:
+        models: The highest first, by the controlled rating where there is one, else by Bradley and Terry's; models
+            without a match last.
+        regularised: Whether the wins do not connect all models (`Strengths.regularised`): ratings are then drawn
+            towards the mean, and models that no chain of wins joins are not comparable.
+        regularised_draws: Draws in which they do not.
+        resamples: Draws in all.
+        instructions: Instructions that were drawn.
+        effects: Of the controls.
+        won: float64[models, models] in the order of `models`, matches that the row's model won against the column's.
+        tied: float64[models, models], their ties.
+    """
+
+    models: Sequence[ModelRating]
+    regularised: bool
+    regularised_draws: int
+    resamples: int
+    instructions: int
+    effects: Sequence[Effect]
+    won: NDArray[np.float64]
+    tied: NDArray[np.float64]
+
+
+def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and draws
+    matches: Matches,
+    *,
+    reference: str | None = None,
+    anchor: str | None = None,
+    controls: Sequence[Control] = (),
+    ordered: Matches | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    with_elo: bool = True,
+) -> RatingTable:
+    """Rates models: Elo, Bradley and Terry's strengths, shares of wins.
+
+    Args:
+        matches: One a pair of answers.
+        reference: The model that win rates are against.
+        anchor: The model whose rating by maximum likelihood is 1000; None: the mean of all models is.
+        controls: What is held fixed in a further fit.
+        ordered: The matches of that fit: one for each order in which a pair was shown; None: `matches`. It numbers
+            the instructions alike.
+        resamples: Draws of whole instructions.
+        seed: Of draws and orders.
+        with_elo: Whether Elo is wanted, which takes the time; where not, its figures are not defined.
+
+    Raises:
+        ValueError: There is no match, or `reference` or `anchor` names no model.
+        NotIdentifiedError: Of `controlled_fit`.
+    """
+    if not len(matches):
+        raise ValueError("there are no matches to rate models by")
+    numbers = {name: number for number, name in enumerate(matches.models)}
+    if unknown := [name for name in (reference, anchor) if name is not None and name not in numbers]:
+        raise ValueError(f"there is no model {unknown[0]!r}; the models are: {', '.join(map(str, numbers))}")
+    fixed = None if anchor is None else numbers[anchor]
+    against = None if reference is None else numbers[reference]
+    strata = np.zeros(matches.instruction_count, dtype=np.intp)
+    chunks = list(draws(strata, resamples=resamples, seed=seed))
+    whole, *drawn = (_Figures.of(matches, chunk, fixed, against) for chunk in (None, *chunks))
+    elos = elo_draws(matches, chunks if with_elo else [], seed=seed)
+    once = elo_ratings(matches, seed=seed) if with_elo else np.full(len(numbers), np.nan)
+    fit = controlled_fit(ordered or matches, controls, chunks, anchor=fixed) if controls else None
+    columns = {
+        "elo": (_medians(elos) if len(elos) else once, elos),
+        "bradley_terry": (whole.ratings[0], np.concatenate([each.ratings for each in drawn])),
+        "win_share": (whole.win_shares[0], np.concatenate([each.win_shares for each in drawn])),
+        "against_reference": (whole.against[0], np.concatenate([each.against for each in drawn])),
+    }
+    if fit is not None:
+        columns["controlled"] = (fit.ratings[0], fit.ratings[1:])
+    ruling = columns["bradley_terry" if fit is None else "controlled"][0]
+    order = sorted(numbers.values(), key=lambda model: (np.isnan(ruling[model]), -ruling[model], matches.models[model]))
+    won, tied = whole.counts.won[0], whole.counts.tied[0]
+    behind = [matches.instructions_of(model) for model in range(len(numbers))]
+
+    def found(model: int, name: str) -> Estimate:
+        point, values = columns[name]
+        return estimate(float(point[model]), values[:, model], questions=behind[model])
+
+    return RatingTable(
+        models=[
+            ModelRating(
+                model=matches.models[model],
+                matches=int((won[model] + won[:, model] + tied[model]).sum()),
+                won=int(won[model].sum()),
+                tied=int(tied[model].sum()),
+                elo_once=float(once[model]),
+                controlled=found(model, "controlled") if fit is not None else None,
+                elo=found(model, "elo"),
+                bradley_terry=found(model, "bradley_terry"),
+                win_share=found(model, "win_share"),
+                against_reference=found(model, "against_reference"),
+            )
+            for model in order
+        ],
+        regularised=bool(whole.regularised[0]),
+        regularised_draws=sum(int(each.regularised.sum()) for each in drawn),
+        resamples=resamples,
+        instructions=matches.instruction_count,
+        effects=[] if fit is None else _effects(fit, matches.instruction_count),
+        won=won[np.ix_(order, order)],
+        tied=tied[np.ix_(order, order)],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What counts give, in each draw of a chunk; float64[draws, models]."""
+
+    counts: PairCounts
+    ratings: NDArray[np.float64]
+    win_shares: NDArray[np.float64]
+    against: NDArray[np.float64]
+    regularised: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, matches: Matches, chunk: NDArray[np.float64] | None, fixed: int | None, against: int | None) -> Self:
+        counts = pair_counts(matches, chunk)
+        strengths = bradley_terry(counts)
+        shares = counts.win_shares
+        return cls(
+            counts,
+            strengths.ratings(fixed),
+            shares,
+            np.full_like(shares, np.nan) if against is None else counts.shares_against(against),
+            strengths.regularised,
+        )
+
+
+def _medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Over draws, of those in which there is a value; NaN where there is none in any."""
+    there = np.where(np.isnan(values).all(axis=0), 0.0, values)
+    return np.asarray(np.where(np.isnan(values).all(axis=0), np.nan, np.nanmedian(there, axis=0)))
+
+
+def _effects(fit: ControlledFit, instructions: int) -> list[Effect]:
+    return [
+        Effect(
+            control=control,
+            odds=estimate(float(values[0]), values[1:], questions=instructions),
+        )
+        for control, values in zip(fit.controls, np.exp(fit.effects).T, strict=True)
+    ]

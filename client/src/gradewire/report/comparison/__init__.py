@@ -1,0 +1,1 @@
+"""The page of a comparison of models or runs."""

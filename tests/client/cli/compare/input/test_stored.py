@@ -1,0 +1,163 @@
+"""Outputs of earlier runs of `gradewire score` as input."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.client.cli.compare.conftest import Rows, letters
+from tests.client.cli.conftest import Command, write_rows
+
+from gradewire.testing import StubTransport, echo_scores
+from gradewire_proto.v1 import scoring_pb2
+
+Score = Callable[..., Path]
+
+
+@pytest.fixture
+def score(command: Command, tmp_path: Path) -> Score:
+    """Scores rows as the command does, and gives the output."""
+
+    def run(name: str, rows: Rows, *options: str | Path, **how: Any) -> Path:
+        file, out = write_rows(tmp_path / f"{name}-answers.jsonl", rows), tmp_path / f"{name}.jsonl"
+        done = command("score", file, "--out", out, "--quiet", "--fail-on", "never", *options, **how)
+        assert done.exit_code == 0, done.output
+        return out
+
+    return run
+
+
+def never(_: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+    raise AssertionError("stored scores are not scored again")
+
+
+def compared(command: Command, *arguments: str | Path) -> dict[str, Any]:
+    figures = Path(arguments[0]).with_name("figures.json")
+    done = command("compare", *arguments, "--quiet", "--json", figures, stub=StubTransport(never))
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(figures.read_text())
+    return document
+
+
+def test_stored_scores_give_the_figures_of_a_run_that_scores(command: Command, score: Score, tmp_path: Path) -> None:
+    before, after = letters(*range(1, 31)), letters(*range(50, 20, -1))
+    stored = compared(command, score("base", before), score("new", after))
+    answers = [tmp_path / "base-answers.jsonl", tmp_path / "new-answers.jsonl"]
+    done = command("compare", *answers, "--names", "base,new", "--quiet", "--json", tmp_path / "scored.json")
+    assert done.exit_code == 0, done.output
+    scored = json.loads((tmp_path / "scored.json").read_text())
+    assert stored["comparisons"]["new"]["metrics"] == scored["comparisons"]["new"]["metrics"]
+    assert stored["comparisons"]["new"]["outcomes"] == scored["comparisons"]["new"]["outcomes"]
+    assert stored["chooser"] == scored["chooser"]
+
+
+def test_kept_columns_are_the_texts_that_are_shown(command: Command, score: Score) -> None:
+    files = [score(name, letters(count), "--keep-columns", "all") for name, count in (("base", 10), ("new", 60))]
+    (gained,) = compared(command, *files)["comparisons"]["new"]["changed"]["smile"]["gained"]
+    assert (gained["question"], gained["candidate_answer"], gained["references"]) == ("question 0?", "x" * 60, ["cat"])
+
+
+def test_without_kept_columns_ids_match_and_a_note_says_what_is_missing(command: Command, score: Score) -> None:
+    found = compared(command, score("base", letters(10, 20)), score("new", letters(20, 10)[::-1]))
+    assert found["comparisons"]["new"]["metrics"]["smile"]["difference"]["value"] == pytest.approx(0.0)
+    assert found["comparisons"]["new"]["matched_by"] == "id"
+    assert "--keep-columns all keeps them beside the scores" in found["notes"][0]
+
+
+def test_outputs_of_nameless_rows_are_matched_by_their_numbers_and_that_is_told(command: Command, score: Score) -> None:
+    nameless = [
+        [{"references": ["cat"], "prediction": row["prediction"]} for row in letters(*n)] for n in ((1, 2), (9, 9))
+    ]
+    files = [score(name, rows) for name, rows in zip(("base", "new"), nameless, strict=True)]
+    done = command("compare", *files, "--quiet", stub=StubTransport(never))
+    assert "rows of base and new are matched by their numbers, for they have neither ids nor questions" in done.stdout
+
+
+def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:
+    rows = [row | {"model": model} for model, n in (("a", (10, 20)), ("b", (20, 50))) for row in letters(*n)]
+    found = compared(command, score("runs", rows, "--keep-columns", "model"))
+    assert found["comparisons"]["b"]["metrics"]["smile"]["difference"]["value"] == pytest.approx(0.2)
+
+
+def test_what_differs_in_lines_counts_and_summaries_is_told(command: Command, score: Score, tmp_path: Path) -> None:
+    def other(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = echo_scores(request, score=lambda _: 0.5)
+        for provenance in reply.provenance:
+            provenance.line += "&model=other@abc"
+        return reply
+
+    summaries = [tmp_path / "base-summary.json", tmp_path / "new-summary.json"]
+    base = score("base", letters(0, 20), "--summary-json", summaries[0])
+    new = score("new", letters(10, 20), "--summary-json", summaries[1], stub=StubTransport(other))
+    document = json.loads(summaries[1].read_text())
+    document["gradewire_version"], document["run"]["server_version"] = "9.9", "8.8"
+    summaries[1].write_text(json.dumps(document))
+    found = compared(command, base, new, "--summary", summaries[0], "--summary", summaries[1])["comparisons"]["new"]
+    told = {each["fact"]: (each["baseline"], each["candidate"]) for each in found["manifest_differences"]}
+    assert told["smile: model"] == ("", "other@abc")
+    assert told["smile: EMPTY_PREDICTION"] == ("1", "")
+    assert told["smile: OK"] == ("1", "2")
+    assert told["gradewire version"][1] == "9.9"
+    assert told["server version"] == ("stub", "8.8")
+    assert found["metrics_of_different_definitions"] == ["smile"]
+    done = command("compare", base, new, "--quiet", "--fail-if", "smile.mean < 0", stub=StubTransport(never))
+    assert (
+        "smile: base and new were scored by different definitions (below): their scores do not compare" in done.stdout
+    )
+    assert (done.exit_code, "were scored by different definitions of smile" in done.stderr) == (2, True)
+    swapped = command("compare", base, new, "--summary", summaries[1], "--summary", summaries[0])
+    assert (swapped.exit_code, "is not that of" in swapped.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"score": float("nan")}, "has the score nan"),
+        ({"score": None}, "has the score None and the status 'OK'"),
+        ({"score": "0.5"}, "has the score '0.5'"),
+        ({"score": True}, "has the score True"),
+        ({"status": 7}, "the status 7"),
+    ],
+)
+def test_scores_that_are_none_are_refused_with_their_place(
+    command: Command, score: Score, change: dict[str, Any], message: str
+) -> None:
+    base, new = score("base", letters(10, 20)), score("new", letters(10, 20))
+    lines = [json.loads(line) for line in new.read_text().splitlines()]
+    lines[1]["scores"]["smile"] |= change
+    new.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = command("compare", base, new)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "line 2" in done.stderr
+
+
+def test_answers_and_outputs_are_not_mixed(command: Command, score: Score, tmp_path: Path) -> None:
+    done = command("compare", score("base", letters(10)), write_rows(tmp_path / "a.jsonl", letters(10)))
+    assert done.exit_code == 2
+    assert "is an output of gradewire score and" in done.stderr
+
+
+def test_outputs_of_other_metrics_share_none(command: Command, score: Score) -> None:
+    done = command("compare", score("base", letters(1)), score("new", letters(1), "--metrics", "bleu"))
+    assert (done.exit_code, "the outputs share no metric (smile; bleu)" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("summary", ["{}", "[]", "nonsense", '{"run": 1, "metrics": {}}'])
+def test_a_summary_that_is_none_is_refused(command: Command, score: Score, tmp_path: Path, summary: str) -> None:
+    (tmp_path / "s.json").write_text(summary)
+    files = [score(name, letters(1)) for name in ("base", "new")]
+    done = command("compare", *files, "--summary", tmp_path / "s.json", "--summary", tmp_path / "s.json")
+    assert (done.exit_code, "is no summary of gradewire score" in done.stderr) == (2, True)
+    few = command("compare", *files, "--summary", tmp_path / "s.json")
+    assert (few.exit_code, "give one for each of the 2 files" in few.stderr) == (2, True)
+
+
+def test_columns_that_were_not_kept_say_how_to_keep_them(command: Command, score: Score) -> None:
+    files = [score(name, letters(1)) for name in ("base", "new")]
+    done = command("compare", *files, "--group-by", "kind")
+    assert "--group-by kind: no row has a value of it: gradewire score --keep-columns" in done.stderr
+    done = command("compare", *files, "--where", "kind=a")
+    assert "--where kind: " in done.stderr
+    assert "--keep-columns kind keeps it" in done.stderr

@@ -1,0 +1,106 @@
+"""Strengths with length and position held fixed: known effects are found, and none is found where there is none."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from tests.client.ratings.tournaments import swapped, tournament
+from tests.support.examples import example_count
+
+from gradewire.agreement.resample import draws
+from gradewire.ratings import Matches, NotIdentifiedError, bradley_terry, controlled_fit, pair_counts
+from gradewire.ratings.controlled import length_difference
+
+
+def wordy(seed: int = 0, *, effect: float = 0.8) -> Matches:
+    """Two equal models and a weaker one; the second writes twice as much, which alone makes it win."""
+    random = np.random.default_rng(seed)
+    strengths, lengths = np.array([0.3, 0.3, -0.6]), np.array([40.0, 80.0, 40.0])
+    rows = []
+    for instruction in range(700):
+        for one, other in ((0, 1), (0, 2), (1, 2)):
+            a, b = (one, other) if random.random() < 0.5 else (other, one)
+            words = lengths[[a, b]] * random.uniform(0.5, 1.5, size=2)
+            pull = effect * (words[0] - words[1]) / words.sum() / 0.4
+            wins = random.random() < 1 / (1 + np.exp(strengths[b] - strengths[a] - pull))
+            rows.append((a, b, float(wins), instruction, tuple(words)))
+    a, b, score, of, words = zip(*rows, strict=True)
+    return Matches.of(["brief", "wordy", "weak"], a, b, score, of, words=words)
+
+
+def test_length_that_makes_a_model_win_is_taken_out() -> None:
+    matches = wordy()
+    plain = bradley_terry(pair_counts(matches)).ratings()[0]
+    fit = controlled_fit(matches, ["length"])
+    assert plain[1] - plain[0] > 80, "it wins by its words"
+    assert fit.ratings[0, 1] == pytest.approx(fit.ratings[0, 0], abs=45)
+    assert fit.ratings[0, 0] - fit.ratings[0, 2] == pytest.approx(0.9 * 400 / np.log(10), abs=45)
+    assert fit.effects[0, 0] > 0.5
+    assert fit.ratings[0].mean() == pytest.approx(1000)
+
+
+def test_position_is_found_and_does_not_move_ratings_where_sides_are_drawn() -> None:
+    matches = tournament([0.7, 0.0, -0.7], instructions=800, seed=5, ties=0.0, first=0.5)
+    fit = controlled_fit(matches, ["position"])
+    assert fit.effects[0, 0] == pytest.approx(0.5, abs=0.12)
+    assert fit.ratings[0, 0] - fit.ratings[0, 2] == pytest.approx(1.4 * 400 / np.log(10), abs=30)
+
+
+def test_the_fit_is_that_of_an_optimiser() -> None:
+    matches = wordy(seed=3)
+    length = length_difference(matches)
+    fit = controlled_fit(matches, ["length"], [np.ones((1, 700)), 2 * np.ones((1, 700))], anchor=0)
+
+    def loss(free: np.ndarray) -> float:
+        strengths = np.array([0.0, *free[:2]])
+        apart = strengths[matches.a] - strengths[matches.b] + free[2] * length
+        return float(
+            (matches.score_a * np.log1p(np.exp(-apart)) + (1 - matches.score_a) * np.log1p(np.exp(apart))).sum()
+        )
+
+    found = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8}).x
+    assert fit.ratings[0] == pytest.approx([1000, *(1000 + found[:2] * 400 / np.log(10))], abs=0.05)
+    assert fit.effects[0, 0] == pytest.approx(found[2], abs=1e-4)
+    assert fit.ratings[1] == pytest.approx(fit.ratings[0])
+    assert fit.ratings[2] == pytest.approx(fit.ratings[0]), "a sample twice over has the same maximum"
+
+
+def test_draws_that_lack_a_model_leave_it_undefined() -> None:
+    rows = [(0, 1, 1), (1, 0, 1), (0, 1, 1), (1, 0, 0), (0, 1, 0), (1, 0, 1), (0, 2, 1), (2, 0, 1)]
+    matches = Matches.of(["x", "y", "z"], *np.array([(*row, 2 in row[:2]) for row in rows]).T, shown_first=[1] * 8)
+    (ratings,) = controlled_fit(matches, ["position"], [np.array([[1.0, 0.0]])]).ratings[1:]
+    assert np.isnan(ratings[2])
+    assert ratings[:2].mean() == pytest.approx(1000)
+
+
+def test_what_the_matches_cannot_tell_is_refused() -> None:
+    unknown = tournament([0.5, 0.0], instructions=5, seed=0)
+    for control in ("length", "position"):
+        with pytest.raises(NotIdentifiedError, match=f"{control}: it is not known"):
+            controlled_fit(unknown, [control])
+    one_sided = Matches.of(["x", "y"], [0] * 4, [1] * 4, [1, 0, 1, 1], range(4), shown_first=[1] * 4)
+    with pytest.raises(NotIdentifiedError, match="goes with the models"):
+        controlled_fit(one_sided, ["position"])
+    first_wins = Matches.of(["x", "y"], [0, 1] * 3, [1, 0] * 3, [1] * 6, range(6), shown_first=[1] * 6)
+    with pytest.raises(NotIdentifiedError, match="without a bound"):
+        controlled_fit(first_wins, ["position"])
+
+
+@settings(max_examples=example_count(25))
+@given(st.integers(0, 2**32 - 1))
+def test_sides_do_not_matter(seed: int) -> None:
+    matches = tournament([0.7, 0.0, -0.7], instructions=30, seed=5, first=0.5)
+    sides = np.random.default_rng(seed).random(len(matches)) < 0.5
+    there = controlled_fit(matches, ["position"])
+    other = controlled_fit(swapped(matches, sides.tolist()), ["position"])
+    assert other.ratings == pytest.approx(there.ratings, abs=1e-4)
+    assert other.effects == pytest.approx(there.effects, abs=1e-6)
+
+
+def test_intervals_of_draws_hold_the_effect() -> None:
+    matches = tournament([0.4, -0.4], instructions=300, seed=8, first=0.6)
+    fit = controlled_fit(matches, ["position"], draws(np.zeros(300, np.intp), resamples=200, seed=0))
+    low, high = np.quantile(fit.effects[1:, 0], [0.025, 0.975])
+    assert low < fit.effects[0, 0] < high
+    assert high - low < 1.2

@@ -1,0 +1,136 @@
+"""The table of ratings: recovered order, intervals that hold known strengths, shares, and what has no figure."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.client.ratings.tournaments import tournament
+
+from gradewire.ratings import Matches, RatingTable, bradley_terry, pair_counts, rate
+from gradewire.ratings.maximum_likelihood import ELO_PER_NAT
+
+STRENGTHS = [0.9, 0.5, 0.1, -0.4, -1.1]
+
+
+def by_name(table: RatingTable) -> dict[str, tuple[float, float, float]]:
+    return {
+        line.model: (line.bradley_terry.value, line.bradley_terry.low, line.bradley_terry.high) for line in table.models
+    }
+
+
+def test_the_order_is_recovered() -> None:
+    table = rate(tournament(STRENGTHS, instructions=150, seed=0), resamples=200)
+    assert [line.model for line in table.models] == [f"model {number}" for number in range(5)]
+    elos = [line.elo.value for line in table.models]
+    assert elos == sorted(elos, reverse=True)
+    assert not table.regularised
+    assert table.regularised_draws == 0
+    assert (table.instructions, table.resamples) == (150, 200)
+    assert {line.matches for line in table.models} == {600}
+    assert all(line.elo.low < line.elo.value < line.elo.high for line in table.models)
+
+
+def test_intervals_hold_the_strengths_about_as_often_as_they_say() -> None:
+    """Of 40 tournaments of 5 models; benchmarks/ratings/coverage.py plays 100, larger ones."""
+    strengths = np.array(STRENGTHS)
+    truth = {f"model {number}": 1000 + ELO_PER_NAT * value for number, value in enumerate(strengths - strengths.mean())}
+    held = []
+    for seed in range(40):
+        matches = tournament(STRENGTHS, instructions=60, seed=100 + seed, ties=0.0)
+        table = rate(matches, resamples=300, seed=seed, with_elo=False)
+        held += [low <= truth[model] <= high for model, (_, low, high) in by_name(table).items()]
+    # Binomial, 200 intervals at 95 %, a tournament's own not quite independent: four standard errors below.
+    assert 0.88 <= np.mean(held) <= 0.995
+
+
+def test_intervals_are_wider_where_instructions_say_the_same_again() -> None:
+    """Ten verdicts on each of 20 instructions that always agree are 20 verdicts, not 200."""
+    random = np.random.default_rng(0)
+    wins = (random.random(20) < 0.6).astype(float)
+    again = Matches.of(
+        ["x", "y"], [0] * 200, [1] * 200, np.repeat(wins, 10).tolist(), np.repeat(range(20), 10).tolist()
+    )
+    apart = Matches.of(["x", "y"], [0] * 200, [1] * 200, np.repeat(wins, 10).tolist(), range(200))
+    wide, narrow = (by_name(rate(matches, resamples=300))["x"] for matches in (again, apart))
+    assert wide[0] == pytest.approx(narrow[0])
+    assert wide[2] - wide[1] > 2 * (narrow[2] - narrow[1])
+
+
+def test_shares_by_hand() -> None:
+    rows = [("x", "r", 1.0), ("x", "r", 0.0), ("x", "r", 1.0), ("x", "r", 0.5), ("y", "r", 0.0), ("x", "y", 0.5)]
+    names = ["r", "x", "y"]
+    matches = Matches.of(
+        names,
+        [names.index(a) for a, _, _ in rows],
+        [names.index(b) for _, b, _ in rows],
+        [s for *_, s in rows],
+        range(6),
+    )
+    table = rate(matches, reference="r", anchor="r", resamples=50)
+    found = {line.model: line for line in table.models}
+    assert found["x"].against_reference.value == pytest.approx(2 / 3), "ties are left out"
+    assert found["y"].against_reference.value == 0.0
+    assert math.isnan(found["r"].against_reference.value)
+    assert found["x"].win_share.value == pytest.approx((2 + 0.5 + 0.5) / 5), "ties count half"
+    assert (found["x"].matches, found["x"].won, found["x"].tied) == (5, 2, 2)
+    assert found["r"].bradley_terry.value == pytest.approx(1000)
+    assert all(line.bradley_terry.bare for line in table.models), "no interval for so few instructions"
+    order = [line.model for line in table.models]
+    assert table.won[order.index("x"), order.index("r")] == 2
+    assert table.tied[order.index("r"), order.index("x")] == 1
+
+
+def test_a_model_without_a_match_stands_last_without_figures() -> None:
+    table = rate(Matches.of(["none", "x", "y"], [1, 2] * 6, [2, 1] * 6, [1.0] * 12, range(12)), resamples=50)
+    last = table.models[-1]
+    assert (last.model, last.matches) == ("none", 0)
+    assert math.isnan(last.bradley_terry.value)
+    assert math.isnan(last.elo.value)
+
+
+def test_wins_that_do_not_connect_are_told() -> None:
+    table = rate(Matches.of(["x", "y"], [0] * 12, [1] * 12, [1.0] * 12, range(12)), resamples=50)
+    assert table.regularised
+    assert table.regularised_draws == 50
+    assert table.models[0].bradley_terry.value > 1000
+
+
+def test_controls_rule_the_order_and_the_same_seed_gives_the_same() -> None:
+    matches = tournament([0.6, 0.0, -0.6], instructions=40, seed=1, first=0.4)
+    options = {"controls": ["position"], "resamples": 60, "seed": 4}
+    table = rate(matches, **options)  # type: ignore[arg-type]
+    controlled = [line.controlled for line in table.models]
+    assert all(each is not None and each.low < each.value < each.high for each in controlled)
+    (effect,) = table.effects
+    assert (effect.control, effect.odds.value > 1) == ("position", True)
+    again = rate(matches, **options)  # type: ignore[arg-type]
+    assert repr(again.models) == repr(table.models), "what is not defined is equal to nothing"
+
+
+def test_what_cannot_be_rated_is_refused() -> None:
+    with pytest.raises(ValueError, match="no matches"):
+        rate(Matches.of(["x", "y"], [], [], [], []))
+    with pytest.raises(ValueError, match="there is no model 'z'; the models are: x, y"):
+        rate(Matches.of(["x", "y"], [0], [1], [1.0], [0]), reference="z")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (([0], [1, 0], [1.0], [0]), "there are 1 answers A"),
+        (([0], [0], [1.0], [0]), "meets itself"),
+        (([0], [2], [1.0], [0]), "outside 0 to 1"),
+        (([0], [1], [0.7], [0]), "none of 0, 0.5 and 1"),
+        (([0], [1], [math.nan], [0]), "none of 0, 0.5 and 1"),
+    ],
+)
+def test_matches_that_are_none_are_refused(columns: tuple[list[int], ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Matches.of(["x", "y"], *columns)
+
+
+def test_some_of_the_matches() -> None:
+    matches = tournament(STRENGTHS, instructions=6, seed=0)
+    part = matches.where(matches.instructions >= 4)
+    assert (len(part), part.instruction_count) == (20, 2)
+    assert bradley_terry(pair_counts(part)).values.shape == (1, 5)
