@@ -22,7 +22,7 @@ def tables_of(scored: Sequence[Mapping[str, Verdicts]], cases: Sequence[Case], h
         yield unattacked_table({label: called_right(cases, verdicts) for label, verdicts in run.items()})
         first, *guarded = (label for label in run)
         for label in guarded:
-            if "guard=" in label:
+            if "guard=" in label and " and " not in label:
                 yield f"Not halved by {label}: {', '.join(still_open(rates[first], rates[label])) or 'none'}."
     lines = {verdicts.line for run in scored for verdicts in run.values() if " and " not in verdicts.line}
     yield "```\n" + "\n".join(sorted(lines)) + "\n```"

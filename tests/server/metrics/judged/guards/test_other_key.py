@@ -37,6 +37,14 @@ def test_a_key_of_the_question_s_words_counts_whole() -> None:
     assert not says_key(item("up", "left", question="Left or right?"), 0.25)
 
 
+def test_of_a_long_text_the_beginning_counts() -> None:
+    far = "x " * 4096 + "Lovelace"
+    # "Lovelace" stands in the question, but beyond what is looked at, so it is a word of the key.
+    assert says_key(item("Lovelace", "Ada Lovelace", question=far), 0.25)
+    assert not says_key(item("Lovelace", "Ada Lovelace", question="Which Lovelace?"), 0.25)
+    assert other_key(item("x", far)) == other_key(item("y", far))
+
+
 def test_rare_votes_prove_nothing() -> None:
     votes = ("red",) * 9 + ("blue",)
     assert not says_key(item("blue", *votes), 0.25)

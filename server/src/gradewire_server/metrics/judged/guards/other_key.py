@@ -25,6 +25,8 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _WORD: Final = re.compile(r"\w+")
+_MOST_CHARACTERS: Final = 4096
+"""Of a text whose words are looked at: a request may bring a thousand long ones."""
 
 
 def says_key(item: Item, share: float) -> bool:
@@ -68,4 +70,4 @@ def _in_order(reference: str, question: str) -> Sequence[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return _WORD.findall(text[:_MOST_CHARACTERS].casefold())
