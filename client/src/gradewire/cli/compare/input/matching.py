@@ -68,9 +68,9 @@ class Matching:
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
     """Finds the rows of two sides that answer the same question.
 
-    `auto` goes by ids where the sides share any, else by questions (`question_id`, else question and image, else
-    question and references), else, where rows have neither, by row numbers of outputs. Data sets count where both sides
-    name them: q1 of one is not q1 of another.
+    `auto` goes by ids; by questions (`question_id`, else question and image, else question and references) where ids
+    join less than half of the rows and questions join more, for that two ids are alike may be chance; where rows have
+    neither, by row numbers of outputs. Data sets count where both sides name them: q1 of one is not q1 of another.
 
     Raises:
         InputError: No row of one is a row of the other; two rows of a side answer the same question; or rows of one id
@@ -78,13 +78,19 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
     """
     tried: tuple[Rule, ...] = ("id", "question", "row") if rule == "auto" else (rule,)
     with_datasets = all(any(row.dataset for row in side.rows) for side in (baseline, candidate))
+    most, found = 0, None
+    half = min(len(baseline.rows), len(candidate.rows)) / 2
     for name in tried:
+        if found and (most >= half or name == "row"):
+            break
         if name == "row" and rule == "auto" and any(map(_says_more, (*baseline.rows, *candidate.rows))):
             continue
         keys = _keys(name, with_datasets=with_datasets)
         before, after = ({key for row in side.rows if (key := keys(row)) is not None} for side in (baseline, candidate))
-        if before & after:
-            return _matched(baseline, candidate, name, keys, duplicates)
+        if (shared := len(before & after)) > most:
+            most, found = shared, (name, keys)
+    if found is not None:
+        return _matched(baseline, candidate, *found, duplicates)
     raise InputError(
         f"no row of {printable(candidate.name)} is a row of {printable(baseline.name)}, by id or by question: are they "
         "answers to the same questions? --map id=COLUMN or --map question_id=COLUMN says what tells questions apart"
