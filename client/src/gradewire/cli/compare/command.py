@@ -53,8 +53,10 @@ baseline; every figure is of a candidate minus the baseline, on the questions th
 
 \b
 CONDITION is METRIC.FIGURE, then < <= > or >=, then a number. Figures:
-  {"  ".join(FIGURES[:10])}
-  {"  ".join(FIGURES[10:])}
+  {"  ".join(FIGURES[:6])}
+  {"  ".join(FIGURES[6:12])}
+  {"  ".join(FIGURES[12:18])}
+  {"  ".join(FIGURES[18:])}
 
 {exit_codes(failed_rows="", condition="a condition of --fail-if holds")}""",
 )

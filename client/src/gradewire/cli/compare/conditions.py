@@ -10,7 +10,7 @@ import click
 
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.labels import label_named
-from gradewire.comparison.conditions import CHOOSER_FIGURES, Condition, figure_value, parse_condition
+from gradewire.comparison.conditions import CHOOSER_FIGURES, UNMATCHED, Condition, figure_value, parse_condition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def _checked(condition: Condition, side: SideComparison, chooser: str) -> Checke
             f"--fail-if '{condition}': {side.baseline} and {side.candidate} were scored by different definitions of "
             f"{name}, so that their scores do not compare: score one of them again"
         )
-    value = figure_value(side.overall, name, condition.figure)
+    value = side.unmatched if condition.figure == UNMATCHED else figure_value(side.overall, name, condition.figure)
     if math.isnan(value):
         why = _why(side, name, condition)
         raise InputError(f"--fail-if '{condition}': {condition.figure} of {side.candidate} is not defined: {why}")
