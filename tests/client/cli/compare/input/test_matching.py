@@ -77,6 +77,9 @@ def test_rows_of_one_id_that_ask_different_questions_are_refused() -> None:
     ):
         matched(one, other)
     assert matched(one, other, "question").rule == "question"
+    by_id = matched(one, other, "id")
+    assert numbers(by_id) == [(0, 0), (1, 1)]
+    assert "2 pairs of a and b have one id and ask different questions" in list(by_id.notes())
 
 
 def test_a_row_without_a_question_is_no_other_question() -> None:
