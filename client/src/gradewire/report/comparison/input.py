@@ -79,7 +79,7 @@ class ComparisonInput:
         chooser: What reproduces the choices.
         candidates: One or more.
         notes: Sentences.
-        conditions: What was asked of the figures, in sentences, and whether it holds, which is what nobody wants.
+        conditions: What was asked of the figures, in sentences, and whether that fails.
         lines: What reproduces each metric.
     """
 
