@@ -103,3 +103,28 @@ def test_wrong_comparisons_are_told(command: Command, tmp_path: Path, by: str, m
     done = command("leaderboard", *files_of(tmp_path), "--by", by, stub=Judge())
     assert done.exit_code == 2
     assert message in done.output
+
+
+@pytest.mark.parametrize(
+    "column",
+    [{"question_id": '["turn {number}"]'}, {"question_id": "{number}\ud800"}, {"model": "{model}\ud800"}],
+    ids=["an id like a list of turns", "an id that UTF-8 cannot hold", "a model that UTF-8 cannot hold"],
+)
+def test_a_judged_pair_is_found_again_whatever_it_is_called(
+    command: Command, tmp_path: Path, column: dict[str, str]
+) -> None:
+    files = files_of(tmp_path, MODELS[:3], questions=32)
+    for model, path in zip(MODELS, files, strict=False):
+        rows = read_rows(path.read_text())
+        named = [
+            {name: text.format(number=number, model=model) for name, text in column.items()}
+            for number in range(len(rows))
+        ]
+        write_rows(path, [row | more for row, more in zip(rows, named, strict=True)])
+    judge = Judge()
+    options = [*OPTIONS, "--out", tmp_path / "pairs.jsonl", "--target-width", "1"]
+    for more in ([], ["--resume"]):
+        done = command("leaderboard", *files, *options, *more, "--max-pairs", "200", stub=judge)
+        assert done.exit_code == 0, done.output
+    # Each run asks once more, whether the server can compare.
+    assert len(judge.asked) - 2 == len(read_rows((tmp_path / "pairs.jsonl").read_text())) == 3 * 32
