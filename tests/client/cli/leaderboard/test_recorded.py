@@ -148,6 +148,32 @@ def test_votes_in_the_pairs_themselves_are_people(command: Command, tmp_path: Pa
     assert found["human"]["strata"]["evaluators"][0]["strata"][0]["reproduced"]["value"] == pytest.approx(share)
 
 
+def test_votes_are_not_held_against_themselves(command: Command, tmp_path: Path) -> None:
+    rows = [{name: row[name] for name in row if name != "winner"} | {"votes": ["A", "A", "B"]} for row in pairs()]
+    output, found = board(command, tmp_path, rows)
+    assert found["human"] is None
+    assert "120 pairs have their winner from the votes of people: there is no judge to hold against them" in output
+
+
+def test_turns_of_a_conversation_are_pairs_of_their_own_for_people(command: Command, tmp_path: Path) -> None:
+    """At the first turn the judge says what people say, at the second the opposite."""
+    rows = [row | {"turn": turn} for row in pairs() for turn in (1, 2)]
+    other = {"model_a": "model_b", "model_b": "model_a"}
+    people = [row | {"winner": row["winner"] if row["turn"] == 1 else other[row["winner"]]} for row in rows]
+    human = write_rows(tmp_path / "human.jsonl", people)
+    _, found = board(command, tmp_path, rows, "--human", human)
+    judge = found["human"]["strata"]["evaluators"][0]["strata"]
+    assert [(line["stratum"], line["pairs"], line["reproduced"]["value"]) for line in judge] == [
+        ("1/1", 240, 0.5),
+        ("all", 240, 0.5),
+    ]
+    without = [{name: row[name] for name in row if name != "turn"} for row in rows[::2]]
+    _, found = board(command, tmp_path, without, "--human", human)
+    assert found["human"]["strata"]["evaluators"][0]["strata"][0]["reproduced"]["value"] == 0.5
+    _, found = board(command, tmp_path, rows, "--human", write_rows(human, without))
+    assert found["human"]["pairs"] == 120
+
+
 def test_columns_may_be_called_otherwise(command: Command, tmp_path: Path) -> None:
     rows = [
         {"left": row["model_a"], "right": row["model_b"], "verdict": row["winner"], "q": row["question"]}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
 _JUDGE = "judge"
+_Turn = tuple[tuple[str, frozenset[str]], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +42,17 @@ class HumanAgreement:
 
 
 def voted(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """The pairs of people, each once, with the votes of all rows about it and the majority as winner.
+    """The pairs of people, each turn of a conversation once, with the votes of all rows about it and the majority as winner.
 
     A row without votes is one vote, its winner.
     """
-    first: dict[tuple[str, frozenset[str]], JudgedPair] = {}
-    votes: defaultdict[tuple[str, frozenset[str]], list[Winner]] = defaultdict(list)
+    first: dict[_Turn, JudgedPair] = {}
+    votes: defaultdict[_Turn, list[Winner]] = defaultdict(list)
     for pair in pairs:
-        same_way = first.setdefault(pair.key, pair)
+        key = pair.key, pair.turn
+        same_way = first.setdefault(key, pair)
         turned = pair if pair.models == same_way.models else pair.turned()
-        votes[pair.key] += turned.votes or ([] if turned.winner is None else [turned.winner])
+        votes[key] += turned.votes or ([] if turned.winner is None else [turned.winner])
     return Verdicts(
         [
             replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), orders=())
@@ -65,8 +67,15 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
 
     A pair on which the judge has no verdict is a tie of the judge's.
     """
-    ours = {pair.key: pair for pair in judged.pairs}
-    both = [(pair, ours[pair.key]) for pair in people.pairs if pair.key in ours]
+    exact = {(pair.key, pair.turn): pair for pair in judged.pairs}
+    any_turn = {pair.key: pair for pair in judged.pairs}
+
+    def of_judge(theirs: JudgedPair) -> JudgedPair | None:
+        # A side that does not tell turns apart has one verdict for all of them.
+        ours = exact.get((theirs.key, 0)) if theirs.turn else any_turn.get(theirs.key)
+        return exact.get((theirs.key, theirs.turn), ours)
+
+    both = [(pair, our) for pair in people.pairs if (our := of_judge(pair)) is not None]
     if not both:
         return None
     sides = [(theirs, our if our.models == theirs.models else our.turned()) for theirs, our in both]
