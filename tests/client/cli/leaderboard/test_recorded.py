@@ -56,6 +56,9 @@ def test_models_are_rated(command: Command, tmp_path: Path) -> None:
     assert 0.5 < models["alpha"]["against_reference"]["value"] < 1
     assert found["both_orders"] == {"pairs": 120, "same_winner": 120}
     assert set(found["families"]) == {"counting", "naming"}
+    for family in found["families"].values():
+        anchored = next(line for line in family if line["model"] == "beta")
+        assert anchored["bradley_terry"]["value"] == pytest.approx(1000), "the anchor is one in families too"
     assert found["position_bias"]["won"]["value"] == pytest.approx(0.5), "both orders say the same"
     assert "beta rated 1000" in output
     assert "further tables: --all-tables" in output

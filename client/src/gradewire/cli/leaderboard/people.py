@@ -42,7 +42,7 @@ class HumanAgreement:
 
 
 def voted(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """The pairs of people, each turn of a conversation once, with the votes of all rows about it and the majority as winner.
+    """The pairs of people, each turn of a conversation once; the winner is the majority of the votes of all rows.
 
     A row without votes is one vote, its winner.
     """
