@@ -139,7 +139,10 @@ def test_people_are_reproduced_in_strata(command: Command, tmp_path: Path) -> No
         ("all", 120, 1.0),
     ]
     assert found["human"]["systems"]["kendall"]["value"] == pytest.approx(1.0)
-    assert "1 people know pairs that the judge does not" in output
+    assert "1 pairs of people are unknown to the judge" in output
+    output, found = board(command, tmp_path, [*rows[:-1], rows[-1] | {"answer_a": ""}], "--human", human)
+    assert [each["evaluator"] for each in found["human"]["strata"]["evaluators"]] == ["judge", "random"]
+    assert "1 pairs have unknown lengths, so that there is no baseline of the longer answer" in output
     alone = write_rows(tmp_path / "other.jsonl", [{"model_a": "v", "model_b": "w", "winner": "A"}])
     assert "none of its pairs is among those" in board(command, tmp_path, rows, "--human", alone)[0]
 

@@ -201,7 +201,8 @@ def _human_notes(found: Leaderboard, people: Verdicts | None, human: Path | None
         return [*left_out, f"--human {human}: none of its pairs is among those of the leaderboard"]
     strata = found.people.strata
     counts = {
-        "people know pairs that the judge does not": found.people.unmatched,
+        "pairs of people are unknown to the judge": found.people.unmatched,
+        "pairs have unknown lengths, so that there is no baseline of the longer answer": found.people.without_words,
         "pairs of people were left out: no majority": strata.no_majority,
         "pairs of people were left out: most call them a tie": strata.voted_tie,
     }

@@ -31,12 +31,15 @@ class HumanAgreement:
     Attributes:
         pairs: Pairs that both know.
         unmatched: Pairs that only people know.
+        without_words: Pairs that do not say how many words both answers have; with one such, the baseline that takes
+            the longer answer is left out, for it would be of other pairs.
         strata: Share of the majority votes that the judge reproduces, beside the baselines.
         systems: Correlation of the ratings.
     """
 
     pairs: int
     unmatched: int
+    without_words: int
     strata: PairwiseReport
     systems: SystemRanks
 
@@ -80,11 +83,12 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
         return None
     sides = [(theirs, our if our.models == theirs.models else our.turned()) for theirs, our in both]
     words = [our.words for _, our in sides]
+    without_words = sum(bool(np.isnan(each).any()) for each in words)
     strata = pairwise_agreement(
         JudgedPairs(
             votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
             choices={_JUDGE: [_CHOICES[our.winner] for _, our in sides]},
-            lengths_words=None if np.isnan(words).any() else ([a for a, _ in words], [b for _, b in words]),
+            lengths_words=None if without_words else ([a for a, _ in words], [b for _, b in words]),
             instructions=[theirs.instruction for theirs, _ in sides],
         ),
         resamples=resamples,
@@ -95,4 +99,10 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     systems = system_ranks(
         judged.matches(models, numbers), people.matches(models, numbers), resamples=resamples, seed=seed
     )
-    return HumanAgreement(pairs=len(both), unmatched=len(people.pairs) - len(both), strata=strata, systems=systems)
+    return HumanAgreement(
+        pairs=len(both),
+        unmatched=len(people.pairs) - len(both),
+        without_words=without_words,
+        strata=strata,
+        systems=systems,
+    )
