@@ -122,7 +122,7 @@ def notes(found: Leaderboard, options: RatingOptions, *, families: bool) -> list
         lines.append(
             "wins do not lead from every model to every other one: ratings were drawn towards the mean by half a win "
             "and half a loss of each model against an average one; models that no chain of matches joins are not "
-            "comparable"
+            "comparable, and ratings that rest on this alone have no interval"
         )
     elif found.ratings.regularised_draws:
         lines.append(
