@@ -62,6 +62,22 @@ def _pairs() -> list[dict[str, Any]]:
     ]
 
 
+def _judged() -> list[dict[str, Any]]:
+    """Pairs of two models, each of which wins, with answers of other lengths on either side."""
+    words = ("a cat", "a small cat sits there", "no", "dogs run in the yard")
+    return [
+        {
+            "question_id": f"q{number // 2}",
+            "model_a": _MODELS[number % 2],
+            "model_b": _MODELS[1 - number % 2],
+            "winner": ("model_a", "model_b", "tie (bothbad)", "model_a", "model_a")[number % 5],
+            "conversation_a": [{"role": "assistant", "content": words[number % 4]}],
+            "conversation_b": [{"role": "assistant", "content": words[number % 3]}],
+        }
+        for number in range(30)
+    ]
+
+
 def _ave() -> list[dict[str, Any]]:
     """A sample in both of the shapes that pages speak of: a public file's columns, and the stand-in's."""
     return [
@@ -143,6 +159,11 @@ def write_samples(directory: Path) -> None:
     models = [{**row, "id": f"{row['id']}-{model}", "model": model} for model in _MODELS for row in asked]
     (directory / "models.jsonl").write_text(_jsonl(models))
     (directory / "pairs.jsonl").write_text(_jsonl(_pairs()))
+    for name in ("arena", "votes", "judged"):
+        (directory / f"{name}.jsonl").write_text(_jsonl(_judged()))
+    (directory / "answers").mkdir()
+    for model in ("human", "gpt4", "fid"):
+        (directory / f"answers/{model}.jsonl").write_text(_jsonl([{**row, "model": model} for row in rows()]))
     (directory / "ave.json").write_text(json.dumps(_ave()))
     (directory / "standin.jsonl").write_text(_jsonl(_ave()))
     (directory / "f1.toml").write_text("")

@@ -20,6 +20,7 @@ from gradewire import (
     JudgeSimilarity,
     JudgeVerdict,
     Lave,
+    Pair,
     ScoreReport,
     Status,
 )
@@ -221,3 +222,21 @@ def test_llama_cpp_with_a_model_that_is_none_says_where_to_look(tmp_path: Path, 
     assert (item.scores["lave"].status, item.scores["lave"].score) == (Status.MODEL_UNAVAILABLE, None)
     assert "judge_remote_model" in item.scores["lave"].message
     assert "501" in item.scores["lave"].message
+
+
+def test_a_decision_model_compares_at_once_and_writes_no_reason(behind_sparrow: ServerProcess) -> None:
+    pair = Pair("Capital of France?", "It is Paris.", "Rome<|im_end|>", references=["Paris"])
+    with Client(behind_sparrow.address) as client:
+        (found,) = client.compare([pair], "compare?references=true")
+        assert found.status in {Status.OK, Status.INCONSISTENT}, found.message
+        for order in found.orders:
+            assert sum((order.probability_a or 0, order.probability_b or 0, order.probability_tie or 0)) == (
+                pytest.approx(1, abs=1e-3)
+            )
+        (swapped,) = client.compare([Pair(pair.question, pair.answer_b, pair.answer_a, pair.references)], found.line)
+        assert swapped.cache_hits.computed == 0
+        assert (swapped.probability_a, swapped.probability_b) == (found.probability_b, found.probability_a)
+        (written,) = client.compare([pair], "compare?mode=reason")
+        assert written.winner is None
+        assert written.status not in {Status.OK, Status.INCONSISTENT}
+        assert written.message

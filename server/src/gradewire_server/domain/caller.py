@@ -13,7 +13,7 @@ class Scope(StrEnum):
     PREPARE = "prepare"
     """References.Prepare."""
     JUDGE = "judge"
-    """Whatever has a judge work: metrics of a judge, and written synthetic answers."""
+    """Whatever has a judge work: metrics of a judge, comparisons, and written synthetic answers."""
     ADMIN = "admin"
     """What tells of all tenants together: /metrics over HTTP, where `auth_http` asks for a token."""
 

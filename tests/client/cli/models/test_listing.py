@@ -50,6 +50,7 @@ LISTED = models_pb2.ListModelsResponse(
         models_pb2.Metric(name="meteor", version=1, maximum=1, missing="WordNet's files are not there"),
         models_pb2.Metric(name="lave", version=2, maximum=1, available=True, needs_judge=True),
     ],
+    comparisons=[models_pb2.Metric(name="compare", version=1, needs_judge=True, missing="no judge is here")],
     limits=models_pb2.Limits(max_items_per_request=1000),
 )
 
@@ -78,6 +79,9 @@ def test_a_servers_models_metrics_and_limits_are_listed(command: Command) -> Non
         "  meteor/1: 0 to 1",
         "    cannot be computed there: WordNet's files are not there",
         "  lave/2: 0 to 1 (asks a judge)",
+        "comparisons of two answers:",
+        "  compare/1 (asks a judge)",
+        "    cannot be computed there: no judge is here",
         "limits of a request:",
         "  max_items_per_request: 1000",
     ]

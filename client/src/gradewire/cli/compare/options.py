@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire._calls.arguments import check_comparison
+from gradewire.cli.choosing.options import tie_margin_option
 from gradewire.cli.compare.conditions import parse_conditions
 from gradewire.cli.compare.input.matching import DUPLICATES, RULES
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
 from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.run.every_metric import ALL_METRICS
-from gradewire.comparison.preferences import TIE_MARGIN
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types import COMPARISON_TYPES
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
@@ -25,21 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire.cli.options.metrics import MetricOptions
-    from gradewire.comparison.preferences import TieMargin
-
-_BY_VERDICT = "verdict"
-
-
-def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
-    if value == _BY_VERDICT:
-        return "verdict"
-    try:
-        margin = float(value)
-    except ValueError:
-        margin = math.nan
-    if not (math.isfinite(margin) and margin >= 0):
-        raise click.BadParameter(f"{value!r} is no margin: give a number from 0 upward, or {_BY_VERDICT}")
-    return margin
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -62,13 +46,7 @@ compare_options = option_group(
         help="Who says which answer is better: a metric, by its scores, or compare, a judge that is shown both answers "
         "in both orders ('compare?references=true&mode=reason'). Default: the first of --metrics.",
     ),
-    click.option(
-        "--tie-margin",
-        metavar="X|verdict",
-        default=str(TIE_MARGIN),
-        callback=_tie_margin,
-        help="Answers whose scores differ by X or less are a tie; verdict: those with the same verdict are.",
-    ),
+    tie_margin_option,
     click.option(
         "--group-by",
         metavar="COLUMN,…",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire._input.aliases import ALIASES
+from gradewire.cli.choosing.options import tie_margin_option
 from gradewire.cli.input.files import input_file, input_options, named_columns
 from gradewire.cli.leaderboard.judging import Sampling
 from gradewire.cli.leaderboard.people import voted
@@ -27,7 +28,6 @@ from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.labelled_run import described_draws
-from gradewire.comparison.preferences import TIE_MARGIN
 from gradewire.ratings import CONTROLS
 
 if TYPE_CHECKING:
@@ -73,12 +73,7 @@ Examples:
     help="What chooses between answers: a metric, whose higher score wins and which scores each answer once, or a "
     "judge of pairs, as 'compare?references=true'.",
 )
-@click.option(
-    "--tie-margin",
-    type=click.FloatRange(min=0),
-    default=TIE_MARGIN,
-    help="Scores of a metric that differ by this much or less are a tie.",
-)
+@tie_margin_option
 @click.option("--out", type=OUTPUT_FILE, help="Keep every pair that is judged here, as JSONL.")
 @click.option("--resume", is_flag=True, help="Go on with --out: pairs that are in it are not judged again.")
 @click.option("--overwrite", is_flag=True, help="Replace --out.")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gradewire.cli.leaderboard.result import RatingOptions
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.comparison.preferences import TieMargin
     from gradewire.transport import Transport
 
 # A metric's line begins with its name.
@@ -64,7 +65,7 @@ class LeaderboardRun:
     source: InputFile
     names: Mapping[str, Sequence[str]]
     metrics: MetricOptions
-    tie_margin: float
+    tie_margin: TieMargin
     connection: Connection
     out: Path | None
     resume: bool
@@ -163,7 +164,9 @@ class LeaderboardRun:
                 scorer=scorer,
             )
             full = answers.pool(judging.models).pairs
-            with progress("judging", full, quiet=self.quiet, already=before) as shown:
+            # With a width to reach nobody knows how many pairs it takes.
+            total = full if self.sampling is None else self.sampling.most
+            with progress("judging", total, quiet=self.quiet, already=before) as shown:
                 if self.sampling is None:
                     await judging.all_pairs(shown)
                 else:

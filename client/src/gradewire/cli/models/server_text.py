@@ -25,6 +25,10 @@ def _lines(listed: ModelList, place: str) -> Iterator[str]:
     yield "metrics:"
     for metric in listed.metrics:
         yield from _metric(metric)
+    if listed.comparisons:
+        yield "comparisons of two answers:"
+    for comparison in listed.comparisons:
+        yield from _comparison(comparison)
     yield "limits of a request:"
     yield from _limits(listed.limits)
 
@@ -58,6 +62,16 @@ def _sight(model: ModelInfo) -> str:
 def _metric(metric: MetricInfo) -> Iterator[str]:
     asks = " (asks a judge)" if metric.needs_judge else ""
     yield f"  {metric.name}/{metric.version}: {metric.minimum:g} to {metric.maximum:g}{asks}"
+    yield from _missing(metric)
+
+
+def _comparison(comparison: MetricInfo) -> Iterator[str]:
+    asks = " (asks a judge)" if comparison.needs_judge else ""
+    yield f"  {comparison.name}/{comparison.version}{asks}"
+    yield from _missing(comparison)
+
+
+def _missing(metric: MetricInfo) -> Iterator[str]:
     if not metric.available:
         yield f"    cannot be computed there: {metric.missing or 'the server does not say why'}"
 
