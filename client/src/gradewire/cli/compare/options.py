@@ -11,7 +11,7 @@ from gradewire._calls.arguments import check_comparison
 from gradewire.cli.choosing.options import tie_margin_option
 from gradewire.cli.compare.conditions import parse_conditions
 from gradewire.cli.compare.input.matching import DUPLICATES, RULES
-from gradewire.cli.options.group import INPUT_FILE, choice_option, option_group
+from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
 from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.run.every_metric import ALL_METRICS
 from gradewire.errors import InvalidRequest
@@ -67,7 +67,7 @@ compare_options = option_group(
     click.option(
         "--summary",
         "summaries",
-        type=INPUT_FILE,
+        type=OUTPUT_FILE,
         multiple=True,
         help="What gradewire score --summary-json wrote for each FILE that is its output, in their order.",
     ),
