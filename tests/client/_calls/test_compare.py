@@ -50,6 +50,36 @@ def test_its_line_is_what_was_asked_and_reads_back(client: Client) -> None:
     assert client.compare([LONG], found.line)[0].line == found.line
 
 
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        ({"caption": "A dog."}, ["A dog."]),
+        ({"caption": "A dog.", "captions": ["A cat."]}, ["A dog.", "A cat."]),
+        ({"caption": "A dog.", "captions": "A cat."}, ["A dog.", "A cat."]),
+        ({"caption": float("nan"), "captions": ["A cat."]}, ["A cat."]),
+        ({"captions": ["A cat."]}, ["A cat."]),
+        ({}, []),
+    ],
+)
+def test_a_single_caption_of_a_row_is_shown_too(row: dict[str, object], shown: list[str]) -> None:
+    sent: list[judging_pb2.Pair] = []
+
+    def answer(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        sent.extend(request.pairs)
+        return longer(request)
+
+    Client(transport=StubTransport(compare=answer)).compare(
+        [{"question": "q", "answer_a": "x", "answer_b": "yy"} | row]
+    )
+    assert list(sent[0].captions) == shown
+
+
+def test_a_caption_that_is_no_text_is_told(client: Client) -> None:
+    row = {"question": "q", "answer_a": "x", "answer_b": "yy", "caption": b"dog"}
+    (found,) = client.compare([row])
+    assert (found.status, found.message) == (Status.INVALID_INPUT, "pairs[0].caption is bytes: give a string")
+
+
 def test_a_pair_that_cannot_be_sent_fails_alone(client: Client) -> None:
     found = client.compare(
         [LONG, {"question": "q", "answer_a": "x"}, 3, Pair("q", "a", b"b"), Pair("q", "\ud800", "b")]

@@ -19,7 +19,7 @@ from gradewire_server.domain.caller import Caller, Scope
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.result import Failure, Status, Winner
 from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.settings.limits import Limits
+from gradewire_server.settings.limits import Capacity, Limits
 
 Request = judging_pb2.CompareStreamRequest
 
@@ -145,6 +145,15 @@ async def test_a_stream_answers_every_pair_and_fails_bad_ones_alone(judging: Wir
     assert {index for index, each in found.items() if each.winner != Winner.A} == {23}
     assert judging.handlers.context.admission.streams.taken == 0
     assert judging.handlers.context.admission.stream_bytes.taken == 0
+
+
+async def test_a_message_of_a_stream_leaves_memory_once_its_pairs_are_answered() -> None:
+    # Of all streams' memory one gets an eighth: room for one of these messages at a time.
+    async with wire_server(capacity=Capacity(max_stream_bytes=80_000)) as wire, asyncio.timeout(60):
+        wire.engine.script.on_choose = longer
+        batches = [[pair(f"{number} " * 400)] for number in range(6)]
+        replies = [reply async for reply in wire.judging.CompareStream(streamed(*batches))]
+        assert sorted(each.index for reply in replies for each in reply.pairs) == list(range(6))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gradewire._input.fields import as_texts, found_values
 from gradewire._input.tables import Table
+from gradewire._input.values import UnreadableValueError
 from gradewire.items import ItemProblem, RowForm, encode_row
 from gradewire_proto.v1 import judging_pb2
 
@@ -18,7 +20,7 @@ class Pair:
         answer_a: One of the answers; blank, or without letters and digits, is EMPTY_PREDICTION.
         answer_b: The other one, likewise.
         references: Right answers; read where the comparison shows them (`compare?references=true`).
-        captions: What the picture shows; read with `caption=true`.
+        captions: What the picture shows; read with `caption=true`. A mapping may have a single one as `caption`.
         images: What the question is about, as `Item.images`; sent with `image=true`.
         id: Handed back beside the index; duplicates are allowed.
         group: A label for summaries, handed back too.
@@ -49,4 +51,19 @@ _PAIRS: Final = RowForm(
 
 def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = False) -> judging_pb2.Pair | ItemProblem:
     """Makes the message of a pair, or says what is wrong with it; arguments as `encode_item`."""
+    if isinstance(pair, Mapping):
+        try:
+            pair = _with_caption(pair)
+        except UnreadableValueError as error:
+            return ItemProblem("", f"pairs[{index}].{error}")
     return encode_row(_PAIRS, index, pair, max_bytes=max_bytes, images=images)
+
+
+def _with_caption(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Rows of items have a `caption` beside their `captions`; of a pair it is the first of these."""
+    found = found_values(row, ("caption", "captions"))
+    if "caption" not in found:
+        return row
+    texts = as_texts(found)
+    caption = [texts["caption"]] if "caption" in texts else []
+    return {**row, "captions": [*caption, *texts.get("captions", ())]}

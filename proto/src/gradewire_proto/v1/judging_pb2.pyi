@@ -78,7 +78,7 @@ class Pair(_message.Message):
     """What was asked, or the instruction. Blank is STATUS_INVALID_INPUT."""
     answer_a: _builtins.str
     """Blank, or without any letter and digit: STATUS_EMPTY_PREDICTION, whatever the other one is. Two that look the same are a tie, for
-    which no judge is asked.
+    which no judge is asked; so are two of which it would be shown the same (WARNING_TRUNCATED, WARNING_MASKED).
     """
     answer_b: _builtins.str
     group: _builtins.str

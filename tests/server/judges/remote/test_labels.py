@@ -181,3 +181,56 @@ def test_whatever_a_server_sends_is_a_distribution_or_a_failure(
     assert math.fsum(reading.probabilities) == pytest.approx(1)
     assert reading.mass is not None
     assert LEAST_MASS <= reading.mass <= 1
+
+
+PAIR = ("A", "B", "tie")
+BETTER = "The better answer is"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Answer B", "B"),
+        ("**Answer A**", "A"),
+        ("Answer: B.", "B"),
+        ("The better answer is Answer A.", "A"),
+        ("The better answer is a tie", "tie"),
+        ("A tie.", "tie"),
+        ("a **tie**", "tie"),
+        ("A is better.", "A"),
+        ("a", "A"),
+    ],
+)
+def test_what_stands_before_a_label_of_one_letter_is_no_label(text: str, said: str) -> None:
+    reading = Labels(PAIR, BETTER).read_text(text, whole=True)
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == tuple(float(option == said) for option in PAIR)
+
+
+@pytest.mark.parametrize("text", ["A and B are equally good.", "Answer A or answer B", "A, B", "A/B", "Answer C"])
+def test_two_labels_of_one_letter_are_no_verdict(text: str) -> None:
+    failure = Labels(PAIR, BETTER).read_text(text, whole=True)
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.UNPARSABLE
+
+
+@pytest.mark.parametrize("article", [" a", " A", "A"])
+def test_the_article_before_a_label_is_no_vote_for_a(article: str) -> None:
+    reading = read(PAIR, {article: 0.7, " B": 0.1, " b": 0.1}, {" tie": 0.9, " A": 0.05, " B": 0.05})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.05, 0.05, 0.9))
+
+
+def test_an_article_that_the_judge_does_not_write_is_no_vote_for_a() -> None:
+    reading = read(PAIR, {" B": 0.4, " a": 0.3, " A": 0.2})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((1 / 3, 2 / 3, 0))
+    assert reading.mass == pytest.approx(0.6)
+
+
+def test_the_word_answer_before_a_label_is_passed_over() -> None:
+    tops = {"Answer": 0.8, "A": 0.1}, {" B": 0.9, " A": 0.1}
+    for steps in (tops, ({"The": 0.9}, {" better answer": 0.9}, {" is": 1.0}, {" **": 0.9}, *tops)):
+        reading = read(PAIR, *steps, opening=BETTER)
+        assert isinstance(reading, LabelReading)
+        assert reading.probabilities == pytest.approx((0.1, 0.9, 0))

@@ -211,6 +211,16 @@ def test_without_a_reason_there_is_nothing_to_extract_from() -> None:
     assert [len(needs) for needs in table.rounds] == [2]
 
 
+def test_a_verdict_in_a_reason_is_not_held_against_the_judge() -> None:
+    _, table = compared(script=Script(on_generate=saying("Fine. The better answer is A")), mode="reason")
+    opening = table.judge.asked[-1].prompt.opening
+    assert opening == "Reason: Fine. The better answer is - A\nThe better answer is"
+
+
+def test_both_answers_count_for_how_large_a_pair_is() -> None:
+    assert Pair("", "why", ("x",), "ab", rival="c" * 50).characters == 3 + 1 + 2 + 50
+
+
 def test_a_judge_that_writes_no_reason_is_unparsable() -> None:
     result, _ = compared(script=Script(on_generate=saying(" ")), mode="reason")
     assert (result.status, result.message) == (Status.UNPARSABLE, "the judge wrote no reason")
@@ -332,6 +342,28 @@ def test_an_answer_that_a_judge_cuts_at_its_very_begin_is_judged_as_it_is() -> N
     assert (winner(result), result.warnings) == (Winner.TIE, (Warning.TRUNCATED,))
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "warning"),
+    [
+        ("w " * 1500 + "a", "w " * 1500 + "b", Warning.TRUNCATED),
+        ("Ada. This is correct.", "Ada. My answer is perfect.", Warning.MASKED),
+    ],
+)
+def test_answers_that_are_shown_alike_are_a_tie_without_a_judge(a: str, b: str, warning: Warning) -> None:
+    result, table = compared(replace(PAIR, prediction=a, rival=b))
+    assert result == MetricResult(0.5, warnings=(warning,), compared=Compared(Winner.TIE, decided_by="rule"))
+    assert table.rounds == []
+
+
+def test_answers_that_are_alike_once_a_judge_has_cut_them_are_a_tie_too() -> None:
+    pair = replace(PAIR, prediction="a" * 600 + "x" * 600, rival="a" * 600 + "y" * 600)
+    result, table = compared(pair, script=Script(on_choose=roomy(1500)))
+    assert (result.status, result.warnings, len(table.rounds)) == (Status.OK, (Warning.TRUNCATED,), 1)
+    assert result.compared is not None
+    assert (result.compared.decided_by, result.compared.orders) == ("rule", ())
+    assert (result.compared.prompt_tokens or 0) > 0
+
+
 def test_tokens_count_over_both_orders_where_the_judge_tells_them() -> None:
     result, table = compared()
     assert result.compared is not None
@@ -378,3 +410,17 @@ def test_a_prompt_file_may_do_without_extraction() -> None:
     result, table = compared(script=script, mode="reason", prompt=text[:begin] + text[end:])
     assert result.status is Status.UNPARSABLE
     assert [len(needs) for needs in table.rounds] == [2, 2]
+
+
+def test_a_caption_that_is_cut_is_told() -> None:
+    result, _ = compared(replace(PAIR, captions=("word " * 2000,)), caption=True)
+    assert result.warnings == (Warning.TRUNCATED,)
+    assert compared(replace(PAIR, captions=("word " * 2000,)))[0].warnings == ()
+
+
+def test_words_of_praise_that_a_shown_reference_has_stay() -> None:
+    pair = replace(PAIR, prediction="Ada. This is correct.", references=("this is correct",))
+    result, table = compared(pair, references=True)
+    assert "Ada. This is correct." in table.judge.asked[0].prompt.lead
+    assert result.warnings == ()
+    assert compared(pair)[0].warnings == (Warning.MASKED,)

@@ -14,6 +14,7 @@ from typing import Final
 
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.remote.announced import MARKUP, announced_label
+from gradewire_server.judges.remote.lead_words import lead_words, several_letters
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
@@ -68,6 +69,8 @@ class Labels:
 
     def __init__(self, options: Sequence[str], opening: str = "") -> None:
         self._options, self._opening = options, opening
+        self._lead, self._several = lead_words(tuple(options), opening), several_letters(tuple(options))
+        self._has_article = "A" in options  # English has a word that looks like it
         begun = _plain(opening)
         self._forms = [
             (_plain(option), *((f"{begun} {_plain(option)}", f"{begun}{_plain(option)}") if begun else ()))
@@ -91,13 +94,24 @@ class Labels:
         """Probabilities from an answer's tokens.
 
         Of the places where labels can part (" yes" in one token, or a blank and then "yes") the one is taken that the
-        model itself takes: where it would most probably have written a label. A label in bold is one too.
+        model itself takes: where it would most probably have written a label. A label in bold is one too; the
+        first word of "a tie" and of "Answer B" is none.
         """
+        steps = self._without_lead(steps)
         reading = self._read(steps)
         if reading is UNREADABLE:
             bare = [step for step in steps if not step.token.strip() or step.token.strip(_MARKUP_OR_SPACE)]
             reading = self._read(bare) if len(bare) < len(steps) else reading
         return reading
+
+    def _without_lead(self, steps: Sequence[Step]) -> Sequence[Step]:
+        found = self._lead.match("".join(step.token for step in steps)) if self._lead else None
+        if found is None:
+            return steps
+        ends = itertools.accumulate(len(step.token) for step in steps)
+        # A blank before the label may be of the label's own token.
+        before = len(found[0].rstrip())
+        return steps[next(index for index, end in enumerate(ends, 1) if end >= before) :]
 
     def _read(self, steps: Sequence[Step]) -> LabelReading | Failure:
         written, reached = "", 1.0
@@ -129,6 +143,10 @@ class Labels:
             text: The answer.
             whole: Whether it ended by itself.
         """
+        if self._several is not None and self._several.match(text):
+            return UNREADABLE
+        lead = self._lead.match(text) if self._lead else None
+        text = text[lead.end() :] if lead else text
         plain = _plain(text)
         named = {index for index in self._possible(text) if not whole or self._says(index, plain)}
         if not plain or len(named) != 1:
@@ -148,9 +166,13 @@ class Labels:
             probability = math.exp(min(logprob, 0.0))
             total += probability
             possible = self._possible(written + token) if token else set()
-            if len(possible) == 1:
+            if len(possible) == 1 and not (self._is_article(token) and token != step.token):
                 masses[possible.pop()] += probability
         return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
+
+    def _is_article(self, token: str) -> bool:
+        """Whether a token is the English article, where "A" is a label that a judge would write as a capital."""
+        return self._has_article and token.strip() == "a"
 
     def _possible(self, text: str) -> set[int]:
         """Labels that begin with a text, or with which the text begins."""

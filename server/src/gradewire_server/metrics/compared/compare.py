@@ -15,11 +15,11 @@ from gradewire_server.metrics.checks import check_references
 from gradewire_server.metrics.compared.decision import CompareDecision, decide
 from gradewire_server.metrics.compared.pair_checks import check_pair, look_the_same
 from gradewire_server.metrics.compared.parameters import CompareMode, CompareParameters
-from gradewire_server.metrics.compared.rounds import Asked, ask_both_orders
+from gradewire_server.metrics.compared.rounds import TIE_POINTS, Asked, ask_both_orders
 from gradewire_server.metrics.judged.parameters import JUDGE_INFO, PROMPT_INFO
 from gradewire_server.metrics.parameters import choice_info
 
-_POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
+_POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: TIE_POINTS}
 _SAID: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
 
 
@@ -48,6 +48,8 @@ COMPARE_INFO: Final = MetricInfo(
         PROMPT_INFO,
     ),
     needs_judge=True,
+    advice="On short answers with references smile and calibrated choose better and cost nothing; a small judge "
+    "prefers what it is shown first: docs/research/comparisons.md.",
 )
 """Its public face."""
 
@@ -77,7 +79,7 @@ class Compare:
         if failure is not None:
             return MetricResult.failed(failure)
         if look_the_same(item):
-            return MetricResult(score=_POINTS[Winner.TIE], compared=Compared(Winner.TIE, decided_by="rule"))
+            return MetricResult(score=TIE_POINTS, compared=Compared(Winner.TIE, decided_by="rule"))
         asked = yield from ask_both_orders(item, parameters)
         return asked if isinstance(asked, MetricResult) else _decided(asked, parameters.decision)
 

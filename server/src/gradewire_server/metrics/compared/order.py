@@ -48,7 +48,7 @@ class Order:
         )
 
     def wrote(self, step: Step, generated: Generated, delimiters: Delimiters) -> None:
-        """Takes a text, of which no verdict of the judge's own is left: it must not be held to it."""
+        """Takes a generated text; a verdict that the judge was talked into writing there is made harmless."""
         text = neutralise(generated.text, delimiters)
         if text:
             self.answers[step.name] = text

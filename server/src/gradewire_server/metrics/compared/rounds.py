@@ -25,6 +25,8 @@ from gradewire_server.metrics.judged.prompts import Step, Variant
 from gradewire_server.metrics.judged.prompts.shapes import EXTRACT
 from gradewire_server.metrics.judged.rounds import added
 
+TIE_POINTS: Final = 0.5
+"""Score of a tie; a win of answer A has 1, one of answer B 0."""
 _LEAST_CHARACTERS: Final = 64
 """Of an answer that is cut for a judge: with less of it there is nothing to compare."""
 _NO_TOKENS: Final[int | None] = 0
@@ -66,6 +68,11 @@ class Asked:
             self.generated_tokens if told else None,
         )
 
+    def tied(self) -> MetricResult:
+        """The result where both answers are shown alike."""
+        compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
+        return MetricResult(TIE_POINTS, warnings=self.warnings, compared=compared)
+
     def failed(self, failure: Failure) -> MetricResult:
         """The result where there is no winner; what was read of an answer that cannot be read stands beside it."""
         result = MetricResult.failed(failure)
@@ -80,15 +87,18 @@ def ask_both_orders(
     """Asks a judge about a pair that passes `check_pair`, in both orders in the same round.
 
     A judge cuts what is too long for it at the end, and so the answer that it is shown last. Where it does, both
-    answers are cut to half of the longer one, as often as it takes, and shown again.
+    answers are cut to half of the longer one, as often as it takes, and shown again. Answers that differ in nothing
+    that would be shown are a tie, for which it is not asked.
 
     Returns:
-        What it said; the result where that is no verdict of both: a failure, or UNPARSABLE.
+        What it said; the result where that is no verdict of both: a tie by rule, a failure, or UNPARSABLE.
     """
     most, read, written = MAX_CHARACTERS, _NO_TOKENS, _NO_TOKENS
     while True:
         shown = show_pair(pair, parameters, most)
         asked = Asked(_orders(shown), shown.cut, shown.masked, read, written)
+        if shown.alike:
+            return asked.tied()
         shortens = shown.characters >= 2 * _LEAST_CHARACTERS
         failure = yield from _ask(asked, pair, parameters, shortens=shortens)
         if not (shortens and asked.too_long):

@@ -40,6 +40,12 @@ class ShownPair:
     cut: bool
     masked: bool
 
+    @property
+    def alike(self) -> bool:
+        """Whether both answers are shown as the same text."""
+        a_first, b_first = self.orders
+        return a_first == b_first
+
 
 def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> ShownPair:
     """Writes a pair that passes `check_pair` into its variant's template.
