@@ -80,6 +80,40 @@ def test_groups_have_figures_of_their_own(figures: Figures) -> None:
     assert by["groups"][1]["metrics"]["smile"]["difference"]["value"] == pytest.approx(-0.2)
 
 
+def test_a_group_that_only_the_candidate_names_counts(figures: Figures) -> None:
+    after = [row | {"kind": "a"} for row in letters(20, 30)]
+    found = figures(letters(10, 20), after, options=("--group-by", "kind"))["comparisons"]["new"]["groups"]["kind"]
+    assert (found["without_value"], [group["values"] for group in found["groups"]]) == (0, [["a"]])
+
+
+def test_questions_are_drawn_and_not_rows_within_each_data_set(figures: Figures) -> None:
+    before, after = letters(*[10] * 12), letters(*[20] * 12)
+
+    def questions(**each: Callable[[int], str]) -> int:
+        files = [
+            [row | {name: of(number) for name, of in each.items()} for number, row in enumerate(file)]
+            for file in (before, after)
+        ]
+        count: int = figures(*files)["comparisons"]["new"]["metrics"]["smile"]["difference"]["questions"]
+        return count
+
+    assert questions() == 12
+    assert questions(question=lambda number: f"one of three: {number % 3}") == 3
+    # The first question of every further data set tells nothing.
+    assert questions(dataset=lambda number: f"set {number % 2}") == 11
+
+
+def test_rows_without_a_partner_cost_no_scoring(compare: Compare) -> None:
+    asked: list[str] = []
+
+    def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        asked.extend(item.id for item in request.items)
+        return echo_scores(request, score=lambda _: 0.5)
+
+    assert compare(letters(10, 20, 30), letters(10), stub=StubTransport(answer)).exit_code == 0
+    assert len(asked) == 2
+
+
 def test_rows_that_changed_most_are_shown_in_both_directions(figures: Figures) -> None:
     before, after = letters(10, 20, 30, 40, 50), letters(60, 30, 20, 40, 10)
     changed = figures(before, after, options=("--changed", "1"))["comparisons"]["new"]["changed"]["smile"]
