@@ -51,6 +51,7 @@ REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
     "judge_grade?style=extract&value=expected",
 )
+GUARDED = ("lave", "lave?guard=other_key")
 SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
 # Synthetic answers cost a sentence a reference: of every third row, and of TriviaQA's many aliases the first ones.
 EVERY_WRITTEN = 3
@@ -135,6 +136,7 @@ def main() -> None:
     tasks = (
         Task("judge-600", "600 rows.", chosen, BESIDE + DIRECT),
         Task("judge-100", "100 of the 600 rows.", chosen[::EVERY], (*BESIDE, reasoned)),
+        Task("judge-guard", "600 rows.", chosen, (GUARDED,)),
         Task(
             "judge-synthetic", f"{len(few)} of the 600 rows, with their first {WRITTEN} references.", few, (SYNTHETIC,)
         ),

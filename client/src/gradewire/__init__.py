@@ -28,6 +28,7 @@ from gradewire.errors import (
     TransportError,
 )
 from gradewire.items import Item, ItemLike
+from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.calibrated import Calibrated
 from gradewire.metric_types.choice import MetricsLike
@@ -63,6 +64,7 @@ from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelI
 from gradewire.pairs.comparison import Comparison, OrderVerdict, Winner
 from gradewire.pairs.pair import Pair, PairLike, PairsLike
 from gradewire.parts import (
+    AutoParts,
     BertscoreParts,
     BleuParts,
     CalibratedParts,
@@ -85,6 +87,8 @@ __all__ = [
     "AccessDenied",
     "AsyncClient",
     "AsyncScorer",
+    "Auto",
+    "AutoParts",
     "Bertscore",
     "BertscoreParts",
     "BinaryQuestions",

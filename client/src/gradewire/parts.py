@@ -134,11 +134,13 @@ class JudgeParts:
         label_mass: Probability of all labels together before the judge was held to them, where the backend tells: near
             0, the judge wanted to say something else.
         reason: What it wrote before its verdict, where it was asked to.
-        decided_by: "judge", or "rule" for a yes-no question that a rule decided.
+        decided_by: "judge"; "rule" for a yes-no question that a rule decided; "guard" where the judge called the answer
+            right, and so against another question's key.
         demonstrations: Examples that it was shown: "binary", "short", "long"; empty where there are none.
         prompt_tokens: Tokens that it read, over all rounds; most of them once for many items. None where the judge's
             server does not say.
         generated_tokens: Tokens that it wrote, over all rounds; None likewise.
+        other_key_score: Score that it gave the answer against another question's key, where a guard asked; else None.
     """
 
     value: float | None = None
@@ -151,9 +153,10 @@ class JudgeParts:
     demonstrations: str = ""
     prompt_tokens: int | None = 0
     generated_tokens: int | None = 0
+    other_key_score: float | None = None
 
     def __post_init__(self) -> None:
-        if self.decided_by == "judge" and not self.prompt_tokens:
+        if self.decided_by != "rule" and not self.prompt_tokens:
             # On the wire, where there is no None: no prompt is empty.
             object.__setattr__(self, "prompt_tokens", None)
             object.__setattr__(self, "generated_tokens", None)
@@ -188,6 +191,37 @@ class CalibratedParts:
     fit: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class AutoParts:
+    """Who decided, and why.
+
+    Attributes:
+        decided_by: "exact_match", "calibrated" or "judge"; "nobody" where the judge was asked and failed: the status is
+            the judge's then, and these parts stand beside it.
+        reason: "certain": outside the band. "sample": the same, and the judge is asked as well. "band": inside it, so
+            the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
+        probability: That of calibrated; None where exact_match decided.
+        band_lower: Probabilities above it and below `band_upper` are inside the band; 0 and 1: all, both ends included.
+        band_upper: See there.
+        sampled: Whether the answer is of the sample that the judge is asked about whoever decides.
+        judge_status: How asking the judge ended (OK, TIMEOUT, …); "" where it was not asked.
+        judge_score: What it said, whether or not it decided; None where it was not asked, or failed.
+        judge_correct: Likewise.
+        fit: Identity of the fit, 12 hex digits.
+    """
+
+    decided_by: str
+    reason: str
+    probability: float | None
+    band_lower: float | None
+    band_upper: float | None
+    sampled: bool = False
+    judge_status: str = ""
+    judge_score: float | None = None
+    judge_correct: bool | None = None
+    fit: str = ""
+
+
 Parts = (
     SmileParts
     | BertscoreParts
@@ -198,6 +232,7 @@ Parts = (
     | CiderParts
     | JudgeParts
     | CalibratedParts
+    | AutoParts
 )
 
 PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
@@ -211,6 +246,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "cider": CiderParts,
         "judge": JudgeParts,
         "calibrated": CalibratedParts,
+        "auto": AutoParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

@@ -96,6 +96,8 @@ class Provenance:
             threshold or weight was left open and filled in; or empty.
         corpus_digest: 32 hex digits over the corpus of the set, where the metric counts over a prepared one; or empty.
             `reference_set="NAME@DIGEST"` asks for that corpus or none.
+        judge_model: Judge of a metric that asks one beside its encoder (auto), else empty.
+        judge_digest: Its 64 hex digits, or empty.
     """
 
     name: str
@@ -109,6 +111,8 @@ class Provenance:
     prompt_digest: str = ""
     calibration: str = ""
     corpus_digest: str = ""
+    judge_model: str = ""
+    judge_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

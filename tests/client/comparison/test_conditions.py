@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire.comparison import PairedRows, compare_pairs, preferences
-from gradewire.comparison.conditions import FIGURES, MAX_CHARACTERS, Condition, figure_value, parse_condition
+from gradewire.comparison.conditions import FIGURES, MAX_CHARACTERS, UNMATCHED, Condition, figure_value, parse_condition
 
 METRICS = st.text(min_size=1, max_size=60).filter(lambda text: text == text.strip() and text.isprintable())
 NUMBERS = st.floats(-1e6, 1e6).filter(lambda number: number == 0 or abs(number) > 1e-9)
@@ -40,6 +40,7 @@ def test_conditions_are_read(text: str, expected: Condition) -> None:
         ("smile.mean < 1_0", "write METRIC.FIGURE"),
         ("smile.mean < \N{ARABIC-INDIC DIGIT ONE}", "write METRIC.FIGURE"),
         ("smile.mean < __import__('os')", "write METRIC.FIGURE"),
+        ("smile.mean < 1e400", "1e400 is too large"),
         ("smile < 0", "no figure 'smile'"),
         (".mean < 0", "no figure"),
         ("smile.median < 0", "no figure 'median', there are mean, mean.low"),
@@ -82,10 +83,14 @@ def test_every_figure_is_that_of_the_comparison() -> None:
     verdicts = (scores > 0.4).astype(np.float64)
     failed = np.zeros((50, 2), dtype=np.bool_)
     failed[:3, 1] = True
+    empty = np.zeros((50, 2), dtype=np.bool_)
+    empty[3, 1] = True
+    scores[3, 1] = verdicts[3, 1] = math.nan
     scores[:3, 1] = verdicts[:3, 1] = math.nan
     rows = PairedRows(
         scores={"m": scores},
         verdicts={"m": verdicts},
+        empty={"m": empty},
         failed={"m": failed},
         preferred={"m": preferences(scores, verdicts, 0.2), "judge": np.ones(50)},
         questions=np.arange(50),
@@ -94,13 +99,18 @@ def test_every_figure_is_that_of_the_comparison() -> None:
     found = compare_pairs(rows)
     metric, outcomes = found.metrics["m"], found.outcomes["m"]
     assert metric.verdicts is not None
-    assert {figure: figure_value(found, "m", figure) for figure in FIGURES} == {
+    assert {figure: figure_value(found, "m", figure) for figure in FIGURES if figure != UNMATCHED} == {
         "mean": metric.difference.value,
         "mean.low": metric.difference.low,
         "mean.high": metric.difference.high,
         "p": metric.difference.p_value,
         "failed": 3,
-        "unscored": 0.06,
+        "unscored": 0.08,
+        "empty": 1,
+        "mean_empty_as_wrong": metric.empty_as_wrong.difference.value,
+        "mean_empty_as_wrong.low": metric.empty_as_wrong.difference.low,
+        "mean_empty_as_wrong.high": metric.empty_as_wrong.difference.high,
+        "mean_empty_as_wrong.p": metric.empty_as_wrong.difference.p_value,
         "accuracy": metric.verdicts.difference.value,
         "accuracy.low": metric.verdicts.difference.low,
         "accuracy.high": metric.verdicts.difference.high,

@@ -1,6 +1,7 @@
 """Figures against counts by hand, and scipy."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ def rows_of(scores: np.ndarray, verdicts: np.ndarray | None = None, *, margin: f
     return PairedRows(
         scores={"m": scores},
         verdicts={"m": verdicts},
+        empty={"m": np.zeros(scores.shape, dtype=np.bool_)},
         failed={"m": np.isnan(scores)},
         preferred={"m": preferences(scores, verdicts, margin)},
         questions=np.arange(len(scores)),
@@ -86,7 +88,38 @@ def test_without_any_score_figures_are_not_defined() -> None:
     assert found.metrics["m"].scored == 0
     assert math.isnan(found.metrics["m"].difference.value)
     assert math.isnan(found.outcomes["m"].win_share.value)
+    assert math.isnan(found.outcomes["m"].p_value)
     assert found.metrics["m"].verdicts is None
+
+
+def test_a_question_that_many_rows_ask_weighs_as_many_rows_in_means_and_difference() -> None:
+    # 40 rows ask one question, 20 others one each.
+    verdicts = np.concatenate([np.tile([[0.0, 1.0]], (40, 1)), np.tile([[1.0, 0.0]], (20, 1))])
+    questions = np.concatenate([np.zeros(40, dtype=np.intp), np.arange(1, 21)])
+    rows = replace(rows_of(verdicts, verdicts), questions=questions, strata=np.zeros(21, dtype=np.intp))
+    found = compare_pairs(rows, resamples=500).metrics["m"]
+    right = found.verdicts
+    assert right is not None
+    for figures in (found, right):
+        assert figures.difference.value == pytest.approx((40 - 20) / 60)
+        assert figures.difference.value == pytest.approx(figures.candidate.value - figures.baseline.value)
+    # The 40 come and go together, so that the 60 pairs tell little.
+    assert found.difference.low == pytest.approx(-1)
+    assert found.difference.high > 0.5
+    assert found.difference.p_value > 0.3
+
+
+def test_an_empty_answer_counts_as_wrong_beside_the_mean_of_those_that_have_a_score() -> None:
+    scores = np.array([[0.8, math.nan], [0.6, 0.7], [math.nan, 0.5], [0.4, math.nan]])
+    empty = np.array([[False, True], [False, False], [True, False], [False, False]])
+    rows = replace(rows_of(scores), empty={"m": empty}, failed={"m": np.isnan(scores) & ~empty})
+    found = compare_pairs(rows).metrics["m"]
+    assert (found.scored, found.empty, found.failed) == (1, (1, 1), (0, 1))
+    assert found.difference.value == pytest.approx(0.1)
+    # The last pair has an answer that failed: what it is worth nobody knows.
+    assert found.empty_as_wrong.scored == 3
+    assert found.empty_as_wrong.baseline.value == pytest.approx(1.4 / 3)
+    assert found.empty_as_wrong.difference.value == pytest.approx(1.2 / 3 - 1.4 / 3)
 
 
 def test_no_pairs_at_all_are_refused() -> None:
@@ -99,6 +132,7 @@ def test_part_of_the_pairs_has_the_figures_of_a_table_of_its_own() -> None:
     rows = PairedRows(
         scores={"m": scores},
         verdicts={"m": np.full((60, 2), math.nan)},
+        empty={"m": np.zeros((60, 2), dtype=np.bool_)},
         failed={"m": np.zeros((60, 2), dtype=np.bool_)},
         preferred={"m": preferences(scores, scores, 0.1)},
         questions=np.arange(60) // 2,
@@ -108,6 +142,7 @@ def test_part_of_the_pairs_has_the_figures_of_a_table_of_its_own() -> None:
     alone = PairedRows(
         scores={"m": scores[where]},
         verdicts={"m": np.full((40, 2), math.nan)},
+        empty={"m": np.zeros((40, 2), dtype=np.bool_)},
         failed={"m": np.zeros((40, 2), dtype=np.bool_)},
         preferred={"m": preferences(scores[where], scores[where], 0.1)},
         questions=np.arange(40) // 2,

@@ -95,6 +95,41 @@ def test_wins_that_do_not_connect_are_told() -> None:
     assert table.models[0].bradley_terry.value > 1000
 
 
+def test_a_model_that_wins_all_has_no_interval_and_the_others_have() -> None:
+    """Draws of 40 wins are 40 wins: their spread says nothing of how much stronger it is."""
+    random = np.random.default_rng(0)
+    rows = [(number, "x", other, 1.0) for number in range(40) for other in "yz"]
+    rows += [(number, "y", "z", float(random.random() < 0.6)) for number in range(40)]
+    names = ["x", "y", "z"]
+    matches = Matches.of(
+        names,
+        [names.index(a) for _, a, _, _ in rows],
+        [names.index(b) for _, _, b, _ in rows],
+        [score for *_, score in rows],
+        [number for number, *_ in rows],
+        shown_first=[1 if number % 2 else -1 for number, *_ in rows],
+    )
+    for options in ({}, {"anchor": "z"}):
+        x, *others = rate(matches, resamples=60, with_elo=False, **options).models
+        assert (x.model, x.bounded, x.bradley_terry.bare) == ("x", False, True)
+        assert x.win_share.value == 1.0
+        assert all(line.bounded and not line.bradley_terry.bare for line in others)
+    adrift = rate(matches, anchor="x", resamples=60, with_elo=False)
+    assert all(line.bradley_terry.bare for line in adrift.models), "nothing says how far x is from any other"
+    controlled = rate(matches, controls=["position"], resamples=60, with_elo=False).models[0].controlled
+    assert controlled is not None
+    assert controlled.bare
+
+
+def test_groups_that_never_met_have_no_intervals() -> None:
+    matches = Matches.of(list("wxyz"), [0, 1, 2, 3] * 12, [1, 0, 3, 2] * 12, [1.0] * 48, range(48))
+    assert not any(line.bounded for line in rate(matches, resamples=60, with_elo=False).models)
+    # A third model makes one group the larger one; it is held together by a circle of wins.
+    circle = Matches.of(list("vwxyz"), [1, 2, 0, 3, 4] * 12, [2, 0, 1, 4, 3] * 12, [1.0] * 60, range(60))
+    table = rate(circle, resamples=60, with_elo=False)
+    assert {line.model for line in table.models if line.bounded} == {"v", "w", "x"}
+
+
 def test_controls_rule_the_order_and_the_same_seed_gives_the_same() -> None:
     matches = tournament([0.6, 0.0, -0.6], instructions=40, seed=1, first=0.4)
     options = {"controls": ["position"], "resamples": 60, "seed": 4}

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.metric_types.metric_values import MODELS, metrics_named
 from tests.support.engines.calibrated_fits import fit_text, stored_fit
+from tests.support.engines.cascade_fits import auto_fit_text, stored_auto_fit
 from tests.support.examples import example_count
 
 from gradewire import Metric, format_metric_line, parse_metric_line
@@ -17,6 +18,7 @@ from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.wire import ParameterKind, wire_parameters
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
+from gradewire_server.metrics.calibrated.fit import fit_id
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 
@@ -27,6 +29,7 @@ METADATA = ModelMetadata(
         Calibration("smile", 1, (("preset", "v1"), ("synthetic", "none")), 0.6, 0.45),
         Calibration("sbert", 1, (), 0.7),
         *stored_fit(fit_text(model_digest=DIGEST)),
+        stored_auto_fit(auto_fit_text(model_digest=DIGEST, calibrated_fit=fit_id(fit_text(model_digest=DIGEST)))),
     ),
     digest=DIGEST,
     token_layers=tuple(TokenLayer(number, (0.1, 0.2, 0.15)) for number in range(1, 7)),
@@ -73,12 +76,16 @@ def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, dat
     metric = REGISTRY[name]
     try:
         parameters: Any = read_parameters(
-            getattr(wanted.to_spec(), name), metric, "p", model="" if wanted_model(wanted) is None else "m-1"
+            getattr(wanted.to_spec(), name),
+            metric,
+            "p",
+            model="" if wanted_model(wanted) is None else "m-1",
+            judge="j-1" if getattr(wanted, "judge_model", None) else "",
         ).resolved(METADATA)
     except ParameterError:
         return  # out of range: there is no line
     shown = reference_set if parameters.reads_prepared else ""
-    line = write_line(metric, parameters, DIGEST, reference_set=shown)
+    line = write_line(metric, parameters, DIGEST, judge_digest=DIGEST, reference_set=shown)
     read = parse_metric_line(line)
     assert format_metric_line(read) == line
     assert read.version == metric.info.version
@@ -87,6 +94,8 @@ def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, dat
     spec, of_line = write_spec(name, parameters), read.to_spec()
     if wanted_model(read) is not None:
         getattr(of_line, name).model = wanted_model(read).partition("@")[0]  # type: ignore[union-attr]
+    if getattr(read, "judge_model", None):
+        getattr(of_line, name).judge_model = read.judge_model.partition("@")[0]  # type: ignore[attr-defined]
     if getattr(read, "prompt", None):
         # As with models, a line has the first twelve digits.
         assert parameters.prompt.startswith(getattr(of_line, name).prompt)

@@ -20,6 +20,7 @@ from gradewire_server.domain.metric import ParameterError, Parameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, MetricResult, Status
+from gradewire_server.metrics.judged.parameters import Guard
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptFile
 from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
 from gradewire_server.metrics.registry import REGISTRY
@@ -44,6 +45,7 @@ class LikenessParameters(Parameters):
     prompt: str = ""
     caption: bool = False
     references: ReferenceChoice = ReferenceChoice.AUTO
+    guard: Guard = Guard.NONE
 
     def __post_init__(self) -> None:
         global read  # noqa: PLW0603 - how often a prompt is read is what a test asks
@@ -99,7 +101,7 @@ def test_provenance_names_judge_and_prompt_and_can_be_sent_back() -> None:
     assert (provenance.model, provenance.model_digest) == ("scripted", DIGEST)
     assert (provenance.prompt, provenance.prompt_digest) == ("likeness/1", PROMPT_DIGEST)
     assert provenance.line == (
-        f"judge_similarity/7?caption=false&model=scripted@{DIGEST[:12]}&prompt=likeness/1@{PROMPT_DIGEST[:12]}"
+        f"judge_similarity/7?caption=false&guard=none&model=scripted@{DIGEST[:12]}&prompt=likeness/1@{PROMPT_DIGEST[:12]}"
         "&references=auto&value=expected"
     )
     (again,) = planner().plan([provenance.metric], "metrics")

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from gradewire_server.domain.metric import ModelMetadata, TokenLayer
 from gradewire_server.domain.needs import AnswerSource, PreparedAnswers, ReferenceEntries, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
+
+if TYPE_CHECKING:
+    from gradewire_server.domain.calibration import Calibration
 
 DIMS = 48
 _NOT_PREPARED = Failure(Status.NOT_PREPARED, "no entries; call References.Prepare")
@@ -89,6 +93,7 @@ class HashEngine:
         before: Awaited at the start of each embed, tokens and judge call, with the model's name: a place to hold calls.
         prepared: Synthetic answers by (reference set, question, reference).
         calibrated: By model, the stored fit of metric `calibrated`.
+        auto: By model, the stored fits of metric `auto`.
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
         seals: By reference set, the digest that it is to have.
@@ -116,6 +121,7 @@ class HashEngine:
         self.seals: dict[str, str] = {}
         self.known_synonyms: dict[str, frozenset[str]] | None = {}
         self.calibrated: dict[str, str] = {}
+        self.auto: dict[str, tuple[Calibration, ...]] = {}
         self.versions: dict[str, int] = {}
         self.unreadable: tuple[tuple[str, str], ...] = ()
         self.running = 0
@@ -261,9 +267,14 @@ class HashEngine:
                 licence="Apache-2.0",
                 precision="fp32-cpu",
                 metadata=ModelMetadata(
-                    calibrations=stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 1))
-                    if name in self.calibrated
-                    else (),
+                    calibrations=(
+                        *self.auto.get(name, ()),
+                        *(
+                            stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 1))
+                            if name in self.calibrated
+                            else ()
+                        ),
+                    ),
                     unreadable=self.unreadable,
                     token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)),
                     bertscore_layer=1,

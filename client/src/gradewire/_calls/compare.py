@@ -25,6 +25,8 @@ from gradewire_proto.v1 import judging_pb2, types_pb2
 
 # Each pair is two questions to the judge: as much work as a request of items has.
 CHUNK_PAIRS = 16
+# What a judge on a CPU has in work at a time must fit into the deadline that a server gives each pair.
+READ_AHEAD_PAIRS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
         limits: Callable[[], Awaitable[Limits]],
         stall_s: float,
     ) -> None:
-        super().__init__(source, limits, stall_s, "pair")
+        super().__init__(source, limits, stall_s, "pair", READ_AHEAD_PAIRS)
         self._transport = transport
         self._chosen = chosen
         self._provenance: Provenance | None = None

@@ -131,6 +131,10 @@ def _pinned(provenance: Provenance) -> tuple[str, str, str]:
     return provenance.line, provenance.model_digest, provenance.prompt_digest
 
 
+# Parts that say who was asked, and not only what a score is made of.
+_TOLD_OF_FAILURES = frozenset({"auto"})
+
+
 def decode_results(
     choice: MetricChoice, provenance: dict[str, Provenance], index: int, results: Iterable[types_pb2.MetricResult]
 ) -> dict[str, MetricScore]:
@@ -156,7 +160,7 @@ def decode_results(
             message=message,
             warnings=decode_warnings(result.warnings),
             matched_reference=result.matched_reference if scored and result.HasField("matched_reference") else None,
-            parts=_parts(result) if scored else None,
+            parts=_parts(result) if scored or result.WhichOneof("parts") in _TOLD_OF_FAILURES else None,
             correct=_correct(result) if scored else None,
             cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
             timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),

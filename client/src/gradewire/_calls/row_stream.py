@@ -50,10 +50,16 @@ class RowStream(ABC, Generic[M, R, P]):
         limits: Asks the server what a message may hold; called only for a row that not every server takes.
         stall_s: Longest wait for a result while rows are in work, seconds.
         noun: What rows are called in messages.
+        ahead: Rows between the caller's source and the caller's hands.
     """
 
     def __init__(
-        self, source: AsyncIterable[Any], limits: Callable[[], Awaitable[Limits]], stall_s: float, noun: str
+        self,
+        source: AsyncIterable[Any],
+        limits: Callable[[], Awaitable[Limits]],
+        stall_s: float,
+        noun: str,
+        ahead: int = READ_AHEAD_ITEMS,
     ) -> None:
         self._stall_s = stall_s
         self._source = source
@@ -63,7 +69,7 @@ class RowStream(ABC, Generic[M, R, P]):
         self._unsent: deque[int] = deque()
         self._done: list[R] = []
         self._error: BaseException | None = None
-        self._room = asyncio.Semaphore(READ_AHEAD_ITEMS)
+        self._room = asyncio.Semaphore(ahead)
         self._exhausted = False
         self._finished = False
         self._to_send = asyncio.Event()

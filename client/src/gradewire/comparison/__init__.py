@@ -8,6 +8,7 @@ from gradewire.errors import MissingExtra
 try:
     from gradewire.comparison.groups import GroupFigures, PairedDifference, compare_groups
     from gradewire.comparison.pair_figures import (
+        EmptyAsWrong,
         MetricDifference,
         Outcomes,
         PairComparison,
@@ -25,6 +26,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "TIE_MARGIN",
+    "EmptyAsWrong",
     "GroupFigures",
     "GroupedRows",
     "MetricDifference",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -24,6 +25,11 @@ _OF_SCORES: Final[Mapping[str, Callable[[MetricDifference], float]]] = {
     "mean.low": lambda found: found.difference.low,
     "mean.high": lambda found: found.difference.high,
     "p": lambda found: found.difference.p_value,
+    "mean_empty_as_wrong": lambda found: found.empty_as_wrong.difference.value,
+    "mean_empty_as_wrong.low": lambda found: found.empty_as_wrong.difference.low,
+    "mean_empty_as_wrong.high": lambda found: found.empty_as_wrong.difference.high,
+    "mean_empty_as_wrong.p": lambda found: found.empty_as_wrong.difference.p_value,
+    "empty": lambda found: found.empty[1] - found.empty[0],
     "failed": lambda found: found.failed[1] - found.failed[0],
     "unscored": lambda found: (found.pairs - found.scored) / found.pairs,
 }
@@ -45,7 +51,9 @@ _OF_OUTCOMES: Final[Mapping[str, Callable[[Outcomes], float]]] = {
     "losses.low": lambda found: found.loss_share.low,
     "losses.high": lambda found: found.loss_share.high,
 }
-FIGURES: Final = (*_OF_SCORES, *_OF_VERDICTS, *_OF_OUTCOMES)
+UNMATCHED: Final = "unmatched"
+"""Share of the baseline's rows that the candidate does not answer: of the sides, and not of their pairs."""
+FIGURES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
 """What a condition may name behind its metric; docs/reference/command.md defines each."""
 CHOOSER_FIGURES: Final = frozenset(_OF_OUTCOMES)
 """Those that a chooser has that gives no scores."""
@@ -93,6 +101,8 @@ def parse_condition(text: str) -> Condition:
     if found is None:
         raise ValueError(f"{text!r}: write METRIC.FIGURE, then < <= > or >=, then a number, as in 'smile.mean < -0.01'")
     name = found["name"]
+    if not math.isfinite(float(found["number"])):
+        raise ValueError(f"{text!r}: {found['number']} is too large for a number, so that it bounds nothing")
     for figure in sorted(FIGURES, key=len, reverse=True):
         if name.endswith(f".{figure}") and len(name) > len(figure) + 1:
             return Condition(name[: -len(figure) - 1], figure, found["sign"], float(found["number"]))
@@ -100,7 +110,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def figure_value(comparison: PairComparison, metric: str, figure: str) -> float:
-    """A figure of a metric or chooser; NaN where it is not defined.
+    """A figure of a metric or chooser, but for `UNMATCHED`; NaN where it is not defined.
 
     Raises:
         KeyError: There is no such metric or chooser.

@@ -26,7 +26,8 @@ class PairedDifference:
     Attributes:
         baseline: Name of the baseline's group.
         questions: Questions that both answered.
-        mean: Mean over these questions of the difference of the groups' mean scores for the question.
+        mean: Mean over these questions of the difference of the groups' mean scores for the question; where questions
+            weigh as many rows as they have, the difference of the groups' means over the rows.
     """
 
     baseline: tuple[str, ...]
@@ -79,8 +80,14 @@ class _Ratio:
             self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
 
 
-def compare_groups(
-    rows: GroupedRows, *, baseline: str | None = None, place: int = 0, resamples: int = RESAMPLES, seed: int = 0
+def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are drawn
+    rows: GroupedRows,
+    *,
+    baseline: str | None = None,
+    place: int = 0,
+    by_row: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> dict[str, list[GroupFigures]]:
     """Means of all groups by every metric, with paired differences from a baseline.
 
@@ -91,6 +98,8 @@ def compare_groups(
         rows: Scores, groups and questions.
         baseline: Value of the baselines; None: that of the first group.
         place: Which of a group's values is meant.
+        by_row: Differences weigh a question by its rows, so that they are those of the means. The groups have as many
+            scored rows of each question then; else every question weighs the same.
         resamples: Draws of whole questions, within each data set one fewer than it has; fewer draws where there are
             more than 100 000 questions.
         seed: Same seed, same intervals.
@@ -109,7 +118,7 @@ def compare_groups(
     baselines = _baselines(rows.names, first, place)
     members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
-    pairs = {metric: _pairs(means[metric], baselines) for metric in rows.scores}
+    pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [*(ratio for found in means.values() for ratio in found)]
     ratios += [pair for found in pairs.values() for pair in found if pair is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
@@ -155,20 +164,21 @@ def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp
     return _Ratio(questions, total, count, [])
 
 
-def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int]) -> list[_Ratio | None]:
+def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool) -> list[_Ratio | None]:
     """For each group: differences by question from its baseline; None without one, or without a common question."""
     return [
-        _difference(mean, means[baselines[number]]) if number in baselines else None
+        _difference(mean, means[baselines[number]], by_row=by_row) if number in baselines else None
         for number, mean in enumerate(means)
     ]
 
 
-def _difference(group: _Ratio, baseline: _Ratio) -> _Ratio | None:
+def _difference(group: _Ratio, baseline: _Ratio, *, by_row: bool) -> _Ratio | None:
     shared, here, there = np.intersect1d(group.questions, baseline.questions, assume_unique=True, return_indices=True)
     if not len(shared):
         return None
     apart = group.above[here] / group.below[here] - baseline.above[there] / baseline.below[there]
-    return _Ratio(shared, apart, np.ones(len(shared)), [])
+    rows = group.below[here] if by_row else np.ones(len(shared))
+    return _Ratio(shared, apart * rows, rows, [])
 
 
 def _drawn(ratio: _Ratio) -> tuple[float, NDArray[np.float64]]:

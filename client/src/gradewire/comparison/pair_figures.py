@@ -50,6 +50,22 @@ class VerdictDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyAsWrong:
+    """One metric with every empty answer counted as a score of 0, so that silence gains nothing.
+
+    Attributes:
+        scored: Pairs of which both answers are empty or have a score.
+        baseline, candidate: Mean score of either side over these.
+        difference: Candidate minus baseline.
+    """
+
+    scored: int
+    baseline: Estimate
+    candidate: Estimate
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricDifference:
     """One metric on all pairs.
 
@@ -57,7 +73,9 @@ class MetricDifference:
         pairs: All of them.
         scored: Those of which both answers have a score: means and difference are over these.
         baseline, candidate: Mean score of either side.
-        difference: Candidate minus baseline, as mean over questions.
+        difference: Candidate minus baseline.
+        empty_as_wrong: The same with every empty answer counted as a score of 0.
+        empty: Empty answers of baseline and candidate.
         failed: Answers of baseline and candidate without a score though there was something to score.
         verdicts: None where the metric gives none.
     """
@@ -67,6 +85,8 @@ class MetricDifference:
     baseline: Estimate
     candidate: Estimate
     difference: Difference
+    empty_as_wrong: EmptyAsWrong
+    empty: tuple[int, int]
     failed: tuple[int, int]
     verdicts: VerdictDifference | None
 
@@ -81,7 +101,7 @@ class Outcomes:
         wins, ties, losses: Pairs of which the candidate's answer is preferred, neither is, the baseline's is.
         win_share, tie_share, loss_share: The same as shares of `pairs`.
         p_value: Sign test, two-sided and exact: how likely so uneven a split of wins and losses is where both sides are
-            as good; 1 without any. It takes pairs for independent.
+            as good; 1 where all are ties, NaN without `pairs`. It takes pairs for independent.
     """
 
     pairs: int
@@ -121,7 +141,7 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
     """
     if not len(rows):
         raise ValueError("there is no pair of answers to compare")
-    found = compare_groups(_columns(rows), resamples=resamples, seed=seed)
+    found = compare_groups(_columns(rows), by_row=True, resamples=resamples, seed=seed)
     return PairComparison(
         pairs=len(rows),
         metrics={label: _metric(rows, found, label) for label in rows.scores},
@@ -132,7 +152,8 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
 def _columns(rows: PairedRows) -> GroupedRows:
     """Every figure as a column over the baseline's answers, then the candidate's."""
     columns: dict[str, NDArray[np.float64]] = {}
-    for kind, table in (("mean", rows.scores), ("right", rows.verdicts)):
+    filled = {label: np.where(rows.empty[label], 0.0, scores) for label, scores in rows.scores.items()}
+    for kind, table in (("mean", rows.scores), ("filled", filled), ("right", rows.verdicts)):
         for label, pairs in table.items():
             # A score beside which there is none enters no figure.
             columns[f"{kind} {label}"] = (pairs + 0.0 * pairs[:, ::-1]).T.ravel()
@@ -146,16 +167,28 @@ def _columns(rows: PairedRows) -> GroupedRows:
 
 def _metric(rows: PairedRows, found: Mapping[str, list[GroupFigures]], label: str) -> MetricDifference:
     baseline, candidate = found[f"mean {label}"]
-    failed = rows.failed[label].sum(axis=0).tolist()
+    filled = found[f"filled {label}"]
     return MetricDifference(
         pairs=len(rows),
         scored=baseline.scored,
         baseline=baseline.mean,
         candidate=candidate.mean,
         difference=_paired(candidate),
-        failed=(failed[0], failed[1]),
+        empty_as_wrong=EmptyAsWrong(
+            scored=filled[0].scored,
+            baseline=filled[0].mean,
+            candidate=filled[1].mean,
+            difference=_paired(filled[1]),
+        ),
+        empty=_counted(rows.empty[label]),
+        failed=_counted(rows.failed[label]),
         verdicts=_verdicts(rows.verdicts[label], found[f"right {label}"]),
     )
+
+
+def _counted(column: NDArray[np.bool_]) -> tuple[int, int]:
+    before, after = column.sum(axis=0).tolist()
+    return before, after
 
 
 def _verdicts(verdicts: NDArray[np.float64], found: list[GroupFigures]) -> VerdictDifference | None:
@@ -190,7 +223,7 @@ def _outcomes(preferred: NDArray[np.float64], found: Mapping[str, list[GroupFigu
         win_share=shares["wins"],
         tie_share=shares["ties"],
         loss_share=shares["losses"],
-        p_value=_even_split(counts["losses"], counts["wins"]),
+        p_value=_even_split(counts["losses"], counts["wins"]) if decided else np.nan,
     )
 
 

@@ -1,7 +1,7 @@
 """Results of two sides on the same questions, as columns."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -12,7 +12,7 @@ from gradewire.agreement.resample import question_clusters, strata_of
 from gradewire.comparison.preferences import TieMargin, preferences
 from gradewire.results import Status
 
-_SCORED_OR_EMPTY = frozenset({Status.OK.value, Status.EMPTY_PREDICTION.value})
+_EMPTY = Status.EMPTY_PREDICTION.value
 
 
 class ScoredAnswer(Protocol):
@@ -41,6 +41,7 @@ class PairedRows:
     Attributes:
         scores: float64[pairs, 2] of each metric, the baseline's and the candidate's; NaN where there is none.
         verdicts: float64[pairs, 2] of each metric, 1 right and 0 wrong; NaN where there is none.
+        empty: bool[pairs, 2] of each metric: no score, for the answer is empty.
         failed: bool[pairs, 2] of each metric: no score, though there was something to score.
         preferred: float64[pairs] of each chooser, as `preferences` gives them.
         questions: int[pairs], number of each pair's question, from 0 without gaps; questions are drawn, not pairs.
@@ -49,6 +50,7 @@ class PairedRows:
 
     scores: Mapping[str, NDArray[np.float64]]
     verdicts: Mapping[str, NDArray[np.float64]]
+    empty: Mapping[str, NDArray[np.bool_]]
     failed: Mapping[str, NDArray[np.bool_]]
     preferred: Mapping[str, NDArray[np.float64]]
     questions: NDArray[np.intp]
@@ -81,8 +83,9 @@ class PairedRows:
         return cls(
             scores=scores,
             verdicts=verdicts,
+            empty={label: _whether(rows, lambda status: status == _EMPTY) for label, rows in results.items()},
             failed={
-                label: np.array([[one.status not in _SCORED_OR_EMPTY for one in pair] for pair in rows])
+                label: _whether(rows, lambda status: status not in {Status.OK.value, _EMPTY})
                 for label, rows in results.items()
             },
             preferred={label: preferences(scores[label], verdicts[label], tie_margin) for label in scores}
@@ -100,11 +103,16 @@ class PairedRows:
         return type(self)(
             scores={name: column[where] for name, column in self.scores.items()},
             verdicts={name: column[where] for name, column in self.verdicts.items()},
+            empty={name: column[where] for name, column in self.empty.items()},
             failed={name: column[where] for name, column in self.failed.items()},
             preferred={name: column[where] for name, column in self.preferred.items()},
             questions=questions,
             strata=self.strata[kept],
         )
+
+
+def _whether(pairs: Sequence[tuple[ScoredAnswer, ScoredAnswer]], holds: Callable[[str], bool]) -> NDArray[np.bool_]:
+    return np.array([[holds(one.status) for one in pair] for pair in pairs], dtype=np.bool_).reshape(-1, 2)
 
 
 def _numbers(pairs: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from typing import get_args
 
 from gradewire.errors import InvalidRequest
+from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.calibrated import Calibrated
 from gradewire.metric_types.comparisons import Compare
@@ -33,6 +34,7 @@ METRIC_TYPES: dict[str, type[Metric]] = {
         *(RougeL, Bleu, Meteor, Cider),
         Calibrated,
         *(Lave, JudgeGrade, JudgeSimilarity, JudgeVerdict),
+        Auto,
     )
 }
 """The metrics that this client knows, by name; a new one is a dataclass and its place here."""

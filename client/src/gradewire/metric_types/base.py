@@ -24,6 +24,8 @@ class Metric:
     name: ClassVar[str]
     # Whether `model` is a judge, a language model, and no encoder.
     needs_judge: ClassVar[bool] = False
+    # The parameter that names a judge beside the encoder `model`; "" where there is none.
+    judge_parameter: ClassVar[str] = ""
     # What an item must have so that the metric with its defaults can grade it, beside one reference.
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
@@ -43,6 +45,11 @@ class Metric:
         for name, parameter in wire_parameters(self.name).items():
             parameter.write(message, getattr(self, name))
         return spec
+
+    @classmethod
+    def asks_judge(cls) -> bool:
+        """Whether it may ask a judge, so that an item may take seconds and not milliseconds."""
+        return cls.needs_judge or bool(cls.judge_parameter)
 
     @property
     def prepared_parameter(self) -> str | None:

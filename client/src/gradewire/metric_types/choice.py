@@ -50,7 +50,7 @@ class MetricChoice:
     @property
     def asks_judge(self) -> bool:
         """Whether one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
-        return any(metric.needs_judge for metric in self.metrics)
+        return any(metric.asks_judge() for metric in self.metrics)
 
     @property
     def image_labels(self) -> frozenset[str]:
@@ -67,7 +67,8 @@ class MetricChoice:
 class MetricDefaults:
     """What a call says for those of its metrics that do not say it themselves.
 
-    Arguments of `Client.score`: `model` is for encoders, `judge` becomes the `model` of metrics that ask one.
+    Arguments of `Client.score`: `model` is for encoders, `judge` becomes the `model` of metrics that ask one, or the
+    `judge_model` of those that name both.
     """
 
     preset: Preset | None = None
@@ -81,6 +82,8 @@ class MetricDefaults:
         model = self.judge if metric.needs_judge else self.model
         preset = self.preset if isinstance(metric, Smile) else None
         said = {"preset": preset, "synthetic": self.synthetic, "model": model}
+        if metric.judge_parameter:
+            said[metric.judge_parameter] = self.judge
         return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
 
 
@@ -147,6 +150,8 @@ def _choose(
 
 
 def _takes(metric: Metric, name: str) -> bool:
+    if name == "judge" and metric.judge_parameter:
+        return True
     if name in {"judge", "model"} and metric.needs_judge != (name == "judge"):
         return False
     if name == "preset":

@@ -12,6 +12,7 @@ LavePreset = Literal["v1", "paper"]
 Demonstrations = Literal["auto", "binary", "short", "long"]
 GradeStyle = Literal["match", "extract"]
 ShownReferences = Literal["closest", "all", "auto"]
+JudgeGuard = Literal["none", "other_key"]
 VerdictStyle = Literal["plain", "step_by_step", "reasons"]
 
 
@@ -33,6 +34,8 @@ class Lave(Metric):
         caption: Whether the judge sees the item's captions; default False.
         references: Which of several aliases the judge sees: the closest one to the prediction, all, or auto (default:
             the closest where it has a word in common with the prediction, else all). Of votes it sees all.
+        guard: What an answer has to withstand that the judge calls right: none (default), or other_key: where it has no
+            word of a reference, it must not be right against another question's key, too.
         reference_filter: References given by less than this share of the most frequent one's annotators are left out,
             0 to 1; None: 0.25.
         prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file
@@ -50,6 +53,7 @@ class Lave(Metric):
     shots: int | None = None
     caption: bool | None = None
     references: ShownReferences | None = None
+    guard: JudgeGuard | None = None
     reference_filter: float | None = None
     prompt: str | None = None
     model: str | None = None
@@ -72,6 +76,7 @@ class JudgeGrade(Metric):
     binary: BinaryQuestions | None = None
     caption: bool | None = None
     references: ShownReferences | None = None
+    guard: JudgeGuard | None = None
     prompt: str | None = None
     model: str | None = None
 
@@ -85,6 +90,7 @@ class JudgeSimilarity(Metric):
     value: LabelValue | None = None
     caption: bool | None = None
     references: ShownReferences | None = None
+    guard: JudgeGuard | None = None
     prompt: str | None = None
     model: str | None = None
 
@@ -108,5 +114,6 @@ class JudgeVerdict(Metric):
     binary: BinaryQuestions | None = None
     caption: bool | None = None
     references: ShownReferences | None = None
+    guard: JudgeGuard | None = None
     prompt: str | None = None
     model: str | None = None

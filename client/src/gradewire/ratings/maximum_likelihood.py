@@ -109,5 +109,22 @@ def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray
     return found
 
 
+def held_together(counts: PairCounts) -> NDArray[np.bool_]:
+    """Which models wins join, in both directions, to more than any other such group has; bool[draws, models].
+
+    Differences between them are what the matches say. How far all others are from them, a model that has won or lost
+    all its matches, or one that never met them, only the regularisation says. All are False where two groups are the
+    largest.
+    """
+    models = counts.played.shape[1]
+    leads = (counts.points > 0) | np.eye(models, dtype=bool)
+    for _ in range(max(1, models - 1).bit_length()):
+        leads = leads @ leads
+    sizes = (leads & leads.transpose(0, 2, 1)).sum(axis=2) * counts.played
+    largest = sizes.max(axis=1, initial=0)[:, None]
+    is_largest = (sizes == largest) & (sizes > 0)
+    return np.asarray(is_largest & (is_largest.sum(axis=1, keepdims=True) == largest))
+
+
 def _sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(1 / (1 + np.exp(-values)))

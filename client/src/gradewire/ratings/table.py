@@ -1,6 +1,6 @@
 """Ratings of all models with intervals from one bootstrap over instructions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,7 +13,7 @@ from gradewire.ratings.controlled import Control, ControlledFit, controlled_fit
 from gradewire.ratings.counts import PairCounts, pair_counts
 from gradewire.ratings.elo import elo_draws, elo_ratings
 from gradewire.ratings.matches import Matches
-from gradewire.ratings.maximum_likelihood import bradley_terry
+from gradewire.ratings.maximum_likelihood import bradley_terry, held_together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,9 @@ class ModelRating:
         elo: Median over the draws of its rating after one pass, with the interval; `Estimate.value` is that of the
             matches themselves where nothing was drawn.
         elo_once: The rating after one pass over the matches themselves.
-        bradley_terry: Rating by maximum likelihood, on Elo's scale.
+        bradley_terry: Rating by maximum likelihood, on Elo's scale; without an interval where it is not `bounded`.
+        bounded: Whether the matches bound that rating (`held_together`); where they do not, for instance because the
+            model won all of them, it is as far from the others as the regularisation puts it.
         controlled: The same with length or position held fixed; None where that was not asked.
         win_share: Share of its matches that it won, ties half.
         against_reference: Share of its decided matches with the reference that it won; not defined without one.
@@ -41,6 +43,7 @@ class ModelRating:
     elo: Estimate
     elo_once: float
     bradley_terry: Estimate
+    bounded: bool
     controlled: Estimate | None
     win_share: Estimate
     against_reference: Estimate
@@ -117,11 +120,16 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
     fixed = None if anchor is None else numbers[anchor]
     against = None if reference is None else numbers[reference]
     strata = np.zeros(matches.instruction_count, dtype=np.intp)
-    chunks = list(draws(strata, resamples=resamples, seed=seed))
-    whole, *drawn = (_Figures.of(matches, chunk, fixed, against) for chunk in (None, *chunks))
-    elos = elo_draws(matches, chunks if with_elo else [], seed=seed)
+
+    def chunks() -> Iterator[NDArray[np.float64]]:
+        """The same draws each time; of many instructions all at once would take gigabytes."""
+        return draws(strata, resamples=resamples, seed=seed)
+
+    whole = _Figures.of(matches, None, fixed, against)
+    drawn = [_Figures.of(matches, chunk, fixed, against) for chunk in chunks()]
+    elos = elo_draws(matches, chunks() if with_elo else [], seed=seed)
     once = elo_ratings(matches, seed=seed) if with_elo else np.full(len(numbers), np.nan)
-    fit = controlled_fit(ordered or matches, controls, chunks, anchor=fixed) if controls else None
+    fit = controlled_fit(ordered or matches, controls, chunks(), anchor=fixed) if controls else None
     columns = {
         "elo": (_medians(elos) if len(elos) else once, elos),
         "bradley_terry": (whole.ratings[0], np.concatenate([each.ratings for each in drawn])),
@@ -130,6 +138,12 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
     }
     if fit is not None:
         columns["controlled"] = (fit.ratings[0], fit.ratings[1:])
+    bounded = held_together(whole.counts)[0]
+    if fixed is not None and not bounded[fixed]:
+        bounded = np.zeros_like(bounded)
+    # Draws spread by what the matches say, and of these ratings they say nothing.
+    for name in {"bradley_terry", "controlled"} & columns.keys():
+        columns[name][1][:, ~bounded] = np.nan
     ruling = columns["bradley_terry" if fit is None else "controlled"][0]
     order = sorted(numbers.values(), key=lambda model: (np.isnan(ruling[model]), -ruling[model], matches.models[model]))
     won, tied = whole.counts.won[0], whole.counts.tied[0]
@@ -150,6 +164,7 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
                 controlled=found(model, "controlled") if fit is not None else None,
                 elo=found(model, "elo"),
                 bradley_terry=found(model, "bradley_terry"),
+                bounded=bool(bounded[model]),
                 win_share=found(model, "win_share"),
                 against_reference=found(model, "against_reference"),
             )

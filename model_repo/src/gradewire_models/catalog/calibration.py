@@ -17,7 +17,7 @@ Origin = Literal["catalog", "user"]
 
 @dataclass(frozen=True, slots=True)
 class StoredCalibration:
-    """A threshold of a metric with one encoder, or the fit of metric `calibrated`, and where it comes from.
+    """A threshold of a metric with one encoder, or a fit of metric `calibrated` or `auto`, and where it comes from.
 
     Attributes:
         metric: Name of the metric.
@@ -27,7 +27,7 @@ class StoredCalibration:
         parameters: Names and values, as a metric line writes them, that scores must have for it to hold; by name.
         threshold: Score from which an answer counts as right; None where `fit` says all.
         sentence_weight: Of `smile`: weight 0 to 1 of the sentence term that it was fitted with; None for other metrics.
-        fit: JSON object of metric `calibrated`, which alone reads it; "" for other metrics.
+        fit: JSON object of metric `calibrated` or `auto`, which alone reads it; "" for other metrics.
         rows: Labelled answers that it was fitted on.
         rows_sha256: SHA-256 over those rows, 64 hex characters; "" where nobody said.
         fitted_on: The rows, for people; one line.
@@ -105,7 +105,8 @@ class StoredCalibration:
         """What was fitted, and its provenance; one line for people."""
         values = ",".join(f"{name}={value}" for name, value in self.parameters)
         weight = "" if self.sentence_weight is None else f", sentence_weight {self.sentence_weight:g}"
-        what = "a probability" if self.threshold is None else f"threshold {self.threshold:.4g}{weight}"
+        whole = "a probability" if self.metric == "calibrated" else "bands"
+        what = whole if self.threshold is None else f"threshold {self.threshold:.4g}{weight}"
         metric = f"{self.metric}/{self.metric_version}{f' ({values})' if values else ''}"
         return f"fitted for {metric}: {what}; {self.described}"
 

@@ -16,7 +16,12 @@ MAX_ID_BYTES: Final = 1024
 MAX_SPEC_BYTES: Final = 96 << 10
 """A metric with all its parameters: an inline prompt file, and room for fields of a later version."""
 
-PARAMETER_BYTES: Final = {"model": MAX_MODEL_BYTES, "fit": MAX_FIT_BYTES, "prompt": MAX_PROMPT_BYTES}
+PARAMETER_BYTES: Final = {
+    "model": MAX_MODEL_BYTES,
+    "judge_model": MAX_MODEL_BYTES,
+    "fit": MAX_FIT_BYTES,
+    "prompt": MAX_PROMPT_BYTES,
+}
 """String parameters of metrics, and of SyntheticGeneration, by the names of their fields."""
 
 

@@ -371,6 +371,32 @@ DEMONSTRATIONS_SHORT: Demonstrations.ValueType  # 3
 DEMONSTRATIONS_LONG: Demonstrations.ValueType  # 4
 Global___Demonstrations: _TypeAlias = Demonstrations  # noqa: Y015
 
+class _JudgeGuard:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _JudgeGuardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeGuard.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    JUDGE_GUARD_UNSPECIFIED: _JudgeGuard.ValueType  # 0
+    JUDGE_GUARD_NONE: _JudgeGuard.ValueType  # 1
+    """Nothing. The default."""
+    JUDGE_GUARD_OTHER_KEY: _JudgeGuard.ValueType  # 2
+    """Where the answer has no word of a reference, the judge is asked again, against another question's key: it must not believe the
+    answer there, too, as it does where an answer talks to it.
+    """
+
+class JudgeGuard(_JudgeGuard, metaclass=_JudgeGuardEnumTypeWrapper):
+    """What an answer that the judge calls right has to withstand."""
+
+JUDGE_GUARD_UNSPECIFIED: JudgeGuard.ValueType  # 0
+JUDGE_GUARD_NONE: JudgeGuard.ValueType  # 1
+"""Nothing. The default."""
+JUDGE_GUARD_OTHER_KEY: JudgeGuard.ValueType  # 2
+"""Where the answer has no word of a reference, the judge is asked again, against another question's key: it must not believe the
+answer there, too, as it does where an answer talks to it.
+"""
+Global___JudgeGuard: _TypeAlias = JudgeGuard  # noqa: Y015
+
 class _ShownReferences:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -509,6 +535,30 @@ COMPARE_DECISION_MAJORITY: CompareDecision.ValueType  # 2
 """One says that it wins, the other one that or a tie; STATUS_INCONSISTENT where either answer wins once."""
 Global___CompareDecision: _TypeAlias = CompareDecision  # noqa: Y015
 
+class _AutoJudge:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AutoJudgeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AutoJudge.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    AUTO_JUDGE_UNSPECIFIED: _AutoJudge.ValueType  # 0
+    AUTO_JUDGE_LAVE: _AutoJudge.ValueType  # 1
+    """The default."""
+    AUTO_JUDGE_JUDGE_VERDICT: _AutoJudge.ValueType  # 2
+    AUTO_JUDGE_JUDGE_GRADE: _AutoJudge.ValueType  # 3
+    AUTO_JUDGE_JUDGE_SIMILARITY: _AutoJudge.ValueType  # 4
+
+class AutoJudge(_AutoJudge, metaclass=_AutoJudgeEnumTypeWrapper):
+    """Which judge metric AutoParameters asks, with its default parameters."""
+
+AUTO_JUDGE_UNSPECIFIED: AutoJudge.ValueType  # 0
+AUTO_JUDGE_LAVE: AutoJudge.ValueType  # 1
+"""The default."""
+AUTO_JUDGE_JUDGE_VERDICT: AutoJudge.ValueType  # 2
+AUTO_JUDGE_JUDGE_GRADE: AutoJudge.ValueType  # 3
+AUTO_JUDGE_JUDGE_SIMILARITY: AutoJudge.ValueType  # 4
+Global___AutoJudge: _TypeAlias = AutoJudge  # noqa: Y015
+
 @_typing.final
 class Image(_message.Message):
     """Messages that several services share. Rules that hold everywhere:
@@ -643,6 +693,7 @@ class MetricSpec(_message.Message):
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
     JUDGE_SIMILARITY_FIELD_NUMBER: _builtins.int
     JUDGE_VERDICT_FIELD_NUMBER: _builtins.int
+    AUTO_FIELD_NUMBER: _builtins.int
     COMPARE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def smile(self) -> Global___SmileParameters: ...
@@ -681,6 +732,8 @@ class MetricSpec(_message.Message):
     @_builtins.property
     def judge_verdict(self) -> Global___JudgeVerdictParameters: ...
     @_builtins.property
+    def auto(self) -> Global___AutoParameters: ...
+    @_builtins.property
     def compare(self) -> Global___CompareParameters: ...
     def __init__(
         self,
@@ -703,13 +756,14 @@ class MetricSpec(_message.Message):
         judge_grade: Global___JudgeGradeParameters | None = ...,
         judge_similarity: Global___JudgeSimilarityParameters | None = ...,
         judge_verdict: Global___JudgeVerdictParameters | None = ...,
+        auto: Global___AutoParameters | None = ...,
         compare: Global___CompareParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "lave", "judge_grade", "judge_similarity", "judge_verdict", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -1159,6 +1213,7 @@ class LaveParameters(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     SHOTS_FIELD_NUMBER: _builtins.int
     PRESET_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Judge: a name of Models.List, or NAME@DIGEST with at least 8 hex digits. Empty: the default judge. At most 256 bytes."""
     mode: Global___LaveMode.ValueType
@@ -1177,6 +1232,7 @@ class LaveParameters(_message.Message):
     shots: _builtins.int
     """How many of the prompt's demonstrations are shown, 0 to as many as it has of each kind; unset: all."""
     preset: Global___LavePreset.ValueType
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1191,10 +1247,11 @@ class LaveParameters(_message.Message):
         references: Global___ShownReferences.ValueType = ...,
         shots: _builtins.int | None = ...,
         preset: Global___LavePreset.ValueType = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "reference_filter", b"reference_filter", "shots", b"shots"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "binary", b"binary", "caption", b"caption", "demonstrations", b"demonstrations", "mode", b"mode", "model", b"model", "preset", b"preset", "prompt", b"prompt", "reference_filter", b"reference_filter", "references", b"references", "shots", b"shots", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "_shots", b"_shots", "binary", b"binary", "caption", b"caption", "demonstrations", b"demonstrations", "guard", b"guard", "mode", b"mode", "model", b"model", "preset", b"preset", "prompt", b"prompt", "reference_filter", b"reference_filter", "references", b"references", "shots", b"shots", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reference_filter: _TypeAlias = _typing.Literal["reference_filter"]  # noqa: Y015
     _WhichOneofArgType__reference_filter: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter"]  # noqa: Y015
@@ -1220,6 +1277,7 @@ class JudgeGradeParameters(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___GradeStyle.ValueType
@@ -1230,6 +1288,7 @@ class JudgeGradeParameters(_message.Message):
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1240,10 +1299,11 @@ class JudgeGradeParameters(_message.Message):
         prompt: _builtins.str = ...,
         caption: _builtins.bool = ...,
         references: Global___ShownReferences.ValueType = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "guard", b"guard", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1260,6 +1320,7 @@ class JudgeSimilarityParameters(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     value: Global___LabelValue.ValueType
@@ -1268,6 +1329,7 @@ class JudgeSimilarityParameters(_message.Message):
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1276,10 +1338,11 @@ class JudgeSimilarityParameters(_message.Message):
         prompt: _builtins.str = ...,
         caption: _builtins.bool = ...,
         references: Global___ShownReferences.ValueType = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "model", b"model", "prompt", b"prompt", "references", b"references", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "guard", b"guard", "model", b"model", "prompt", b"prompt", "references", b"references", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1299,6 +1362,7 @@ class JudgeVerdictParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
     IMAGE_FIELD_NUMBER: _builtins.int
+    GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
@@ -1311,6 +1375,7 @@ class JudgeVerdictParameters(_message.Message):
     references: Global___ShownReferences.ValueType
     image: _builtins.bool
     """Show the judge Item.images, of which there must be one at least."""
+    guard: Global___JudgeGuard.ValueType
     def __init__(
         self,
         *,
@@ -1322,10 +1387,11 @@ class JudgeVerdictParameters(_message.Message):
         caption: _builtins.bool = ...,
         references: Global___ShownReferences.ValueType = ...,
         image: _builtins.bool = ...,
+        guard: Global___JudgeGuard.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "image", b"image", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "caption", b"caption", "guard", b"guard", "image", b"image", "model", b"model", "prompt", b"prompt", "references", b"references", "style", b"style", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1376,6 +1442,82 @@ class CompareParameters(_message.Message):
 Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
+class AutoParameters(_message.Message):
+    """exact_match and calibrated decide where they are sure, a judge where they are not. How sure they have to be was fitted on
+    labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
+    JUDGE_MODEL_FIELD_NUMBER: _builtins.int
+    RISK_FIELD_NUMBER: _builtins.int
+    JUDGE_BUDGET_FIELD_NUMBER: _builtins.int
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    SAMPLE_SEED_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    FIT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Encoder of calibrated, as SmileParameters.model."""
+    judge: Global___AutoJudge.ValueType
+    judge_model: _builtins.str
+    """As LaveParameters.model."""
+    risk: _builtins.float
+    """Bound on the share of wrong verdicts among those given without the judge, above 0 and below 1; unset: 0.05, unless
+    judge_budget is set.
+    """
+    judge_budget: _builtins.float
+    """In place of risk: the largest share of answers that the judge is asked about, 0 to 1, on answers like those of the fit."""
+    sample: _builtins.float
+    """Share of all answers, drawn by a hash of their content, that the judge is asked about whoever decides, 0 to 1, so that means
+    can be estimated without bias; unset: 0.
+    """
+    sample_seed: _builtins.int
+    """Another number draws another sample; unset: 0."""
+    caption: _builtins.bool
+    """As LaveParameters.caption."""
+    fit: _builtins.str
+    """Insist on a fit by the first 8 or more hex digits of its identity (AutoParts.fit); empty: the one that the model has. At most 64
+    bytes.
+    """
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        judge: Global___AutoJudge.ValueType = ...,
+        judge_model: _builtins.str = ...,
+        risk: _builtins.float | None = ...,
+        judge_budget: _builtins.float | None = ...,
+        sample: _builtins.float | None = ...,
+        sample_seed: _builtins.int | None = ...,
+        caption: _builtins.bool = ...,
+        fit: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_judge_budget", b"_judge_budget", "_risk", b"_risk", "_sample", b"_sample", "_sample_seed", b"_sample_seed", "judge_budget", b"judge_budget", "risk", b"risk", "sample", b"sample", "sample_seed", b"sample_seed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_judge_budget", b"_judge_budget", "_risk", b"_risk", "_sample", b"_sample", "_sample_seed", b"_sample_seed", "caption", b"caption", "fit", b"fit", "judge", b"judge", "judge_budget", b"judge_budget", "judge_model", b"judge_model", "model", b"model", "risk", b"risk", "sample", b"sample", "sample_seed", b"sample_seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__judge_budget: _TypeAlias = _typing.Literal["judge_budget"]  # noqa: Y015
+    _WhichOneofArgType__judge_budget: _TypeAlias = _typing.Literal["_judge_budget", b"_judge_budget"]  # noqa: Y015
+    _WhichOneofReturnType__risk: _TypeAlias = _typing.Literal["risk"]  # noqa: Y015
+    _WhichOneofArgType__risk: _TypeAlias = _typing.Literal["_risk", b"_risk"]  # noqa: Y015
+    _WhichOneofReturnType__sample: _TypeAlias = _typing.Literal["sample"]  # noqa: Y015
+    _WhichOneofArgType__sample: _TypeAlias = _typing.Literal["_sample", b"_sample"]  # noqa: Y015
+    _WhichOneofReturnType__sample_seed: _TypeAlias = _typing.Literal["sample_seed"]  # noqa: Y015
+    _WhichOneofArgType__sample_seed: _TypeAlias = _typing.Literal["_sample_seed", b"_sample_seed"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__judge_budget) -> _WhichOneofReturnType__judge_budget | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__risk) -> _WhichOneofReturnType__risk | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sample) -> _WhichOneofReturnType__sample | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sample_seed) -> _WhichOneofReturnType__sample_seed | None: ...
+
+Global___AutoParameters: _TypeAlias = AutoParameters  # noqa: Y015
+
+@_typing.final
 class Provenance(_message.Message):
     """What one needs to get the same number again."""
 
@@ -1392,6 +1534,8 @@ class Provenance(_message.Message):
     PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
     CALIBRATION_FIELD_NUMBER: _builtins.int
     CORPUS_DIGEST_FIELD_NUMBER: _builtins.int
+    JUDGE_MODEL_FIELD_NUMBER: _builtins.int
+    JUDGE_DIGEST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """smile, exact_match, …"""
     version: _builtins.int
@@ -1417,6 +1561,10 @@ class Provenance(_message.Message):
     """32 hex digits over the corpus of the reference set as it was when this call began, where the metric counts over a prepared one
     (CORPUS_PREPARED); `line` has the first 12 of them. reference_set = NAME@DIGEST asks for that corpus or none.
     """
+    judge_model: _builtins.str
+    """Of metrics that ask a judge beside their encoder (auto): the judge. Where `model` is the judge itself, empty."""
+    judge_digest: _builtins.str
+    """64 hex digits, as model_digest."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is. Of a metric that failed: as it was sent, without
@@ -1437,10 +1585,12 @@ class Provenance(_message.Message):
         prompt_digest: _builtins.str = ...,
         calibration: _builtins.str = ...,
         corpus_digest: _builtins.str = ...,
+        judge_model: _builtins.str = ...,
+        judge_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "corpus_digest", b"corpus_digest", "line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "corpus_digest", b"corpus_digest", "judge_digest", b"judge_digest", "judge_model", b"judge_model", "line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1752,6 +1902,7 @@ class JudgeParts(_message.Message):
     DEMONSTRATIONS_FIELD_NUMBER: _builtins.int
     PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
+    OTHER_KEY_SCORE_FIELD_NUMBER: _builtins.int
     value: _builtins.float
     """What was read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict alone."""
     yes_probability: _builtins.float
@@ -1761,7 +1912,9 @@ class JudgeParts(_message.Message):
     reason: _builtins.str
     """What the judge wrote before its verdict, where it was asked to; cut at 8 192 characters."""
     decided_by: _builtins.str
-    """"judge", or "rule" for a binary question that a rule decided."""
+    """"judge"; "rule" for a binary question that a rule decided; "guard" where the judge called the answer right, and so against
+    another question's key.
+    """
     demonstrations: _builtins.str
     """Demonstrations that were shown: "binary", "short", "long"; empty where there are none."""
     prompt_tokens: _builtins.int
@@ -1769,6 +1922,8 @@ class JudgeParts(_message.Message):
     and prompt_tokens is 0, its server does not tell either of them.
     """
     generated_tokens: _builtins.int
+    other_key_score: _builtins.float
+    """Score that the judge gave the answer against another question's key; absent where it was not asked (JudgeGuard)."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Labels that the judge chose from, and their probabilities, which sum to 1; empty where a rule decided."""
@@ -1788,19 +1943,24 @@ class JudgeParts(_message.Message):
         demonstrations: _builtins.str = ...,
         prompt_tokens: _builtins.int = ...,
         generated_tokens: _builtins.int = ...,
+        other_key_score: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_value", b"_value", "_yes_probability", b"_yes_probability", "label_mass", b"label_mass", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_other_key_score", b"_other_key_score", "_value", b"_value", "_yes_probability", b"_yes_probability", "label_mass", b"label_mass", "other_key_score", b"other_key_score", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_value", b"_value", "_yes_probability", b"_yes_probability", "decided_by", b"decided_by", "demonstrations", b"demonstrations", "generated_tokens", b"generated_tokens", "label_mass", b"label_mass", "labels", b"labels", "probabilities", b"probabilities", "prompt_tokens", b"prompt_tokens", "reason", b"reason", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_other_key_score", b"_other_key_score", "_value", b"_value", "_yes_probability", b"_yes_probability", "decided_by", b"decided_by", "demonstrations", b"demonstrations", "generated_tokens", b"generated_tokens", "label_mass", b"label_mass", "labels", b"labels", "other_key_score", b"other_key_score", "probabilities", b"probabilities", "prompt_tokens", b"prompt_tokens", "reason", b"reason", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__label_mass: _TypeAlias = _typing.Literal["label_mass"]  # noqa: Y015
     _WhichOneofArgType__label_mass: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass"]  # noqa: Y015
+    _WhichOneofReturnType__other_key_score: _TypeAlias = _typing.Literal["other_key_score"]  # noqa: Y015
+    _WhichOneofArgType__other_key_score: _TypeAlias = _typing.Literal["_other_key_score", b"_other_key_score"]  # noqa: Y015
     _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
     _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
     _WhichOneofReturnType__yes_probability: _TypeAlias = _typing.Literal["yes_probability"]  # noqa: Y015
     _WhichOneofArgType__yes_probability: _TypeAlias = _typing.Literal["_yes_probability", b"_yes_probability"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__label_mass) -> _WhichOneofReturnType__label_mass | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__other_key_score) -> _WhichOneofReturnType__other_key_score | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
     @_typing.overload
@@ -1895,6 +2055,83 @@ class CalibratedParts(_message.Message):
 Global___CalibratedParts: _TypeAlias = CalibratedParts  # noqa: Y015
 
 @_typing.final
+class AutoParts(_message.Message):
+    """Who decided, and why. What the judge said beside its score stands in results of its own metric."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DECIDED_BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    PROBABILITY_FIELD_NUMBER: _builtins.int
+    BAND_LOWER_FIELD_NUMBER: _builtins.int
+    BAND_UPPER_FIELD_NUMBER: _builtins.int
+    SAMPLED_FIELD_NUMBER: _builtins.int
+    JUDGE_STATUS_FIELD_NUMBER: _builtins.int
+    JUDGE_SCORE_FIELD_NUMBER: _builtins.int
+    JUDGE_CORRECT_FIELD_NUMBER: _builtins.int
+    FIT_FIELD_NUMBER: _builtins.int
+    decided_by: _builtins.str
+    """"exact_match", "calibrated", "judge"; "nobody" where the judge was asked and failed, whose status the result has."""
+    reason: _builtins.str
+    """"certain": outside the band. "sample": the same, and the answer is of the sample that the judge is asked about as well. "band":
+    inside it, so the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
+    """
+    probability: _builtins.float
+    """That of calibrated; absent where exact_match decided."""
+    band_lower: _builtins.float
+    """Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, both ends included."""
+    band_upper: _builtins.float
+    sampled: _builtins.bool
+    """Whether the answer is of the sample."""
+    judge_status: _builtins.str
+    """How asking the judge ended, by the status's name without STATUS_; empty where it was not asked."""
+    judge_score: _builtins.float
+    """What it said, whether or not it decided; absent where it was not asked, or failed."""
+    judge_correct: _builtins.bool
+    fit: _builtins.str
+    """The fit: 12 hex digits of the SHA-256 of its text."""
+    def __init__(
+        self,
+        *,
+        decided_by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        probability: _builtins.float | None = ...,
+        band_lower: _builtins.float | None = ...,
+        band_upper: _builtins.float | None = ...,
+        sampled: _builtins.bool = ...,
+        judge_status: _builtins.str = ...,
+        judge_score: _builtins.float | None = ...,
+        judge_correct: _builtins.bool | None = ...,
+        fit: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_judge_correct", b"_judge_correct", "_judge_score", b"_judge_score", "_probability", b"_probability", "band_lower", b"band_lower", "band_upper", b"band_upper", "judge_correct", b"judge_correct", "judge_score", b"judge_score", "probability", b"probability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_judge_correct", b"_judge_correct", "_judge_score", b"_judge_score", "_probability", b"_probability", "band_lower", b"band_lower", "band_upper", b"band_upper", "decided_by", b"decided_by", "fit", b"fit", "judge_correct", b"judge_correct", "judge_score", b"judge_score", "judge_status", b"judge_status", "probability", b"probability", "reason", b"reason", "sampled", b"sampled"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__band_lower: _TypeAlias = _typing.Literal["band_lower"]  # noqa: Y015
+    _WhichOneofArgType__band_lower: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower"]  # noqa: Y015
+    _WhichOneofReturnType__band_upper: _TypeAlias = _typing.Literal["band_upper"]  # noqa: Y015
+    _WhichOneofArgType__band_upper: _TypeAlias = _typing.Literal["_band_upper", b"_band_upper"]  # noqa: Y015
+    _WhichOneofReturnType__judge_correct: _TypeAlias = _typing.Literal["judge_correct"]  # noqa: Y015
+    _WhichOneofArgType__judge_correct: _TypeAlias = _typing.Literal["_judge_correct", b"_judge_correct"]  # noqa: Y015
+    _WhichOneofReturnType__judge_score: _TypeAlias = _typing.Literal["judge_score"]  # noqa: Y015
+    _WhichOneofArgType__judge_score: _TypeAlias = _typing.Literal["_judge_score", b"_judge_score"]  # noqa: Y015
+    _WhichOneofReturnType__probability: _TypeAlias = _typing.Literal["probability"]  # noqa: Y015
+    _WhichOneofArgType__probability: _TypeAlias = _typing.Literal["_probability", b"_probability"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__band_lower) -> _WhichOneofReturnType__band_lower | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__band_upper) -> _WhichOneofReturnType__band_upper | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__judge_correct) -> _WhichOneofReturnType__judge_correct | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__judge_score) -> _WhichOneofReturnType__judge_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__probability) -> _WhichOneofReturnType__probability | None: ...
+
+Global___AutoParts: _TypeAlias = AutoParts  # noqa: Y015
+
+@_typing.final
 class MetricResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1913,6 +2150,7 @@ class MetricResult(_message.Message):
     CIDER_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
     CALIBRATED_FIELD_NUMBER: _builtins.int
+    AUTO_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
     CACHE_HITS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
@@ -1951,6 +2189,8 @@ class MetricResult(_message.Message):
     @_builtins.property
     def calibrated(self) -> Global___CalibratedParts: ...
     @_builtins.property
+    def auto(self) -> Global___AutoParts: ...
+    @_builtins.property
     def cache_hits(self) -> Global___CacheHits: ...
     @_builtins.property
     def timing(self) -> Global___Timing: ...
@@ -1972,14 +2212,15 @@ class MetricResult(_message.Message):
         cider: Global___CiderParts | None = ...,
         judge: Global___JudgeParts | None = ...,
         calibrated: Global___CalibratedParts | None = ...,
+        auto: Global___AutoParts | None = ...,
         correct: _builtins.bool | None = ...,
         cache_hits: Global___CacheHits | None = ...,
         timing: Global___Timing | None = ...,
         retry_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
@@ -1989,7 +2230,7 @@ class MetricResult(_message.Message):
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated", "auto"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...

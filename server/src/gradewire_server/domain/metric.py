@@ -102,7 +102,14 @@ class MetricInfo:
     needs_model: bool = False
     needs_synonyms: bool = False
     needs_judge: bool = False  # its model is a judge; `needs_model` is an encoder
+    judge_parameter: str = ""  # names a judge beside the encoder `model`
+    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs it runs: it sees what was fitted for them too
     advice: str = ""  # how it compares with cheaper metrics, where that was measured
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether it may ask a judge, so that an item may take seconds and not milliseconds."""
+        return self.needs_judge or bool(self.judge_parameter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,7 @@ class ModelMetadata:
         token_layers: Layers that token vectors can be had of, ascending.
         bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
         digest: 64 hex digits, whose vectors these are.
+        judge: NAME@DIGEST of the judge that is asked beside the model; empty where none is.
     """
 
     calibrations: tuple[Calibration, ...] = ()
@@ -135,14 +143,16 @@ class ModelMetadata:
     token_layers: tuple[TokenLayer, ...] = ()
     bertscore_layer: int = 0
     digest: str = ""
+    judge: str = ""
 
     def seen_by(self, metric: "MetricInfo") -> Self:
-        """Without what was fitted for other metrics, or for another version of this one."""
-        own = (metric.name, metric.version)
+        """Without what was fitted for metrics that it does not run, or for another version of one that it does."""
+        own = {(each.name, each.version) for each in (metric, *metric.built_on)}
+        names = {name for name, _ in own}
         return replace(
             self,
-            calibrations=tuple(each for each in self.calibrations if (each.metric, each.metric_version) == own),
-            unreadable=tuple(each for each in self.unreadable if each[0] == metric.name),
+            calibrations=tuple(each for each in self.calibrations if (each.metric, each.metric_version) in own),
+            unreadable=tuple(each for each in self.unreadable if each[0] in names),
         )
 
 

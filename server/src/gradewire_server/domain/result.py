@@ -136,10 +136,11 @@ class JudgeParts:
         yes_probability: Of a verdict.
         label_mass: See `Choice.mass`; the least one where there were several choices.
         reason: Written before the verdict.
-        decided_by: "judge" or "rule".
+        decided_by: "judge", "rule" or "guard".
         demonstrations: "binary", "short", "long", or empty.
         prompt_tokens: Over all rounds; None where the judge's server does not say both of each.
         generated_tokens: Likewise.
+        other_key_score: Score that the judge gave against another question's key; None where it was not asked.
     """
 
     value: float | None = None
@@ -152,6 +153,7 @@ class JudgeParts:
     demonstrations: str = ""
     prompt_tokens: int | None = 0
     generated_tokens: int | None = 0
+    other_key_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,35 @@ class Compared:
         return a, b, tie
 
 
+@dataclass(frozen=True, slots=True)
+class AutoParts:
+    """Who decided, and why; fields as in gradewire.v1.AutoParts.
+
+    Attributes:
+        decided_by: "exact_match", "calibrated", "judge"; "nobody" where the judge was asked and failed.
+        reason: "certain", "sample", "band" or "refused".
+        probability: That of `calibrated`; None where exact_match decided.
+        band_lower: Probabilities above it and below `band_upper` are inside the band; 0 and 1: all.
+        band_upper: See there.
+        sampled: Whether the answer is of the sample that the judge is asked about whoever decides.
+        judge_status: How asking the judge ended; "" where it was not asked.
+        judge_score: What it said; None where it was not asked, or failed.
+        judge_correct: Likewise.
+        fit: Identity of the fit.
+    """
+
+    decided_by: str
+    reason: str
+    probability: float | None
+    band_lower: float | None
+    band_upper: float | None
+    sampled: bool = False
+    judge_status: str = ""
+    judge_score: float | None = None
+    judge_correct: bool | None = None
+    fit: str = ""
+
+
 Parts: TypeAlias = (
     SmileParts
     | BertscoreParts
@@ -250,6 +281,7 @@ Parts: TypeAlias = (
     | CiderParts
     | JudgeParts
     | CalibratedParts
+    | AutoParts
 )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from gradewire_server.domain.metric import Metric
 from gradewire_server.metrics.calibrated.metric import Calibrated
+from gradewire_server.metrics.cascade.metric import Auto
 from gradewire_server.metrics.compared.compare import COMPARE
 from gradewire_server.metrics.embedding.bertscore import Bertscore
 from gradewire_server.metrics.embedding.sbert import Sbert
@@ -43,6 +44,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     JUDGE_GRADE,
     JUDGE_SIMILARITY,
     JUDGE_VERDICT,
+    Auto(),
 )
 
 REGISTRY: Mapping[str, Metric[Any]] = {metric.info.name: metric for metric in _METRICS}

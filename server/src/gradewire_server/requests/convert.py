@@ -14,6 +14,7 @@ from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import (
+    AutoParts,
     BertscoreParts,
     BleuParts,
     CacheHits,
@@ -60,6 +61,7 @@ _PARTS: Final[Mapping[type[Parts], str]] = {
     CiderParts: "cider",
     JudgeParts: "judge",
     CalibratedParts: "calibrated",
+    AutoParts: "auto",
 }
 
 

@@ -94,7 +94,7 @@ class _Missing:
 
     def of(self, info: MetricInfo) -> str:
         """What a metric lacks; empty where it can run."""
-        if info.needs_judge and self.judge:
+        if info.asks_judge and self.judge:
             return self.judge
         if info.needs_model and self.encoder:
             return self.encoder

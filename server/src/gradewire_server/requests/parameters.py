@@ -13,7 +13,6 @@ from gradewire_proto.conventions.metric_lines import join_line, with_digest
 from gradewire_proto.conventions.parameters import choices
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.metrics.judged.parameters import PromptParameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.requests.errors import InvalidRequestError
 
@@ -35,8 +34,14 @@ class _Field:
     by_value: Mapping[Any, int]
 
 
-def read_parameters(
-    message: Message, metric: Metric[Any], path: str, *, model: str, prompts: PromptLibrary = PACKAGE_PROMPTS
+def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things that are resolved elsewhere
+    message: Message,
+    metric: Metric[Any],
+    path: str,
+    *,
+    model: str,
+    judge: str = "",
+    prompts: PromptLibrary = PACKAGE_PROMPTS,
 ) -> Parameters:
     """Builds a metric's parameters from its message; what is unset takes the preset's value, else the dataclass's.
 
@@ -45,6 +50,7 @@ def read_parameters(
         metric: The metric they are for.
         path: Where the message stands in the request, for error messages: ``metrics[1].smile``.
         model: Plain name of the resolved model; "" for metrics without one.
+        judge: Plain name of the resolved judge of a metric that names one beside its model.
         prompts: Where the prompt of a judge is looked up.
 
     Raises:
@@ -53,11 +59,12 @@ def read_parameters(
     """
     values: dict[str, Any] = {}
     kind: Any = metric.parameters_type
-    if issubclass(kind, PromptParameters):
+    if any(field.name == "prompts" for field in fields(kind)):
         values["prompts"] = prompts
+    resolved = {"model": model, metric.info.judge_parameter: judge}
     for field in _fields(kind, message.DESCRIPTOR.full_name):
-        if field.name == "model":
-            values["model"] = model
+        if field.name in resolved:
+            values[field.name] = resolved[field.name]
             continue
         if field.has_presence and not message.HasField(field.name):
             continue
@@ -90,9 +97,11 @@ def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec
     return spec
 
 
-def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *, reference_set: str = "") -> str:
+def write_line(
+    metric: Metric[Any], parameters: Parameters, model_digest: str, *, judge_digest: str = "", reference_set: str = ""
+) -> str:
     """One line that reproduces a score; `reference_set` stands among the parameters where it is given."""
-    name = metric.info.name
+    name, judge = metric.info.name, metric.info.judge_parameter
     values: dict[str, Any] = {}
     for field in fields(parameters):
         value = getattr(parameters, field.name)
@@ -100,6 +109,8 @@ def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *
             values[field.name] = value
     if values.get("model"):
         values["model"] = with_digest(values["model"], model_digest)
+    if values.get(judge):
+        values[judge] = with_digest(values[judge], judge_digest)
     if "prompt" in values:
         values["prompt"] = with_digest(parameters.prompt_name, parameters.prompt_digest)
     if reference_set:

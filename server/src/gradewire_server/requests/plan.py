@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.metric_lines import with_digest
 from gradewire_proto.conventions.string_bounds import MAX_SPEC_BYTES
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.metric import Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus
 from gradewire_server.domain.quoting import quoted, shortened
@@ -19,6 +19,7 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.metrics.registry import COMPARISONS
 from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
+from gradewire_server.requests.metric_models import MetricModels
 from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 from gradewire_server.requests.string_bounds import LEAST_BOUND_BYTES, check_strings
@@ -51,8 +52,8 @@ class MetricPlan:
 
     @property
     def judged(self) -> bool:
-        """Whether its model is a judge."""
-        return isinstance(self.request, MetricRequest) and self.request.metric.info.needs_judge
+        """Whether it may ask a judge."""
+        return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
 
     def streamed(self) -> MetricRequest | Failure:
         """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
@@ -81,7 +82,9 @@ class MetricPlan:
         named.MergeFrom(self.provenance)
         parameters = _with_model(request.parameters, named.model)
         written = with_digest(reference_set, digest) if digest else reference_set
-        named.line = write_line(request.metric, parameters, named.model_digest, reference_set=written)
+        named.line = write_line(
+            request.metric, parameters, named.model_digest, judge_digest=named.judge_digest, reference_set=written
+        )
         return named
 
 
@@ -162,15 +165,19 @@ class Planner:
     def check_models(self, plans: Sequence[MetricPlan]) -> None:
         """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""
         for plan in plans:
-            provenance = plan.provenance
-            if not provenance.model_digest:
+            if isinstance(plan.request, Failure):
                 continue
-            now = (self._judges if plan.judged else self._encoders).status(provenance.model)
-            if not isinstance(now, Failure) and now.digest != provenance.model_digest:
-                raise ModelReplacedError(
-                    f"model {provenance.model} was replaced: its digest was {provenance.model_digest}, it is "
-                    f"{now.digest} now; results sent so far stand, send the other items again on a new stream"
-                )
+            provenance, info = plan.provenance, plan.request.metric.info
+            named = ((provenance.model, provenance.model_digest), (provenance.judge_model, provenance.judge_digest))
+            for (name, digest), known in zip(
+                named, (self._judges if info.needs_judge else self._encoders, self._judges), strict=True
+            ):
+                now = known.status(name) if digest else None
+                if now is not None and not isinstance(now, Failure) and now.digest != digest:
+                    raise ModelReplacedError(
+                        f"model {name} was replaced: its digest was {digest}, it is {now.digest} now; results sent "
+                        "so far stand, send the other items again on a new stream"
+                    )
 
     def _plan_metric(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
         name = spec.WhichOneof("metric")
@@ -194,22 +201,31 @@ class Planner:
             raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_SPEC_BYTES} are allowed")
         try:
             model = self._model(message, metric.info, f"{path}.model")
+            judge = self._judge(message, metric.info, path)
             if isinstance(model, Failure):
-                read_parameters(message, metric, path, model=getattr(message, "model", ""), prompts=self._prompts)
-                return MetricPlan(model, _failed_provenance(spec, metric))
-            return self._cached(spec, metric, message, path, model)
+                return self._unusable(model, spec, metric, message, path)
+            if isinstance(judge, Failure):
+                return self._unusable(judge, spec, metric, message, path)
+            return self._cached(spec, metric, message, path, MetricModels(model, judge))
         except ParameterError as error:
             return _failed(error, path, spec, metric)
 
-    def _cached(
-        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None
+    def _unusable(
+        self, model: Failure, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str
     ) -> MetricPlan:
-        key = (spec.SerializeToString(), model.digest if model else "", model.metadata if model else NO_MODEL)
+        """Of a metric whose model cannot be used; what is wrong with its parameters goes first."""
+        read_parameters(message, metric, path, model=getattr(message, "model", ""), prompts=self._prompts)
+        return MetricPlan(model, _failed_provenance(spec, metric))
+
+    def _cached(
+        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, models: MetricModels
+    ) -> MetricPlan:
+        key = (spec.SerializeToString(), models.digest, models.metadata)
         plan = self._cache.get(key)
         if plan is not None:
             self._cache.move_to_end(key)
             return plan
-        plan = self._resolve(metric, message, path, model)
+        plan = self._resolve(metric, message, path, models)
         self._cache[key] = plan
         self._cache_bytes += len(key[0])
         while len(self._cache) > _CACHE_ENTRIES or self._cache_bytes > _MAX_CACHE_BYTES:
@@ -217,11 +233,12 @@ class Planner:
             self._cache_bytes -= len(spec_bytes)
         return plan
 
-    def _resolve(self, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:
-        name = model.name if model else ""
-        digest = model.digest if model else ""
-        parameters = read_parameters(message, metric, path, model=name, prompts=self._prompts)
-        metadata = (model.metadata if model else NO_MODEL).seen_by(metric.info)
+    def _resolve(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> MetricPlan:
+        name, digest, judge = models.name, models.digest, models.judge
+        parameters = read_parameters(
+            message, metric, path, model=name, judge=judge.name if judge else "", prompts=self._prompts
+        )
+        metadata = models.metadata.seen_by(metric.info)
         parameters = parameters.resolved(metadata)
         provenance = types_pb2.Provenance(
             metric=write_spec(metric.info.name, parameters),
@@ -231,16 +248,26 @@ class Planner:
             model_digest=digest,
             prompt=parameters.prompt_name,
             prompt_digest=parameters.prompt_digest,
-            line=write_line(metric, parameters, digest),
+            line=write_line(metric, parameters, digest, judge_digest=judge.digest if judge else ""),
             calibration=parameters.calibration,
+            judge_model=judge.name if judge else "",
+            judge_digest=judge.digest if judge else "",
         )
-        pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
+        pinned = _with_model(parameters, f"{name}@{digest}" if name else "")
+        if judge:
+            values: dict[str, Any] = {metric.info.judge_parameter: f"{judge.name}@{judge.digest}"}
+            pinned = replace(pinned, **values)
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
         if info.needs_judge:
             return self._find(message.model, path, self._judges)
         return self._find(message.model, path, self._encoders) if info.needs_model else None
+
+    def _judge(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        """The judge of a metric that names one beside its model."""
+        name = info.judge_parameter
+        return self._find(getattr(message, name), f"{path}.{name}", self._judges) if name else None
 
     def _find(self, written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
         match = _MODEL.fullmatch(written)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -104,6 +105,7 @@ class ProgramRunner(Generic[K, R]):
         self._open: dict[Hashable, Any] = {}
         self._running: dict[asyncio.Task[Failure | None], PortCall[Any]] = {}
         self._judging: dict[JudgeNeed, JudgeCall] = {}
+        self._held: deque[JudgeCall] = deque()
         self._slice_end_s = 0.0
         self._is_bulk = current_turn().lane is Lane.BULK
         self._turns = turns or LoopTurns()
@@ -200,8 +202,15 @@ class ProgramRunner(Generic[K, R]):
         call = self._judging.get(need)
         if call is None:
             call = self._judging[need] = JudgeCall(need)
-            self._running[asyncio.create_task(self._ask(call))] = call
+            self._held.append(call)
+            self._ask_judges()
         return call
+
+    def _ask_judges(self) -> None:
+        """Sends off calls of judges, as many as may be under way; programs of a cascade may want more of them."""
+        while self._held and len(self._judging) - len(self._held) < MAX_JUDGE_CALLS:
+            call = self._held.popleft()
+            self._running[asyncio.create_task(self._ask(call))] = call
 
     def _call(self, key: Hashable, make: Callable[[], C]) -> C:
         """The open call of that key, made where there is none."""
@@ -223,6 +232,7 @@ class ProgramRunner(Generic[K, R]):
             call = self._running.pop(task)
             if isinstance(call, JudgeCall):
                 del self._judging[call.need]
+                self._ask_judges()
             await self._deliver(call, task.result())
 
     async def _ask(self, call: PortCall[Any]) -> Failure | None:

@@ -256,7 +256,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
         (
             labelled(0, 1),
             ["--metric", "exact_match"],
-            "there is something to fit for smile, sbert, sfve, bertscore and calibrated",
+            "there is something to fit for smile, sbert, sfve, bertscore, calibrated and auto",
         ),
         (labelled(0, 1), ["--metric", "smile?colour=1"], "no parameter"),
         (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "sentence_weight is a parameter of smile"),

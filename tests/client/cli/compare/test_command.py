@@ -104,9 +104,38 @@ def test_empty_answers_and_failures_are_counted_and_enter_no_figure(compare: Com
     assert (smile["pairs"], smile["scored"], smile["failed"]) == (4, 2, [1, 0])
     assert smile["difference"]["value"] == pytest.approx(0.1)
     assert side["choices"] == {"OK": 2, "EMPTY_PREDICTION": 1, "INVALID_INPUT": 1}
-    assert "2 pairs of new have no winner: an answer has no score (1 of base failed, 0 of new failed)" in (
-        compare(broken, letters(20, 30, 40, 50)).stdout
-    )
+    assert smile["empty"] == [1, 0]
+    printed = compare(broken, letters(20, 30, 40, 50)).stdout
+    assert "2 pairs of new have no winner: an answer has no score (1 of base are empty, 1 of base failed)" in printed
+    assert "new minus base: empty answers as wrong" in printed
+
+
+def test_answers_that_are_left_empty_can_fail_a_build(compare: Compare) -> None:
+    before, after = letters(*[50] * 20), letters(*[50] * 10, *[0] * 10)
+    codes = {
+        condition: compare(before, after, options=("--fail-if", condition)).exit_code
+        for condition in ("smile.mean < -0.01", "smile.mean_empty_as_wrong < -0.01", "smile.empty > 0")
+    }
+    assert list(codes.values()) == [0, 4, 4]
+    printed = compare(before, after).stdout
+    row = next(line for line in printed.splitlines() if "0 and 10" in line)
+    assert "0.500 [.500, .500]" in row
+    assert "-0.2500 [" in row
+
+
+def test_answers_that_are_not_there_can_fail_a_build(compare: Compare) -> None:
+    options = ("--fail-if", "smile.unmatched > 0.2")
+    done = compare(letters(*[50] * 20), letters(*[50] * 15), options=options)
+    assert done.exit_code == 4
+    assert "--fail-if 'smile.unmatched > 0.2' holds of new: it is 0.25" in done.stderr
+    assert compare(letters(*[50] * 20), letters(*[50] * 16), options=options).exit_code == 0
+
+
+def test_a_sign_test_of_nothing_is_no_pass(compare: Compare) -> None:
+    done = compare(letters(*[0] * 20), letters(*[0] * 20), options=("--fail-if", "smile.wins.p < 0.05"))
+    assert done.exit_code == 2
+    assert "wins.p of new is not defined: no pair has two scores of smile" in done.stderr
+    assert "p = nan" not in done.stdout
 
 
 def test_out_has_a_line_for_each_pair_and_the_scores_stand_beside_it(compare: Compare, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,29 @@ def test_a_figure_that_is_not_defined_is_an_error_and_no_pass(
     # What was computed is not lost for it.
     assert len(read_rows((tmp_path / "pairs.jsonl").read_text())) == 1
     assert (tmp_path / "f.json").exists()
+
+
+def test_all_conditions_are_told_where_one_has_no_figure(compare: Compare, tmp_path: Path) -> None:
+    options = ("--fail-if", "smile.mean.low < 0", "--fail-if", "smile.mean < 0", "--fail-if", "smile.accuracy < 0")
+    done = compare(letters(50), letters(10), options=(*options, "--json", tmp_path / "f.json"))
+    assert done.exit_code == 2
+    assert "--fail-if 'smile.mean < 0' holds of new: it is -0.4" in done.stderr
+    assert "mean.low of new is not defined" in done.stderr
+    assert "accuracy of new is not defined" in done.stderr
+    told = json.loads((tmp_path / "f.json").read_text())["conditions"]
+    assert [(each["value"], each["holds"], bool(each["problem"])) for each in told] == [
+        (None, False, True),
+        (pytest.approx(-0.4), True, False),
+        (None, False, True),
+    ]
+
+
+def test_conditions_say_on_how_many_rows_they_rest(compare: Compare) -> None:
+    options = ("--fail-if", "smile.mean < 0", "--fail-if", "smile.wins.p < 0.001")
+    done = compare(letters(*[50] * 20), letters(*[50] * 5, *[0] * 7), options=options)
+    assert done.exit_code == 0
+    assert done.stderr.count("figures of smile rest on 5 pairs: new answers 12 of 20 rows of base; conditions on") == 1
+    assert "rest on" not in compare(letters(*[50] * 20), letters(*[50] * 20), options=options).stderr
 
 
 def test_without_any_score_no_condition_passes(compare: Compare) -> None:

@@ -19,8 +19,8 @@ def test_the_page_shows_figures_changed_rows_and_conditions(compare: Compare, tm
     for expected in (
         "Comparison with base",
         "base.jsonl and 1 more file",
-        "smile.losses > 0.9 does not hold of new: 0",
-        "smile.wins > 0.4 holds of new: 0.5",
+        "--fail-if 'smile.losses > 0.9' does not hold of new: it is 0",
+        "--fail-if 'smile.wins > 0.4' holds of new: it is 0.5",
         "1 won, 1 tied, 0 lost",
         "smile 2 0.150 0.400 +0.2500",
         "Rows that gained most by smile q0 · 0.500 Question question 0? Reference cat base 0.100",

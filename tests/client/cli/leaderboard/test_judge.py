@@ -103,3 +103,49 @@ def test_wrong_comparisons_are_told(command: Command, tmp_path: Path, by: str, m
     done = command("leaderboard", *files_of(tmp_path), "--by", by, stub=Judge())
     assert done.exit_code == 2
     assert message in done.output
+
+
+@pytest.mark.parametrize(
+    "column",
+    [{"question_id": '["turn {number}"]'}, {"question_id": "{number}\ud800"}, {"model": "{model}\ud800"}],
+    ids=["an id like a list of turns", "an id that UTF-8 cannot hold", "a model that UTF-8 cannot hold"],
+)
+def test_a_judged_pair_is_found_again_whatever_it_is_called(
+    command: Command, tmp_path: Path, column: dict[str, str]
+) -> None:
+    files = files_of(tmp_path, MODELS[:3], questions=32)
+    for model, path in zip(MODELS, files, strict=False):
+        rows = read_rows(path.read_text())
+        named = [
+            {name: text.format(number=number, model=model) for name, text in column.items()}
+            for number in range(len(rows))
+        ]
+        write_rows(path, [row | more for row, more in zip(rows, named, strict=True)])
+    judge = Judge()
+    options = [*OPTIONS, "--out", tmp_path / "pairs.jsonl", "--target-width", "1"]
+    for more in ([], ["--resume"]):
+        done = command("leaderboard", *files, *options, *more, "--max-pairs", "200", stub=judge)
+        assert done.exit_code == 0, done.output
+    # Each run asks once more, whether the server can compare.
+    assert len(judge.asked) - 2 == len(read_rows((tmp_path / "pairs.jsonl").read_text())) == 3 * 32
+
+
+def test_a_model_that_loses_all_is_asked_about_once_an_instruction(command: Command, tmp_path: Path) -> None:
+    """Its rating has no bound, so that no number of pairs makes its interval narrow."""
+
+    def hopeless(pair: judging_pb2.Pair) -> Any:
+        return {"d": "b"}.get(pair.answer_a[0]) or {"d": "a"}.get(pair.answer_b[0]) or verdict(pair)
+
+    judge, out, figures = (
+        StubTransport(compare=lambda request: echo_comparisons(request, winner=hopeless)),
+        *(tmp_path / name for name in ("pairs.jsonl", "board.json")),
+    )
+    options = [*OPTIONS, "--target-width", "180", "--out", out, "--json", figures]
+    done = command("leaderboard", *files_of(tmp_path), *options, stub=judge)
+    assert done.exit_code == 0, done.output
+    last = json.loads(figures.read_text())["models"][-1]
+    assert (last["model"], last["bounded"], last["bradley_terry"]["low"]) == ("d", False, None)
+    of_it = [row["instruction_id"] for row in read_rows(out.read_text()) if "d" in {row["model_a"], row["model_b"]}]
+    assert len(set(of_it)) == 50
+    assert len(of_it) < 100
+    assert "ratings that rest on this alone have no interval" in done.output

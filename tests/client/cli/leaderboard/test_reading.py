@@ -77,7 +77,7 @@ def test_a_row_of_an_arena(winner: str, expected: str) -> None:
     assert pair.winner == expected
     assert (pair.instruction, pair.question, pair.answers) == ("q9", "What is it?", ("A cat on a mat.", "Two\ncats"))
     assert pair.words == (5.0, 2.0)
-    assert pair.orders == ((JudgedOrder("model_a", pair.winner),) if winner != "y" else ()), "A is shown first"
+    assert pair.orders == (JudgedOrder("model_a", pair.winner),), "A is shown first"
 
 
 def test_winners_as_columns_and_turns_as_json_texts() -> None:
@@ -90,6 +90,32 @@ def test_winners_as_columns_and_turns_as_json_texts() -> None:
         winner_tie=0,
     )
     assert (pair.winner, pair.question, pair.answers) == ("model_b", "Hello?\nAnd now?", ("Good bye then.", "[1, 2]"))
+    assert pair.orders == (JudgedOrder("model_a", "model_b"),), "A is shown first, however the winner is told"
+
+
+def test_the_first_place_is_known_where_the_column_is_called_otherwise() -> None:
+    names = {**PAIR_COLUMNS, "winner": ("preferred",)}
+    pair = judged_pair(Record(0, "line 1", {"model_a": "x", "model_b": "y", "preferred": "A"}), names)
+    assert pair.orders == (JudgedOrder("model_a", "model_a"),)
+
+
+@pytest.mark.parametrize(
+    ("turn", "answer"),
+    [(1, "One."), (2, "Two and three."), (3, "Two and three."), (None, "Two and three."), ("1", "Two and three.")],
+)
+def test_the_answer_is_that_of_the_turn_that_was_judged(turn: Any, answer: str) -> None:
+    """MT-bench has both turns in every row, and says which one was judged."""
+    said = [*conversation("One."), *conversation("Two and three.")]
+    pair = read(winner="A", turn=turn, conversation_a=said, conversation_b=said)
+    assert pair.answers == (answer, answer)
+    assert pair.turn == (turn if isinstance(turn, int) else 0)
+
+
+def test_a_side_that_is_the_name_of_the_other_model_is_refused() -> None:
+    assert read(model_a="A", model_b="B", winner="B").winner == "model_b"
+    assert read(model_a="model_b", model_b="model_c", winner="model_b").winner == "model_b", "as our own lines have it"
+    with pytest.raises(ValueError, match="winner or vote A is a side and the model of the other one"):
+        read(model_a="B", model_b="A", winner="A")
 
 
 def test_pairs_about_the_same_words_are_about_one_instruction_unless_an_image_tells_them_apart() -> None:
@@ -102,6 +128,9 @@ def test_pairs_about_the_same_words_are_about_one_instruction_unless_an_image_te
 
 def test_votes_stand_for_a_winner() -> None:
     assert read(votes=["A", "A", "tie"]).winner == "model_a"
+    assert read(votes=["A", "A", "tie"]).by_votes
+    assert read(votes=["A", "A", "tie"]).orders == (), "nothing says which answer people saw first"
+    assert not read(votes=["A", "A"], winner="B").by_votes
     assert read(votes={"A": 2, "B": 3}).winner == "model_b"
     assert read(votes="A, B").winner == "tie"
     assert majority(["model_a", "model_b", "tie"]) == "tie"

@@ -56,6 +56,9 @@ def test_models_are_rated(command: Command, tmp_path: Path) -> None:
     assert 0.5 < models["alpha"]["against_reference"]["value"] < 1
     assert found["both_orders"] == {"pairs": 120, "same_winner": 120}
     assert set(found["families"]) == {"counting", "naming"}
+    for family in found["families"].values():
+        anchored = next(line for line in family if line["model"] == "beta")
+        assert anchored["bradley_terry"]["value"] == pytest.approx(1000), "the anchor is one in families too"
     assert found["position_bias"]["won"]["value"] == pytest.approx(0.5), "both orders say the same"
     assert "beta rated 1000" in output
     assert "further tables: --all-tables" in output
@@ -136,7 +139,10 @@ def test_people_are_reproduced_in_strata(command: Command, tmp_path: Path) -> No
         ("all", 120, 1.0),
     ]
     assert found["human"]["systems"]["kendall"]["value"] == pytest.approx(1.0)
-    assert "1 people know pairs that the judge does not" in output
+    assert "1 pairs of people are unknown to the judge" in output
+    output, found = board(command, tmp_path, [*rows[:-1], rows[-1] | {"answer_a": ""}], "--human", human)
+    assert [each["evaluator"] for each in found["human"]["strata"]["evaluators"]] == ["judge", "random"]
+    assert "1 pairs have unknown lengths, so that there is no baseline of the longer answer" in output
     alone = write_rows(tmp_path / "other.jsonl", [{"model_a": "v", "model_b": "w", "winner": "A"}])
     assert "none of its pairs is among those" in board(command, tmp_path, rows, "--human", alone)[0]
 
@@ -146,6 +152,32 @@ def test_votes_in_the_pairs_themselves_are_people(command: Command, tmp_path: Pa
     _, found = board(command, tmp_path, rows)
     share = np.mean([row["winner"] == "model_a" for row in rows])
     assert found["human"]["strata"]["evaluators"][0]["strata"][0]["reproduced"]["value"] == pytest.approx(share)
+
+
+def test_votes_are_not_held_against_themselves(command: Command, tmp_path: Path) -> None:
+    rows = [{name: row[name] for name in row if name != "winner"} | {"votes": ["A", "A", "B"]} for row in pairs()]
+    output, found = board(command, tmp_path, rows)
+    assert found["human"] is None
+    assert "120 pairs have their winner from the votes of people: there is no judge to hold against them" in output
+
+
+def test_turns_of_a_conversation_are_pairs_of_their_own_for_people(command: Command, tmp_path: Path) -> None:
+    """At the first turn the judge says what people say, at the second the opposite."""
+    rows = [row | {"turn": turn} for row in pairs() for turn in (1, 2)]
+    other = {"model_a": "model_b", "model_b": "model_a"}
+    people = [row | {"winner": row["winner"] if row["turn"] == 1 else other[row["winner"]]} for row in rows]
+    human = write_rows(tmp_path / "human.jsonl", people)
+    _, found = board(command, tmp_path, rows, "--human", human)
+    judge = found["human"]["strata"]["evaluators"][0]["strata"]
+    assert [(line["stratum"], line["pairs"], line["reproduced"]["value"]) for line in judge] == [
+        ("1/1", 240, 0.5),
+        ("all", 240, 0.5),
+    ]
+    without = [{name: row[name] for name in row if name != "turn"} for row in rows[::2]]
+    _, found = board(command, tmp_path, without, "--human", human)
+    assert found["human"]["strata"]["evaluators"][0]["strata"][0]["reproduced"]["value"] == 0.5
+    _, found = board(command, tmp_path, rows, "--human", write_rows(human, without))
+    assert found["human"]["pairs"] == 120
 
 
 def test_columns_may_be_called_otherwise(command: Command, tmp_path: Path) -> None:
@@ -204,3 +236,15 @@ def test_a_page_is_written_with_the_questionable_pairs(command: Command, tmp_pat
     assert "board.html: 0.0 MB" in output
     done = command("leaderboard", tmp_path / "pairs.jsonl", "--html", tmp_path / "board.csv")
     assert (done.exit_code, "this file is no .csv" in done.output) == (2, True)
+
+
+def test_a_judge_that_takes_the_first_answer_is_told(command: Command, tmp_path: Path) -> None:
+    rows = pairs()
+    for row in rows[:80]:
+        row["orders"] = [{"first": side, "winner": side} for side in ("model_a", "model_b")]
+        row |= {"winner": None, "status": "INCONSISTENT"}
+    output, found = board(command, tmp_path, rows)
+    assert "both orders have the same winner in 40 of 120 pairs (33.3%)" in output
+    assert "this judge hardly tells these answers apart" in output
+    assert found["position_bias"]["won"]["value"] == pytest.approx((160 + 40) / 240)
+    assert "this judge hardly" not in board(command, tmp_path, pairs())[0]

@@ -44,6 +44,12 @@ def test_two_cells_may_name_a_row_and_differences_have_their_p() -> None:
     )
 
 
+def test_the_place_of_a_row_is_no_part_of_its_name() -> None:
+    table = FigureTable("Ratings", ["", "model", "Elo"], [["1", "gpt-4", count(1100)]], heads=2)
+    (line,) = read(to_tidy_csv([table]))
+    assert line["row"] == "gpt-4"
+
+
 @given(st.floats(), st.text())
 def test_numbers_come_back_as_they_were_and_any_name_keeps_its_place(value: float, name: str) -> None:
     table = FigureTable(name, ["", "x"], [[name, Figure("", value)]])

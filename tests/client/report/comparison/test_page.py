@@ -49,10 +49,10 @@ def comparison(text: str = "plain", rows: int = 1) -> ComparisonInput:
         source=f"base.jsonl {text}",
         created="2026-11-24",
         baseline=f"base {text}",
-        chooser=f"by smile:v1/1 {text}",
+        chooser=f"smile:v1/1 {text}",
         candidates=[candidate],
         notes=[f"a note {text}"],
-        conditions=[f"smile.mean < 0 holds {text}"],
+        conditions=[(f"smile.mean < 0 holds {text}", True), (f"smile.wins < 0 does not hold {text}", False)],
         lines=[(f"smile {text}", f"smile:v1/1?model={text}")],
     )
 
@@ -68,12 +68,18 @@ def test_everything_that_was_found_is_there() -> None:
         "What differs metric difference file plain a plain",
         "Rows that gained most by smile plain plain0 · 0.500 Question plain Reference plain",
         "base plain 0.250 wrong before plain new plain 0.750 right after plain",
-        "Better answers are chosen by by smile:v1/1 plain",
+        "Better answers are chosen by smile:v1/1 plain",
         "a note plain",
         "smile plain smile:v1/1?model=plain",
     ):
         assert expected in text
     assert "Rows that lost most" not in text
+
+
+def test_only_conditions_that_hold_stand_out() -> None:
+    text = page.render(comparison()).decode()
+    assert re.findall(r'<p class="holds"><bdi>(.*?)</bdi>', text) == ["smile.mean &lt; 0 holds plain"]
+    assert "<p><bdi>smile.wins &lt; 0 does not hold plain</bdi>" in text
 
 
 def test_bars_are_as_long_as_their_shares() -> None:

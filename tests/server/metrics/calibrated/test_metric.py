@@ -19,7 +19,7 @@ from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
-from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, _fit, _result
+from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, _result, fit_of
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 
@@ -213,7 +213,7 @@ def test_a_fit_with_steps_where_vectors_are_compared_is_not_used() -> None:
     width = next(feature.width for feature in FEATURES if feature.name == "keyword")
     for wide, used in ((width, True), (width / 2, False), (0.0, False)):
         text = fit_text(features=[FORM["features"][0] | {"width": wide}, FORM["features"][1]])
-        found = _fit(replace(METADATA, calibrations=stored_fit(text)))
+        found = fit_of(replace(METADATA, calibrations=stored_fit(text)))
         assert isinstance(found, CalibratedFit) is used
         assert used or "keyword must have ramps 0.02 wide" in str(found)
 

@@ -126,7 +126,7 @@ def test_what_is_said_goes_before_the_preset() -> None:
 def test_the_line_names_all_that_the_preset_means() -> None:
     line = write_line(REGISTRY["lave"], parameters(**PAPER), "0" * 64)
     assert line.startswith(
-        "lave:paper/3?binary=judge&caption=false&demonstrations=auto&mode=rationale&model=j@000000000000&prompt="
+        "lave:paper/3?binary=judge&caption=false&demonstrations=auto&guard=none&mode=rationale&model=j@000000000000&prompt="
         "lave_paper/1@"
     )
     assert line.endswith("&reference_filter=0.25&references=all&value=most_probable")

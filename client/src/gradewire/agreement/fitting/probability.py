@@ -97,10 +97,20 @@ def held_out_probabilities(
     values: NDArray[np.float64],
     labels: NDArray[np.float64],
     questions: Sequence[str],
+    *,
+    parts: int = FOLDS,
 ) -> NDArray[np.float64]:
-    """float64[rows], P(right) by trees and maps that have not seen a row's question; arguments as `fit_calibrated`."""
+    """float64[rows], P(right) by trees and maps that have not seen a row's question.
+
+    Args:
+        features: As of `fit_calibrated`, as the next three.
+        values: See there.
+        labels: See there.
+        questions: See there.
+        parts: Of the questions, each of which is left out once.
+    """
     right = _checked(values, labels, questions)
-    folds = fold_of(questions)
+    folds = fold_of(questions, parts)
     return _crossed(_held_out(features, values, right, folds), right, folds)
 
 
@@ -162,7 +172,7 @@ def _trees(values: NDArray[np.float64], right: NDArray[np.bool_], features: Sequ
 def _crossed(held_out: NDArray[np.float64], right: NDArray[np.bool_], folds: NDArray[np.intp]) -> NDArray[np.float64]:
     """Probabilities by maps that have not seen the row's question either, for honest figures."""
     found = np.empty(len(held_out))
-    for fold in range(FOLDS):
+    for fold in range(int(folds.max()) + 1):
         inside = folds == fold
         points: Points = probability_map(held_out[~inside], right[~inside])
         found[inside] = points(held_out[inside])

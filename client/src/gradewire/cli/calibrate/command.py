@@ -10,6 +10,7 @@ from gradewire.cli.calibrate.run import CALIBRATED, THRESHOLDS, Calibration
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.server_extra import embedded_module
+from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
 
@@ -24,6 +25,7 @@ Examples:
   gradewire calibrate answers.jsonl --scores scores.jsonl --model all-mpnet-base-v2
   gradewire calibrate answers.jsonl --fit both --half a       threshold and sentence_weight; measured on the other half
   gradewire calibrate answers.jsonl --metric calibrated       the probability (needs gradewire[calibrate])
+  gradewire calibrate answers.jsonl --metric auto             when to ask a judge (asks it about every row)
   gradewire calibrate answers.jsonl --dry-run                 look at the gain, store nothing
   gradewire calibrate --show
   gradewire calibrate --undo --metric smile
@@ -41,7 +43,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     Scores the rows, finds the score from which on an answer counts as right (and for smile, with --fit both, the
     weight of its sentence term), shows what verdicts are worth before and after on rows of other questions, and writes
     it into the model's description, with the rows' digest and the date. Of metric calibrated it is the probability
-    itself that is fitted.
+    itself that is fitted; of auto, how sure exact_match and calibrated have to be, and where the judge is worth asking.
     """
     if options["show"] or options["undo"]:
         _tell_or_undo(ctx, options)
@@ -49,8 +51,8 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     if not options["files"]:
         raise click.UsageError("name a FILE of labelled answers (or say --show or --undo)")
     metric = _of_model(_metric(options["metric"]), options["model"])
-    if metric.name == CALIBRATED and options["fit"] == "both":
-        raise click.UsageError("--fit both is for smile: calibrated has no weight of its own")
+    if metric.name in {CALIBRATED, Auto.name} and options["fit"] == "both":
+        raise click.UsageError(f"--fit both is for smile: {metric.name} has no weight of its own")
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):
@@ -60,8 +62,9 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
 def _metric(line: str) -> Metric:
     with one_line_errors():
         metric = parse_metric_line(line)
-    if metric.name not in {*THRESHOLDS, CALIBRATED}:
-        raise InputError(f"--metric {line}: there is something to fit for {', '.join(THRESHOLDS)} and {CALIBRATED}")
+    if metric.name not in {*THRESHOLDS, CALIBRATED, Auto.name}:
+        known = ", ".join((*THRESHOLDS, CALIBRATED))
+        raise InputError(f"--metric {line}: there is something to fit for {known} and {Auto.name}")
     if metric.name != CALIBRATED:
         return metric
     values: dict[str, Any] = {"features_only": True}

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import click
 
+from gradewire.agreement.fitting.cascade_rows import DELTA
 from gradewire.agreement.fitting.halves import Half
 from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
 from gradewire.cli.input.files import column_options
@@ -26,7 +27,7 @@ calibrate_options = option_group(
         "--metric",
         default="smile",
         help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
-        "'bertscore?layer=5'; calibrated.",
+        "'bertscore?layer=5'; calibrated; auto, 'auto?judge=judge_verdict&judge_model=NAME'.",
     ),
     click.option(
         "--model",
@@ -55,6 +56,13 @@ calibrate_options = option_group(
     ),
     connection_options,
     labelled_options(resamples=RESAMPLES),
+    click.option(
+        "--delta",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=DELTA,
+        show_default=True,
+        help="Of auto: probability with which the bound of a risk may fail.",
+    ),
     click.option("--json", "json_path", type=OUTPUT_FILE, help="Also write what was fitted here (JSON)."),
     click.option("--dry-run", is_flag=True, help="Store nothing."),
     click.option("--show", is_flag=True, help="Show what is stored with the model, and exit."),

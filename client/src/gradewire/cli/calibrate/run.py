@@ -11,16 +11,20 @@ import click
 
 from gradewire.agreement.fitting.halves import question_key
 from gradewire.agreement.fitting.stored_form import FittedFeature
+from gradewire.cli.calibrate.cascade import asked_metrics, cascade_figures, fitted_cascade, scored_cascade
+from gradewire.cli.calibrate.cascade_text import cascade_tables, cascade_warnings, judge_line
 from gradewire.cli.calibrate.fit import Split, fitted_threshold, fitted_weight
 from gradewire.cli.calibrate.probability import fitted_probability
 from gradewire.cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire.cli.calibrate.text import fit_lines, fit_table, gain_lines, probability_tables, warning_lines
+from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.tables import print_figures
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.run.labelled_rows import LabelledRows
 from gradewire.cli.run.labelled_run import LabelledRun
 from gradewire.cli.server_extra import embedded_module
+from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.wire import wire_parameters
@@ -46,6 +50,9 @@ class Calibration:
         Raises:
             click.ClickException: Rows, scores, server or model are not as they have to be; nothing was stored.
         """
+        if isinstance(self.metric, Auto):
+            self._fit_cascade(transport, self.metric)
+            return
         labelled, before = self._score(transport, self.metric)
         if self.metric.name == CALIBRATED:
             self._fit_probability(labelled, before)
@@ -107,6 +114,41 @@ class Calibration:
             write_json(self.options["json_path"], fit.result.fit)
         figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
         self._store(rows, {"fit": json.dumps(fit.result.fit), "figures": tuple(figures.items())})
+
+    def _fit_cascade(self, transport: Transport | None, metric: Auto) -> None:
+        metrics = MetricOptions(metrics=asked_metrics(metric), model=metric.model, judge=metric.judge_model)
+        labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
+        scored = scored_cascade(labelled, metric)
+        name, _, digest = scored.encoder.partition("@")
+        with one_line_errors():
+            found, told = embedded_module("fits").fitted_for(self.options["models_dir"], name)
+        if not found.startswith(scored.encoder):
+            raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
+        provenance = {
+            **scored.provenance,
+            "model": name,
+            "model_digest": found.partition("@")[2],
+            "rows": {"sha256": scored.cheap.sha256, "count": len(scored.rows), "half": self.options["half"] or "both"},
+            "date": _today(),
+        }
+        fit, held = fitted_cascade(
+            scored, provenance, half=self.options["half"], delta=self.options["delta"], resamples=self.run.resamples,
+            seed=self.run.seed,
+        )  # fmt: skip
+        print_figures(cascade_tables(fit, held))
+        click.echo(judge_line(fit, metric.judge or "lave"))
+        for line in (*cascade_warnings(scored, told), *(f"warning: {each}" for each in labelled.left_out())):
+            click.echo(line, err=True)
+        if self.options["json_path"] is not None:
+            write_json(self.options["json_path"], fit.form)
+        values = {
+            "metric": metric.name,
+            "metric_version": scored.provenance["metric_version"],
+            "parameters": scored.parameters,
+            "fit": json.dumps(fit.form),
+            "figures": cascade_figures(fit, held),
+        }
+        self._store(scored.cheap, values)
 
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)

@@ -173,6 +173,7 @@ async def choose_all(
     chooser: Chooser,
     file: PairFile | None,
     *,
+    anew: bool = False,
     done: Callable[[int], object] = lambda _: None,
 ) -> list[Chosen]:
     """Has every pair chosen, in order, and writes each as it comes; asks only for what no earlier run has.
@@ -181,6 +182,7 @@ async def choose_all(
         pairs: All of them.
         chooser: Asked for those that `file` does not know.
         file: Opened; None keeps nothing.
+        anew: Asks for every pair: of a chooser that costs nothing and goes by scores, which may have changed since.
         done: Told how many pairs are chosen.
 
     Raises:
@@ -194,7 +196,8 @@ async def choose_all(
         chosen.extend(batch)
         done(len(chosen))
 
-    earlier = {pair.index: choice for pair in pairs if file is not None and (choice := file.known(pair)) is not None}
+    known = file.known if file is not None and not anew else lambda _: None
+    earlier = {pair.index: choice for pair in pairs if (choice := known(pair)) is not None}
     waiting = iter(pairs)
 
     def until(index: int) -> Iterator[Chosen]:

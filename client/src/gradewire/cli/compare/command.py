@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.compare.conditions import check_conditions
+from gradewire.cli.compare.conditions import check_conditions, parts_only
 from gradewire.cli.compare.input.sides import check_names
 from gradewire.cli.compare.input.stored import are_outputs
 from gradewire.cli.compare.job import CompareJob, SideOptions
@@ -53,8 +53,10 @@ baseline; every figure is of a candidate minus the baseline, on the questions th
 
 \b
 CONDITION is METRIC.FIGURE, then < <= > or >=, then a number. Figures:
-  {"  ".join(FIGURES[:10])}
-  {"  ".join(FIGURES[10:])}
+  {"  ".join(FIGURES[:6])}
+  {"  ".join(FIGURES[6:12])}
+  {"  ".join(FIGURES[12:18])}
+  {"  ".join(FIGURES[18:])}
 
 {exit_codes(failed_rows="", condition="a condition of --fail-if holds")}""",
 )
@@ -138,25 +140,18 @@ def _show(found: CompareResult, outputs: Outputs) -> None:
 
 def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs, source: str) -> bool:
     """Writes the files, and says which conditions hold; raises InputError where one cannot be told."""
-    problem: InputError | None = None
-    checked = []
-    try:
-        checked = check_conditions(conditions, found)
-    except InputError as error:
-        problem = error
+    checked = check_conditions(conditions, found)
     document = document_of(found) | {"conditions": checked}
     outputs.figures.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), figure_notes(found))
     if outputs.page is not None:
         from gradewire.cli.compare.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 
         write_page(outputs.page, found, source, checked)
-    if problem is not None:
-        raise problem
-    for each in checked:
-        if each.holds:
-            click.echo(
-                printable(f"--fail-if '{each.condition}' holds of {each.candidate}: it is {each.value:.6g}"), err=True
-            )
+    told = [*parts_only(conditions, found), *(str(each) for each in checked if each.holds)]
+    for line in told:
+        click.echo(printable(line), err=True)
+    if problems := [str(each) for each in checked if each.problem]:
+        raise InputError("; ".join(problems))
     return any(each.holds for each in checked)
 
 

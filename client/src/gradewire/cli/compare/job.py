@@ -219,7 +219,7 @@ class CompareJob:
                 file = stack.enter_context(PairFile(self.outputs.pairs, chooser.identity))
                 file.open(resume=self.outputs.resume)
             shown = stack.enter_context(progress("comparing", len(pairs), quiet=self.quiet))
-            chosen = await choose_all(pairs, chooser, file, done=shown.done)
+            chosen = await choose_all(pairs, chooser, file, anew=self.comparison is None, done=shown.done)
             if file is not None:
                 file.finish()
         return chosen

@@ -39,13 +39,10 @@ def write_page(path: Path, found: CompareResult, source: str, conditions: Sequen
         source=source,
         created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         baseline=baseline,
-        chooser=", ".join(f"{name} {value}" for name, value in found.identity.items()),
+        chooser=", ".join(str(value) if name == "by" else f"{name} {value}" for name, value in found.identity.items()),
         candidates=[_candidate(side, found.chooser) for side in found.sides],
         notes=figure_notes(found),
-        conditions=[
-            f"{each.condition} {'holds' if each.holds else 'does not hold'} of {each.candidate}: {each.value:.6g}"
-            for each in conditions
-        ],
+        conditions=[(str(each), each.holds or bool(each.problem)) for each in conditions],
         lines=list(found.manifests[baseline].lines.items()),
     )
     try:

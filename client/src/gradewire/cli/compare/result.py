@@ -98,6 +98,11 @@ class SideComparison:
         return self.matching.candidate.name
 
     @property
+    def unmatched(self) -> float:
+        """Share of the baseline's rows that have no partner, 0 to 1."""
+        return len(self.matching.only_baseline) / len(self.matching.baseline.rows)
+
+    @property
     def statuses(self) -> Mapping[str, int]:
         """Pairs by what became of the choice."""
         return Counter(str(choice.status) for _, choice in self.chosen)

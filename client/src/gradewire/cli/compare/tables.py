@@ -77,11 +77,13 @@ def figure_notes(found: CompareResult) -> list[str]:
 def _why(side: SideComparison, name: str) -> str:
     if name in side.overall.metrics:
         metric = side.overall.metrics[name]
-        failed = ", ".join(
-            f"{number} of {who} failed"
-            for who, number in zip((side.baseline, side.candidate), metric.failed, strict=True)
-        )
-        return f"an answer has no score ({failed})"
+        counts = [
+            f"{number} of {who} {what}"
+            for what, numbers in (("are empty", metric.empty), ("failed", metric.failed))
+            for who, number in zip((side.baseline, side.candidate), numbers, strict=True)
+            if number
+        ]
+        return f"an answer has no score ({', '.join(counts)})" if counts else "an answer has no verdict"
     return ", ".join(f"{number} {status}" for status, number in side.statuses.items() if status != "OK")
 
 
@@ -109,6 +111,22 @@ def _overall(side: SideComparison) -> Iterator[FigureTable]:
                     estimated(metric.baseline),
                     estimated(metric.candidate),
                     differing(metric.difference),
+                ]
+                for label, metric in of.metrics.items()
+            ],
+        )
+    if any(any(metric.empty) for metric in of.metrics.values()):
+        yield FigureTable(
+            f"{side.candidate} minus {side.baseline}: empty answers as wrong",
+            ["metric", "pairs", "empty", side.baseline, side.candidate, "difference"],
+            [
+                [
+                    label,
+                    count(metric.empty_as_wrong.scored),
+                    Figure(f"{metric.empty[0]} and {metric.empty[1]}"),
+                    estimated(metric.empty_as_wrong.baseline),
+                    estimated(metric.empty_as_wrong.candidate),
+                    differing(metric.empty_as_wrong.difference),
                 ]
                 for label, metric in of.metrics.items()
             ],
@@ -166,6 +184,8 @@ def _outcome_cells(outcomes: Outcomes) -> list[Figure]:
 
 
 def _p_value(value: float) -> Figure:
+    if math.isnan(value):
+        return Figure("-")
     text = "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
     return Figure(text, math.nan, p_value=value)
 

@@ -14,6 +14,7 @@ from gradewire._input.images import picture_digest
 from gradewire.cli.choosing.pairs import Answer, AnswerPair
 from gradewire.cli.input.left_out import LeftOut
 from gradewire.cli.input.pictures import item_with_picture
+from gradewire.cli.input.record import printable
 from gradewire.ratings import PairPool
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Answers:
         found = cls(has_synthetic=opened.has_synthetic)
         for row in opened.rows:
             instruction = row.question_id or row.question_key
-            model = row.model.strip() or Path(row.file or source.paths[0]).name.split(".")[0]
+            model = printable(row.model.strip() or Path(row.file or source.paths[0]).name.split(".")[0])
             there = found.rows.get(instruction, {})
             if row.item is None:
                 found.left_out.add("the row cannot be read", row.problem)

@@ -180,7 +180,8 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
 def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
     """The votes of the file of people, or of the pairs themselves; None without any."""
     if human is None:
-        with_votes = [pair for pair in verdicts.pairs if pair.votes]
+        # Held against themselves, votes agree always.
+        with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
         return voted(with_votes) if with_votes else None
     read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)
     found = voted(read.pairs)
@@ -192,13 +193,16 @@ def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verd
 
 def _human_notes(found: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
     if people is None:
-        return []
+        by_votes = sum(pair.by_votes for pair in found.verdicts.pairs)
+        told = f"{by_votes} pairs have their winner from the votes of people: there is no judge to hold against them"
+        return [told] if by_votes else []
     left_out = people.left_out.sentences("rows of people")
     if found.people is None:
         return [*left_out, f"--human {human}: none of its pairs is among those of the leaderboard"]
     strata = found.people.strata
     counts = {
-        "people know pairs that the judge does not": found.people.unmatched,
+        "pairs of people are unknown to the judge": found.people.unmatched,
+        "pairs have unknown lengths, so that there is no baseline of the longer answer": found.people.without_words,
         "pairs of people were left out: no majority": strata.no_majority,
         "pairs of people were left out: most call them a tie": strata.voted_tie,
     }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradewire.cli.leaderboard.scoring import AnswerScorer
     from gradewire.cli.leaderboard.store import PairStore
     from gradewire.cli.output.progress import Progress
+    from gradewire.ratings import ModelRating
 
 # Draws of fewer instructions hardly differ: an interval over them looks narrow before it is.
 LEAST_INSTRUCTIONS = 30
@@ -146,13 +147,21 @@ class PairJudging:
                 seed=self.options.seed,
                 with_elo=False,
             )
-        lines = {} if table is None else {line.model: line.bradley_terry for line in table.models}
+        lines = {} if table is None else {line.model: line for line in table.models}
         for model in self.answers.models:
             line = lines.get(model)
             there = sum(model in rows and len(rows) > 1 for rows in self.answers.rows.values())
-            few = line is None or line.questions < min(LEAST_INSTRUCTIONS, there)
-            if line is None or few or math.isnan(line.low) or line.high - line.low > width:
+            if line is None or self._is_uncertain(line, there, width):
                 yield model
+
+    @staticmethod
+    def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
+        found = line.bradley_terry
+        if line.matches and not line.bounded:
+            # Of a model that loses all its matches more of them say little: one on each instruction is enough.
+            return found.questions < instructions
+        few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
+        return few or math.isnan(found.low) or found.high - found.low > width
 
     async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, shown: Progress) -> None:
         """Has the pairs judged that are not known yet."""

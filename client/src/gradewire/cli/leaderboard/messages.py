@@ -15,10 +15,15 @@ def user_turns(said: Any) -> str:
     return "\n".join(filter(None, _texts(said, _ASKING)))
 
 
-def last_answer(said: Any) -> str:
-    """The last thing that the model said in a conversation, or the text itself; "" where nothing can be read."""
-    answers = [text for text in _texts(said, _ANSWERING) if text]
-    return answers[-1] if answers else ""
+def answer_at(said: Any, turn: int = 0) -> str:
+    """What the model said at a turn of a conversation, or the text itself; "" where nothing can be read.
+
+    Turns count from 1; with 0, and where a conversation has no such turn, it is the last one.
+    """
+    answers = _texts(said, _ANSWERING)
+    if 0 < turn <= len(answers):
+        return answers[turn - 1]
+    return next(filter(None, reversed(answers)), "")
 
 
 def _texts(said: Any, roles: frozenset[str]) -> list[str]:

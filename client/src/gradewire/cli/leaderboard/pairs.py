@@ -38,9 +38,11 @@ class JudgedPair:
         words: Of each answer; NaN where they are not known.
         probability_a: That A is better, as the judge says; NaN where it does not.
         votes: Of people, where the row has them.
+        by_votes: Whether the winner is what most of these say, for the row has no other.
         by: What said it; "" where that is not known.
         round: Number of the batch in which it was chosen to be judged; None for pairs of other origin.
         digest: Over both answers, where the row has it.
+        turn: Of the conversation that was judged, from 1; 0 where that is not told.
     """
 
     place: str
@@ -55,9 +57,11 @@ class JudgedPair:
     words: tuple[float, float] = (math.nan, math.nan)
     probability_a: float = math.nan
     votes: tuple[Winner, ...] = ()
+    by_votes: bool = False
     by: str = ""
     round: int | None = None
     digest: str = ""
+    turn: int = 0
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.papers.pairwise import JudgedPairs, PairwiseReport, pairwise_agreement
+from gradewire.agreement.papers.pairwise import LENGTH, RANDOM, JudgedPairs, PairwiseReport, pairwise_agreement
 from gradewire.cli.leaderboard.reading import majority
 from gradewire.cli.leaderboard.verdicts import Verdicts, instruction_numbers
 from gradewire.ratings import SystemRanks, system_ranks
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
 _JUDGE = "judge"
+# Of a line, its name.
+_METRIC = re.compile(r"\w+")
+_Turn = tuple[tuple[str, frozenset[str]], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,27 +34,31 @@ class HumanAgreement:
     Attributes:
         pairs: Pairs that both know.
         unmatched: Pairs that only people know.
+        without_words: Pairs that do not say how many words both answers have; with one such, the baseline that takes
+            the longer answer is left out, for it would be of other pairs.
         strata: Share of the majority votes that the judge reproduces, beside the baselines.
         systems: Correlation of the ratings.
     """
 
     pairs: int
     unmatched: int
+    without_words: int
     strata: PairwiseReport
     systems: SystemRanks
 
 
 def voted(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """The pairs of people, each once, with the votes of all rows about it and the majority as winner.
+    """The pairs of people, each turn of a conversation once; the winner is the majority of the votes of all rows.
 
     A row without votes is one vote, its winner.
     """
-    first: dict[tuple[str, frozenset[str]], JudgedPair] = {}
-    votes: defaultdict[tuple[str, frozenset[str]], list[Winner]] = defaultdict(list)
+    first: dict[_Turn, JudgedPair] = {}
+    votes: defaultdict[_Turn, list[Winner]] = defaultdict(list)
     for pair in pairs:
-        same_way = first.setdefault(pair.key, pair)
+        key = pair.key, pair.turn
+        same_way = first.setdefault(key, pair)
         turned = pair if pair.models == same_way.models else pair.turned()
-        votes[pair.key] += turned.votes or ([] if turned.winner is None else [turned.winner])
+        votes[key] += turned.votes or ([] if turned.winner is None else [turned.winner])
     return Verdicts(
         [
             replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), orders=())
@@ -65,17 +73,25 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
 
     A pair on which the judge has no verdict is a tie of the judge's.
     """
-    ours = {pair.key: pair for pair in judged.pairs}
-    both = [(pair, ours[pair.key]) for pair in people.pairs if pair.key in ours]
+    exact = {(pair.key, pair.turn): pair for pair in judged.pairs}
+    any_turn = {pair.key: pair for pair in judged.pairs}
+
+    def of_judge(theirs: JudgedPair) -> JudgedPair | None:
+        # A side that does not tell turns apart has one verdict for all of them.
+        ours = exact.get((theirs.key, 0)) if theirs.turn else any_turn.get(theirs.key)
+        return exact.get((theirs.key, theirs.turn), ours)
+
+    both = [(pair, our) for pair in people.pairs if (our := of_judge(pair)) is not None]
     if not both:
         return None
     sides = [(theirs, our if our.models == theirs.models else our.turned()) for theirs, our in both]
     words = [our.words for _, our in sides]
+    without_words = sum(bool(np.isnan(each).any()) for each in words)
     strata = pairwise_agreement(
         JudgedPairs(
             votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
-            choices={_JUDGE: [_CHOICES[our.winner] for _, our in sides]},
-            lengths_words=None if np.isnan(words).any() else ([a for a, _ in words], [b for _, b in words]),
+            choices={_name(both[0][1].by): [_CHOICES[our.winner] for _, our in sides]},
+            lengths_words=None if without_words else ([a for a, _ in words], [b for _, b in words]),
             instructions=[theirs.instruction for theirs, _ in sides],
         ),
         resamples=resamples,
@@ -86,4 +102,16 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     systems = system_ranks(
         judged.matches(models, numbers), people.matches(models, numbers), resamples=resamples, seed=seed
     )
-    return HumanAgreement(pairs=len(both), unmatched=len(people.pairs) - len(both), strata=strata, systems=systems)
+    return HumanAgreement(
+        pairs=len(both),
+        unmatched=len(people.pairs) - len(both),
+        without_words=without_words,
+        strata=strata,
+        systems=systems,
+    )
+
+
+def _name(by: str) -> str:
+    """What judged, as the table calls it."""
+    found = _METRIC.match(by)
+    return found[0] if found and found[0] not in {LENGTH, RANDOM} else _JUDGE

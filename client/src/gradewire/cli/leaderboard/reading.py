@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import question_key_of
-from gradewire.cli.leaderboard.messages import last_answer, user_turns
+from gradewire.cli.leaderboard.messages import answer_at, user_turns
 from gradewire.cli.leaderboard.pairs import OK, JudgedOrder, JudgedPair, Winner
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ PAIR_COLUMNS: dict[str, tuple[str, ...]] = {
     "instruction": ("question", "instruction", "prompt"),
     "answer_a": ("answer_a", "response_a", "conversation_a"),
     "answer_b": ("answer_b", "response_b", "conversation_b"),
+    "turn": ("turn",),
 }
 _WINNERS: Mapping[str, Winner] = {
     "model_a": "model_a",
@@ -80,7 +81,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     if models[0] == models[1]:
         raise ValueError("both answers are of one model")
     votes = _votes(unpacked(value("votes"), brackets="[{"), models)
-    winner = _winner(value("winner"), fields, models)
+    winner = stated = _winner(value("winner"), fields, models)
     status = str(fields.get("status") or OK)
     if winner is None and status == OK:
         if not votes and not ("winner" in fields or value("winner") is not None):
@@ -90,25 +91,28 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     elif status != OK:
         winner = None
     said = [_conversation(value(side)) for side in ("answer_a", "answer_b")]
+    turn = _turn(value("turn"))
     asked = [user_turns(each) for each in said if isinstance(each, list)]
     question = next((text for text in (_text(value("instruction")), *asked) if text), "")
-    answers = (last_answer(said[0]), last_answer(said[1]))
+    answers = (answer_at(said[0], turn), answer_at(said[1], turn))
     return JudgedPair(
         place=record.place,
         instruction=_instruction(fields, _text(value("instruction_id")), question, record.index),
         models=models,
         winner=winner,
         status=status,
-        orders=_orders(fields),
+        orders=_orders(fields, winner if stated else None),
         family=_text(value("family")),
         question=question,
         answers=answers,
         words=(_words(fields.get("length_a_words"), answers[0]), _words(fields.get("length_b_words"), answers[1])),
         probability_a=_number(fields.get("probability_a")),
         votes=votes,
+        by_votes=winner is not None and stated is None,
         by=_text(fields.get("by")),
         round=fields["round"] if type(fields.get("round")) is int else None,
         digest=_text(fields.get("digest")),
+        turn=turn,
     )
 
 
@@ -131,6 +135,10 @@ def _conversation(value: Any) -> Any:
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value
+
+
+def _turn(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
 def _number(value: Any) -> float:
@@ -156,11 +164,16 @@ def _winner(value: Any, fields: Mapping[str, Any], models: tuple[str, str]) -> W
 
 def _side(value: Any, models: tuple[str, str]) -> Winner:
     text = str(value).strip()
-    if found := _WINNERS.get(text.lower()):
-        return found
     # Some name the model that won.
-    if text in models:
-        return "model_a" if text == models[0] else "model_b"
+    named: Winner | None = None if text not in models else "model_a" if text == models[0] else "model_b"
+    if found := _WINNERS.get(text.lower()):
+        if named not in {None, found} and text.lower() in {"a", "b"}:
+            raise ValueError(
+                f"winner or vote {text} is a side and the model of the other one: write model_a or model_b"
+            )
+        return found
+    if named is not None:
+        return named
     raise ValueError("a winner or vote is none of model_a, model_b, tie")
 
 
@@ -175,10 +188,9 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
     return tuple(_side(vote, models) for vote in given if vote is not None)
 
 
-def _orders(fields: Mapping[str, Any]) -> tuple[JudgedOrder, ...]:
+def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
     """What a row says of the orders; where it knows none, A was the first and the verdict is that order's."""
     if "orders" not in fields:
-        winner = _known(fields.get("winner"))
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]
     found = []

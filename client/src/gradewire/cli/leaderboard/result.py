@@ -84,8 +84,10 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     families = {}
     for family in verdicts.families:
         part = verdicts.of_family(family)
-        reference = options.reference if options.reference in part.models else None
-        families[family] = rate(part.matches(), reference=reference, with_elo=False, resamples=resamples, seed=seed)
+        reference, anchor = (name if name in part.models else None for name in (options.reference, options.anchor))
+        families[family] = rate(
+            part.matches(), reference=reference, anchor=anchor, with_elo=False, resamples=resamples, seed=seed
+        )
     return Leaderboard(
         verdicts=verdicts,
         ratings=ratings,

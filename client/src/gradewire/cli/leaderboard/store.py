@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from gradewire.cli.choosing.pair_file import line_of, read_lines
@@ -79,6 +79,9 @@ class PairStore:
             pair = judged_pair(Record(number, f"line {number + 1}", line), PAIR_COLUMNS)
         except ValueError as error:
             raise InputError(f"{self.path}: line {number + 1}: {error}: give another --out") from error
+        # An id that looks like a list of turns is read as their text elsewhere; here it has to be what answers have.
+        if isinstance(instruction := line.get("instruction_id"), str):
+            pair = replace(pair, instruction=instruction)
         self.pairs[pair.key] = pair
 
     def write(self, chosen: Sequence[Chosen], *, round_number: int | None = None) -> None:

@@ -121,7 +121,7 @@ def metrics_help() -> str:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.needs_judge)
+    judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
     asked = textwrap.wrap(
         f"{judged} ask a judge, a language model: seconds for a row on a CPU. They are no part of all; "
         "all,lave has both.",

@@ -10,6 +10,7 @@ from random import Random
 from statistics import fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any
 
+from gradewire.cli.output.cascade_summary import CascadeTally, is_cascade
 from gradewire.cli.output.judge_summary import JudgeTally, asks_judge
 from gradewire.results import MetricScore, ScoreWarning, Status
 
@@ -53,6 +54,7 @@ class MetricTally:
         warnings: Number of rows by warning.
         examples: First message of each status, with the row's id.
         judge: What its judge did; None for a metric that asks none.
+        cascade: Who decided; None for all metrics but auto.
     """
 
     line: str = ""
@@ -63,12 +65,15 @@ class MetricTally:
     warnings: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[str, str]] = field(default_factory=dict)
     judge: JudgeTally | None = None
+    cascade: CascadeTally | None = None
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str) -> None:
         """Takes in one result, of the row with this id."""
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
+        if self.cascade is not None:
+            self.cascade.add(result)
         if result["score"] is None:
             self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
             return
@@ -161,7 +166,11 @@ class Summary:
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})
         for label, result in output["scores"].items():
-            tally = self.metrics.setdefault(label, MetricTally(judge=JudgeTally() if asks_judge(label) else None))
+            tally = self.metrics.get(label)
+            if tally is None:
+                judge = JudgeTally() if asks_judge(label) else None
+                cascade = CascadeTally() if is_cascade(label) else None
+                tally = self.metrics[label] = MetricTally(judge=judge, cascade=cascade)
             tally.add(label, result, identifier=output["id"])
             if tally.judge is not None:
                 tally.judge.add(result, (scores or {}).get(label))

@@ -31,8 +31,10 @@ def to_tidy_csv(tables: Iterable[FigureTable]) -> str:
 
 
 def _lines(table: FigureTable) -> Iterator[list[str]]:
+    # A number in front of the name, in a column that has none, changes with every model that joins.
+    naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
-        named = ", ".join(str(cell) for cell in row[: table.heads])
+        named = ", ".join(str(row[place]) for place in naming)
         for column, cell in zip(table.columns[table.heads :], row[table.heads :], strict=True):
             figure = cell if isinstance(cell, Figure) else Figure(cell)
             numbers = map(_written, (figure.value, figure.low, figure.high, figure.p_value))

@@ -64,7 +64,7 @@ async def written_metrics(
         left_out.setdefault(name, reason)
     asked = [_with_defaults(metric) for metric in beside]
     # A judge takes seconds for a row, or money: nobody asks one by accident.
-    every = [kind() for name, kind in METRIC_TYPES.items() if not kind.needs_judge and name not in left_out]
+    every = [kind() for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in left_out]
     if not quiet:
         named = {metric.name for metric in beside}
         _tell_left_out({name: reason for name, reason in left_out.items() if name not in named})
@@ -73,7 +73,7 @@ async def written_metrics(
 
 async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
     """Metrics without a judge that the server cannot compute, and why."""
-    left_out = {name: "the server does not have it" for name, kind in METRIC_TYPES.items() if not kind.needs_judge}
+    left_out = {name: "the server does not have it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
     listed = await client.models()
     beyond = _beyond(listed, model)
     for metric in listed.metrics:

@@ -70,7 +70,7 @@ def _figures(tally: MetricTally) -> dict[str, Any]:
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
         "statuses": dict(tally.statuses),
         "warnings": dict(tally.warnings),
-    }
+    } | ({} if tally.cascade is None else {"cascade": tally.cascade.document()})
 
 
 def _print_means(summary: Summary) -> None:
@@ -110,6 +110,8 @@ def print_summary(summary: Summary, run: RunFigures) -> None:
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
             click.echo(printable(f"{label}: {said}"), err=True)
+        for line in tally.cascade.lines() if tally.cascade is not None else ():
+            click.echo(printable(f"{label}: {line}"), err=True)
         if tally.uncertain:
             click.echo(f"{printable(label)}: {_told_uncertain(tally)}", err=True)
     rate = run.scored_rows / run.wall_s if run.wall_s else 0.0

@@ -79,7 +79,7 @@ class ComparisonInput:
         chooser: What reproduces the choices.
         candidates: One or more.
         notes: Sentences.
-        conditions: What was asked of the figures, and whether it holds, in sentences.
+        conditions: What was asked of the figures, in sentences, and whether that fails.
         lines: What reproduces each metric.
     """
 
@@ -89,5 +89,5 @@ class ComparisonInput:
     chooser: str
     candidates: Sequence[CandidateSection]
     notes: Sequence[str]
-    conditions: Sequence[str]
+    conditions: Sequence[tuple[str, bool]]
     lines: Sequence[tuple[str, str]]

@@ -80,7 +80,7 @@ def render(comparison: ComparisonInput) -> bytes:
         "baseline": _name(comparison.baseline),
         "chooser": visible(comparison.chooser[:_LINE_CHARACTERS]),
         "notes": [visible(note[:_LINE_CHARACTERS]) for note in comparison.notes],
-        "conditions": [visible(condition[:_LINE_CHARACTERS]) for condition in comparison.conditions],
+        "conditions": [(visible(text[:_LINE_CHARACTERS]), holds) for text, holds in comparison.conditions],
         "lines": [(_name(label), visible(line[:_LINE_CHARACTERS])) for label, line in comparison.lines],
     }
     for amounts in _AMOUNTS:

@@ -74,7 +74,7 @@ class CalibratedParameters(Parameters):
         if self.features_only:
             return self
         check_readable(metadata)
-        found = _fit(metadata)
+        found = fit_of(metadata)
         if isinstance(found, str):
             raise ParameterError("model", found)
         if not found.identity.startswith(self.fit or ""):
@@ -117,7 +117,7 @@ class Calibrated:
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        fit = None if parameters.features_only else _fit(metadata)
+        fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
             return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
@@ -138,7 +138,7 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
     return next((each for each in metadata.calibrations if each.fit), None)
 
 
-def _fit(metadata: ModelMetadata) -> CalibratedFit | str:
+def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
     """The model's fit, or why there is none that can be used."""
     stored = _stored(metadata)
     if stored is None:

@@ -48,6 +48,8 @@ COMPARE_INFO: Final = MetricInfo(
         PROMPT_INFO,
     ),
     needs_judge=True,
+    advice="On short answers with references smile and calibrated choose better and cost nothing; a small judge "
+    "prefers what it is shown first: docs/research/comparisons.md.",
 )
 """Its public face."""
 

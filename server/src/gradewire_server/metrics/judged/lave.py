@@ -16,6 +16,7 @@ from gradewire_server.metrics.judged.parameters import (
     ADVICE,
     BINARY_INFO,
     CAPTION_INFO,
+    GUARD_INFO,
     JUDGE_INFO,
     PROMPT_INFO,
     REFERENCES_INFO,
@@ -161,6 +162,7 @@ LAVE: Final = JudgedMetric(
                 "all references, a prompt of its own and the judge for binary questions too. What else is said goes "
                 "before the preset's.",
             ),
+            GUARD_INFO,
         ),
         needs_judge=True,
         advice=ADVICE,

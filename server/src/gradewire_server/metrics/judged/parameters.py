@@ -20,6 +20,13 @@ class LabelValue(StrEnum):
     EXPECTED = "expected"
 
 
+class Guard(StrEnum):
+    """What an answer that the judge calls right has to withstand."""
+
+    NONE = "none"
+    OTHER_KEY = "other_key"
+
+
 class BinaryQuestions(StrEnum):
     """Who grades answers to binary questions."""
 
@@ -62,6 +69,13 @@ REFERENCES_INFO: Final = choice_info(
     ReferenceChoice.AUTO,
     "Which of several aliases the judge is shown: the closest one to the answer; all; or the closest where it has a "
     "word in common with the answer, else all (auto). Annotators' votes are always all shown.",
+)
+GUARD_INFO: Final = choice_info(
+    "guard",
+    Guard.NONE,
+    "What an answer has to withstand that the judge calls right: nothing; or (other_key), where it has no word of a "
+    "reference, the judge must not believe it against another question's key, too, as it does where an answer talks to "
+    "it.",
 )
 
 ADVICE: Final = (
@@ -135,10 +149,12 @@ class JudgeParameters(PromptParameters):
     Attributes:
         value: How the probabilities of labels become one value: the grade, rating, verdict or similarity.
         references: Which of several aliases the judge is shown.
+        guard: What an answer that the judge calls right has to withstand.
     """
 
     value: LabelValue = LabelValue.EXPECTED
     references: ReferenceChoice = ReferenceChoice.AUTO
+    guard: Guard = Guard.NONE
 
     @property
     def view(self) -> View:

@@ -89,6 +89,11 @@ class Judged:
         """What was not shown as it was written."""
         return (*cut_warning(self.cut), *((Warning.MASKED,) if self.masked else ()))
 
+    def count(self, other: "Judged") -> None:
+        """Adds what a second asking took."""
+        self.prompt_tokens = added(self.prompt_tokens, other.prompt_tokens)
+        self.generated_tokens = added(self.generated_tokens, other.generated_tokens)
+
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
         """Parts with labels and probabilities of the step `scale`."""
         chosen = self.choices[scale]

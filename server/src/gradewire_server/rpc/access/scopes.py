@@ -27,7 +27,7 @@ def check_judges(context: RequestContext, caller: Caller, specs: Iterable[Metric
     for index, spec in enumerate(specs):
         name = spec.WhichOneof("metric") or ""
         metric = context.metrics.get(name)
-        if metric is not None and metric.info.needs_judge:
+        if metric is not None and metric.info.asks_judge:
             raise _denied(caller, f"{path}[{index}].{name}", Scope.JUDGE)
 
 

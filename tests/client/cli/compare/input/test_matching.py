@@ -48,6 +48,18 @@ def test_the_same_words_with_other_references_or_about_another_image_are_another
         matched(side("a", asked("x")), side("b", asked("x", references=["other"])))
 
 
+def test_a_few_ids_that_are_alike_by_chance_do_not_hide_the_questions() -> None:
+    texts = [f"question {number}" for number in range(6)]
+    one = side("a", *(asked(text, id=number) for number, text in enumerate(texts)))
+    other = side("b", *(asked(text, id=number + 5) for number, text in enumerate(texts)), start=10)
+    found = matched(one, other)
+    assert (found.rule, len(found.pairs), found.only_baseline) == ("question", 6, [])
+    # Where ids join half of the rows they are meant.
+    some = side("b", *(asked(texts[number], id=number) for number in range(3)), asked(texts[5], id="x"), start=10)
+    found = matched(one, some)
+    assert (found.rule, len(found.pairs), len(found.only_candidate)) == ("id", 3, 1)
+
+
 def test_an_id_of_one_data_set_is_none_of_another() -> None:
     one = side("a", asked("x", id=1, dataset="nq"), asked("y", id=1, dataset="tq"))
     other = side("b", asked("y", id=1, dataset="tq"), start=10)
@@ -65,6 +77,9 @@ def test_rows_of_one_id_that_ask_different_questions_are_refused() -> None:
     ):
         matched(one, other)
     assert matched(one, other, "question").rule == "question"
+    by_id = matched(one, other, "id")
+    assert numbers(by_id) == [(0, 0), (1, 1)]
+    assert "2 pairs of a and b have one id and ask different questions" in list(by_id.notes())
 
 
 def test_a_row_without_a_question_is_no_other_question() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.client.cli.compare.conftest import Rows, letters
-from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2
@@ -50,6 +50,36 @@ def test_stored_scores_give_the_figures_of_a_run_that_scores(command: Command, s
     assert stored["comparisons"]["new"]["metrics"] == scored["comparisons"]["new"]["metrics"]
     assert stored["comparisons"]["new"]["outcomes"] == scored["comparisons"]["new"]["outcomes"]
     assert stored["chooser"] == scored["chooser"]
+
+
+def test_resume_takes_no_winner_by_scores_that_have_changed(command: Command, score: Score, tmp_path: Path) -> None:
+    files, out = [score("base", letters(*[50] * 12)), score("new", letters(*[90] * 12))], tmp_path / "pairs.jsonl"
+    compared(command, *files, "--out", out)
+    files[1].write_text(files[1].read_text().replace('"score": 0.9', '"score": 0.1'))
+    side = compared(command, *files, "--out", out, "--resume")["comparisons"]["new"]
+    assert side["metrics"]["smile"]["difference"]["value"] == pytest.approx(-0.4)
+    assert (side["outcomes"]["smile"]["wins"], side["outcomes"]["smile"]["losses"]) == (0, 12)
+    assert {row["winner"] for row in read_rows(out.read_text())} == {"model_a"}
+
+
+def test_rows_of_two_definitions_in_one_file_are_refused(command: Command, score: Score) -> None:
+    base, new = score("base", letters(*[50] * 4)), score("new", letters(*[90] * 4))
+    other = new.read_text().replace("smile/1?", "smile/2?").replace('"id": "q', '"id": "r')
+    new.write_text(new.read_text() + other)
+    done = command("compare", base, new, "--quiet", stub=StubTransport(never))
+    assert done.exit_code == 2
+    assert f"{new} line 5 was scored by smile/2?" in done.stderr
+    assert "give each as a file of its own" in done.stderr
+
+
+def test_a_file_without_its_first_row_says_that_its_definitions_are_not_known(command: Command, score: Score) -> None:
+    base, new = score("base", letters(*[50] * 4)), score("new", letters(*[90] * 4))
+    new.write_text("".join(new.read_text().splitlines(keepends=True)[1:]))
+    found = compared(command, base, new)
+    assert any(
+        note.startswith(f"{new}: its first row, which says by what definition it was scored, is not there")
+        for note in found["notes"]
+    )
 
 
 def test_kept_columns_are_the_texts_that_are_shown(command: Command, score: Score) -> None:

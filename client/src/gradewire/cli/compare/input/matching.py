@@ -36,6 +36,7 @@ class Matching:
         only_baseline, only_candidate: Rows without a partner.
         repeated: Rows left out because an earlier one of their side answers the same question.
         other_references: Pairs whose rows have different references.
+        other_questions: Pairs whose rows ask different questions: where --match id insists on ids.
     """
 
     baseline: Side
@@ -46,6 +47,7 @@ class Matching:
     only_candidate: Sequence[Row]
     repeated: Sequence[Row]
     other_references: int
+    other_questions: int
 
     def notes(self) -> Iterator[str]:
         """What is not compared, in sentences."""
@@ -61,6 +63,8 @@ class Matching:
                 f"{self.other_references} pairs of {one} and {other} have different references: each answer was scored "
                 "against its own"
             )
+        if self.other_questions:
+            yield f"{self.other_questions} pairs of {one} and {other} have one id and ask different questions"
         if self.rule == "row":
             yield f"rows of {one} and {other} are matched by their numbers, for they have neither ids nor questions"
 
@@ -68,23 +72,32 @@ class Matching:
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
     """Finds the rows of two sides that answer the same question.
 
-    `auto` goes by ids where the sides share any, else by questions (`question_id`, else question and image, else
-    question and references), else, where rows have neither, by row numbers of outputs. Data sets count where both sides
-    name them: q1 of one is not q1 of another.
+    `auto` goes by ids; by questions (`question_id`, else question and image, else question and references) where ids
+    join less than half of the rows and questions join more, for that two ids are alike may be chance; where rows have
+    neither, by row numbers of outputs. Data sets count where both sides name them: q1 of one is not q1 of another.
 
     Raises:
-        InputError: No row of one is a row of the other; two rows of a side answer the same question; or rows of one id
-            ask different questions.
+        InputError: No row of one is a row of the other; two rows of a side answer the same question; or `auto` goes by
+            ids and rows of one id ask different questions.
     """
     tried: tuple[Rule, ...] = ("id", "question", "row") if rule == "auto" else (rule,)
     with_datasets = all(any(row.dataset for row in side.rows) for side in (baseline, candidate))
+    most, found = 0, None
+    half = min(len(baseline.rows), len(candidate.rows)) / 2
     for name in tried:
+        if found and (most >= half or name == "row"):
+            break
         if name == "row" and rule == "auto" and any(map(_says_more, (*baseline.rows, *candidate.rows))):
             continue
         keys = _keys(name, with_datasets=with_datasets)
         before, after = ({key for row in side.rows if (key := keys(row)) is not None} for side in (baseline, candidate))
-        if before & after:
-            return _matched(baseline, candidate, name, keys, duplicates)
+        if (shared := len(before & after)) > most:
+            most, found = shared, (name, keys)
+    if found is not None:
+        matching = _matched(baseline, candidate, *found, duplicates)
+        if rule == "auto" and matching.rule == "id":
+            _check_questions(matching)
+        return matching
     raise InputError(
         f"no row of {printable(candidate.name)} is a row of {printable(baseline.name)}, by id or by question: are they "
         "answers to the same questions? --map id=COLUMN or --map question_id=COLUMN says what tells questions apart"
@@ -114,8 +127,6 @@ def _matched(
     repeated: list[Row] = []
     first, second = (_by_key(side, keys, rule, duplicates, repeated) for side in (baseline, candidate))
     pairs = [(row, second[key]) for key, row in first.items() if key in second]
-    if rule == "id":
-        _check_questions(baseline, candidate, pairs)
     paired = {row.index for pair in pairs for row in pair} | {row.index for row in repeated}
     alone = [[row for row in side.rows if row.index not in paired] for side in (baseline, candidate)]
     return Matching(
@@ -127,6 +138,7 @@ def _matched(
         only_candidate=alone[1],
         repeated=repeated,
         other_references=sum(_differ(one, other, "references") for one, other in pairs),
+        other_questions=sum(_differ(one, other, "question") for one, other in pairs) if rule == "id" else 0,
     )
 
 
@@ -151,14 +163,14 @@ def _by_key(
     return found
 
 
-def _check_questions(baseline: Side, candidate: Side, pairs: Sequence[tuple[Row, Row]]) -> None:
-    other = [pair for pair in pairs if _differ(*pair, "question")]
-    if other:
-        one, two = other[0]
+def _check_questions(matching: Matching) -> None:
+    if matching.other_questions:
+        one, two = next(pair for pair in matching.pairs if _differ(*pair, "question"))
         raise InputError(
-            f"{len(other)} rows of one id ask different questions in {printable(baseline.name)} and "
-            f"{printable(candidate.name)}: {_cut(one.id)} asks {_field(one, 'question')!r:.80} and "
-            f"{_field(two, 'question')!r:.80}; --match question goes by the questions"
+            f"{matching.other_questions} rows of one id ask different questions in {printable(matching.baseline.name)} "
+            f"and {printable(matching.candidate.name)}: {_cut(one.id)} asks {_field(one, 'question')!r:.80} and "
+            f"{_field(two, 'question')!r:.80}; --match question goes by the questions, --match id by the ids all the "
+            "same"
         )
 
 

@@ -69,11 +69,16 @@ def read_outputs(source: InputFile) -> Collected:
             labels = labels or list(results)
             if list(results) != labels:
                 raise InputError(f"{path}: the metrics at {row.place} are not those of the first row: score it again")
-            found.lines.setdefault(path, lines_of(output))
+            _check_lines(f"{path} {row.place}", found.lines.setdefault(path, lines_of(output)), lines_of(output))
             found.results[len(rows)] = results
             rows.append(replace(row, index=len(rows), place=f"{path} {row.place}", file=path))
         if not labels:
             raise InputError(f"{path} has no rows{' that --where takes' if source.options.where else ''}")
+        if unknown := [label for label in labels if label not in found.lines[path]]:
+            found.notes.append(
+                f"{path}: its first row, which says by what definition it was scored, is not there: whether its scores "
+                f"of {', '.join(unknown)} compare with others is not known"
+            )
     if not any(row.kept for row in rows):
         found.notes.append(
             "the outputs have no texts to show: gradewire score --keep-columns all keeps them beside the scores"
@@ -113,6 +118,15 @@ def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -
             raise InputError(
                 f"{option} {column}: {path} has not kept this column: gradewire score --keep-columns {column} keeps it"
             )
+
+
+def _check_lines(place: str, first: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Refuses a file whose rows were scored by two definitions, as files that were put together are."""
+    if other := [label for label, line in own.items() if first.get(label) != line]:
+        raise InputError(
+            f"{place} was scored by {own[other[0]]} and the first row by {first.get(other[0], 'nobody knows what')}: "
+            "give each as a file of its own, or score them again"
+        )
 
 
 def _results(place: str, output: Mapping[str, Any]) -> dict[str, Result]:

@@ -1,0 +1,1 @@
+"""Attacks on judges: wrong answers that are to pass for right ones, how often they do, and what guards change."""

@@ -1,0 +1,112 @@
+"""Attacks on judges: `python -m benchmarks.judges.attacks`; writes its tables into docs/research/attacks.md.
+
+Wrong answers of real rows, once as they are and once in each family of attacks, are scored by metrics with and without
+a guard in one run; so are right answers. Scores and verdicts are kept under --results: an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmarks.common.document import write_block
+from benchmarks.common.figures import machine
+from benchmarks.common.rows import DATA_DIRECTORY, read_lines
+from benchmarks.judges.agreement import ROOT, judge_environment, score_rows
+from benchmarks.judges.attacks.families import Half
+from benchmarks.judges.attacks.halves import Counts, cases_of
+from benchmarks.judges.attacks.rates import Verdicts, by_metric, called_right, turned, where_both
+from benchmarks.judges.attacks.tables import tables_of
+
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.judges.attacks.cases import Case
+
+BESIDE: Final = "calibrated"
+"""What a judge's verdict is joined with: the two are open to different families."""
+JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
+# A run of the command each; the first of a run is what the others of it are guarded against.
+RUNS: Final = (f"smile,{BESIDE}", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
+CAPTION_RUNS: Final = ("lave?caption=true,lave?caption=true&guard=other_key",)
+
+
+def main() -> None:
+    """Scores what is not scored yet, computes the rates and replaces the blocks of the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "attacks.md")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
+    parser.add_argument("--half", choices=tuple(Half), type=Half, action="append", help="this half alone")
+    parser.add_argument("--run", action="append", help=f"metrics of one run; may be repeated; default: {RUNS}")
+    parser.add_argument(
+        "--caption-run", action="append", help=f"as --run, for captions; 'none'; default: {CAPTION_RUNS}"
+    )
+    parser.add_argument("--texts", type=int, default=20, help="wrong answers to questions about texts")
+    parser.add_argument("--pictures", type=int, default=12, help="wrong answers to questions about pictures")
+    parser.add_argument("--right", type=int, default=12, help="right answers of each of the two")
+    parser.add_argument("--block", help="of the document; default: attacks-HALF")
+    options = parser.parse_args()
+    judge_environment(options.judges)
+    options.results.mkdir(parents=True, exist_ok=True)
+    counts = Counts(options.texts, options.pictures, options.right)
+    for half in options.half or Half:
+        answers, captions = cases_of(half, options.data, counts)
+        drawn = (
+            f"{counts.texts} wrong answers about texts, {counts.pictures} about pictures, {2 * counts.right} right ones"
+        )
+        blocks = [f"{drawn}; {machine()}, load {os.getloadavg()[0]:.1f} before."]
+        figures: dict[str, Any] = {}
+        for name, cases, runs in (
+            ("answers", answers, options.run or RUNS),
+            ("captions", captions, options.caption_run or CAPTION_RUNS),
+        ):
+            if any(case.is_attack for case in cases) and "none" not in runs:
+                # Other counts are other rows, whose scores are kept apart.
+                scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
+                blocks += tables_of(scored, cases, half)
+                figures |= _figures(scored, cases)
+        block = options.block or f"attacks-{half.replace('_', '-')}"
+        (options.results / f"{half}-{block}.json").write_text(json.dumps(figures, indent=1), "utf-8")
+        write_block(options.document, block, "\n\n".join(blocks))
+
+
+def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
+    """Verdicts by the label of each metric, run by run; last, of judges and `BESIDE` together."""
+    data = base.with_name(f"{base.name}.rows.jsonl")
+    data.write_text("".join(json.dumps(case.item, ensure_ascii=False) + "\n" for case in cases), "utf-8")
+    scored = [
+        by_metric(
+            read_lines(score_rows(data, tuple(run.split(",")), base)), choose_metrics(run, MetricDefaults()).labels
+        )
+        for run in runs
+    ]
+    every = {label: verdicts for run in scored for label, verdicts in run.items()}
+    both = {
+        f"{label} and {BESIDE}": where_both(every[label], every[BESIDE])
+        for label in every
+        if BESIDE in every and label.partition("?")[0] in JUDGED
+    }
+    return [*scored, both] if both else scored
+
+
+def _figures(scored: Sequence[dict[str, Verdicts]], cases: Sequence[Case]) -> dict[str, Any]:
+    return {
+        label: {
+            "line": verdicts.line,
+            "turned": {family: rate.as_json() for family, rate in turned(cases, verdicts).items()},
+            "called_right": {family: rate.as_json() for family, rate in called_right(cases, verdicts).items()},
+        }
+        for run in scored
+        for label, verdicts in run.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""What `auto` is worth; writes its tables into docs/research/cascade.md, and the fit that the catalog has.
+
+The rows are those of agreement.py (600 of EVOUNA's development rows) and of visual.py (400 answers to questions about
+pictures). Bands are fitted on questions that they are not read on; probabilities are by trees that have not seen the
+question. Scores are kept under --results: an interrupted run goes on. The rows of EVOUNA are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from benchmarks.common.document import write_block
+from benchmarks.common.rows import DATA_DIRECTORY, read_lines, read_rows, require_files
+from benchmarks.judges.agreement import MODELS, ROOT, _write_rows, judge_environment, score_rows, test_rows
+from benchmarks.judges.cascade_rows import CHEAP, CheapRows, read_cheap, read_judge, with_drawn_judge
+from benchmarks.judges.cascade_tables import (
+    against_judges_table,
+    budget_table,
+    estimates_table,
+    gains_table,
+    paragraphs,
+    risks_table,
+    splits_table,
+    ways_table,
+)
+from benchmarks.judges.visual import ROWS as VISUAL_ROWS
+
+from gradewire.agreement.fitting.cascade import fit_cascade
+from gradewire.agreement.fitting.cascade_figures import held_risks
+from gradewire.agreement.fitting.judge_gain import SHARES, asked_below, judge_gains
+from gradewire.agreement.fitting.probability import BAND_FOLDS
+from gradewire.metric_types.line import parse_metric_line
+from gradewire_models.catalog.loading import find_model
+
+if TYPE_CHECKING:
+    from gradewire.agreement.fitting.cascade_rows import CascadeRows
+
+MODEL = "all-MiniLM-L6-v2"
+FIT_HALF = "a"
+JUDGES = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
+SPLITS = 200
+RISKS = (0.05, 0.1)
+DRAWN = (0.85, 0.95, 0.99)
+LEAST_CERTAIN = 0.1
+"""Share of the fit half's rows that are all judged: where a judge would be asked at all."""
+
+
+def main() -> None:
+    """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "cascade.md")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
+    parser.add_argument("--judge", action="append", choices=JUDGES, help="these judge metrics; default: all")
+    parser.add_argument("--write-fit", type=Path, help="write the fit here: the catalog's file")
+    parser.add_argument("--date", help="ISO date that the fit carries; needed with --write-fit")
+    options = parser.parse_args()
+    if options.write_fit and not options.date:
+        parser.error("--write-fit needs --date")
+    data = options.data / "evouna_dev.jsonl"
+    require_files(data)
+    judge_environment(options.judges)
+    options.results.mkdir(parents=True, exist_ok=True)
+    load = os.getloadavg()[0]
+    names = options.judge or list(JUDGES)
+    scores = score_rows(data, CHEAP, options.results / "cascade-evouna")
+    everything = read_cheap(data, scores, seen_half=FIT_HALF)
+    # Features of `calibrated` were chosen on the finer folds, which flatter it: bands come from coarser ones.
+    coarse = read_cheap(data, scores, seen_half=FIT_HALF, parts=BAND_FOLDS)
+    judged = _text_rows(data, everything, names, options.results)
+    document = options.document
+    head = f"{len(judged[names[0]])} rows; 2 cores, load {load:.1f} before."
+    write_block(document, "ways", paragraphs(head, ways_table(judged), against_judges_table(judged)))
+    write_block(document, "budgets", budget_table(judged))
+    gains = [f"`{name}`\n\n{gains_table(judge_gains(rows, resamples=2000, seed=0))}" for name, rows in judged.items()]
+    write_block(document, "gains", paragraphs(*gains))
+    write_block(document, "fit", _fit_block(everything, coarse, options))
+    sets = {
+        "the 600": judged[names[0]],
+        "the held-out split": _unjudged(everything.where(everything.halves != FIT_HALF)),
+    }
+    write_block(document, "splits", splits_table(sets, RISKS, SPLITS))
+    write_block(document, "estimates", estimates_table(judged[names[0]], names[0]))
+    drawn = {f"drawn, right on {share:.0%}": with_drawn_judge(judged[names[0]], share) for share in DRAWN}
+    write_block(document, "drawn", ways_table(drawn))
+    write_block(document, "visual", _visual_block(options.results))
+
+
+def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Path) -> dict[str, CascadeRows]:
+    """The 600 rows with each judge."""
+    chosen = test_rows(read_rows(data, MODELS))
+    wanted = {row["id"] for row in chosen}
+    mine = everything.where(np.array([row["id"] in wanted for row in everything.rows]))
+    file = results / "cascade-600.rows.jsonl"
+    _write_rows(file, chosen)
+    return {name: mine.with_judge(read_judge(score_rows(file, (name,), results / "cascade-600"))[0]) for name in names}
+
+
+def _unjudged(rows: CheapRows) -> CascadeRows:
+    return rows.with_judge({})
+
+
+def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Namespace) -> str:
+    """The catalog's fit: bands on the whole fit half, the judge on its least certain rows; read on the other half."""
+    fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
+    alone = _unjudged(fit_half)
+    edge = np.sort(alone.confidence)[int(LEAST_CERTAIN * len(alone))]
+    file = options.results / "cascade-least-certain.rows.jsonl"
+    _write_rows(file, [row for row, sure in zip(fit_half.rows, alone.confidence, strict=True) if sure < edge])
+    verdicts, line = read_judge(score_rows(file, ("lave",), options.results / "cascade-least-certain"))
+    rows = fit_half.with_judge(verdicts)
+    # Beyond the least certain tenth nothing is judged, so nothing is said of larger shares.
+    found = zip(judge_gains(rows, resamples=2000, seed=0), SHARES, strict=True)
+    gains = [gain for gain, share in found if share <= LEAST_CERTAIN]
+    below = asked_below(gains)
+    bands = _unjudged(coarse.where(coarse.halves == FIT_HALF))
+    fit = replace(fit_cascade(bands, _provenance(fit_half, line, options.date or "")), asked_below=below)
+    if options.write_fit:
+        form = {**fit.form, "asked_below": below, "gains": [gain.to_dict() for gain in gains]}
+        options.write_fit.write_text(json.dumps(form, separators=(",", ":")) + "\n", "utf-8")
+    held = held_risks(fit, _unjudged(other))
+    asked = "nowhere" if below is None else f"below the confidence {below:.4f}"
+    return paragraphs(
+        f"Fitted on half {FIT_HALF}: {len(fit_half)} rows, {len(set(rows.clusters.tolist()))} questions, one row of "
+        f"each tested. Read on the other half: {len(other)} rows.",
+        risks_table(fit, held),
+        f"`lave` on the least certain tenth of the fit half, {int(rows.judged.sum())} rows: it is asked {asked}.",
+        gains_table(gains),
+    )
+
+
+def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:
+    judge = parse_metric_line(judge_line)
+    name, _, digest = str(getattr(judge, "model", "")).partition("@")
+    return {
+        "metric_version": 1,
+        "model": MODEL,
+        "model_digest": find_model(MODEL).digest,
+        "calibrated_fit": rows.fit,
+        "judge": "lave",
+        "judge_model": name,
+        "judge_digest": digest,
+        "prompt_digest": str(getattr(judge, "prompt", "")).partition("@")[2],
+        "rows": {"count": len(rows), "half": FIT_HALF},
+        "date": date,
+    }
+
+
+def _visual_block(results: Path) -> str:
+    """Fitted on the development half of the visual items, read on the held-out one."""
+    found: dict[str, dict[str, CascadeRows]] = {}
+    for half in ("development", "held_out"):
+        rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == half]
+        file = results / f"cascade-visual-{half}.rows.jsonl"
+        _write_rows(file, rows)
+        base = results / f"cascade-visual-{half}"
+        mine = read_cheap(file, score_rows(file, CHEAP, base))
+        found[half] = {
+            name: mine.with_judge(read_judge(score_rows(file, (name,), base))[0]) for name in ("lave", "judge_verdict")
+        }
+    parts = []
+    for name, read in found["held_out"].items():
+        fit = fit_cascade(found["development"][name], {})
+        held = held_risks(fit, read)
+        parts += [
+            f"`{name}`, on the development half ({len(found['development'][name])} answers):",
+            gains_table(fit.gains),
+            f"Bands of that half, read on the held-out one ({len(read)} answers):",
+            risks_table(fit, held),
+            _visual_ways(name, fit.asked_below, held[[each.risk for each in held].index(0.2)].asked),
+        ]
+    return paragraphs(ways_table(found["held_out"]), *parts)
+
+
+def _visual_ways(name: str, asked_below: float | None, asked: int) -> str:
+    if asked_below is None:
+        return f"`{name}` is refused."
+    return f"`{name}` is asked below the confidence {asked_below:.3f}: of the held-out half about {asked} at risk 0.2."
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Figures of the cascade: cross-fitted scores, risk bounds over random splits, estimates over random samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.estimated_mean import estimated_mean
+from gradewire.agreement.fitting.cascade import budget_threshold, fit_cascade, fitted_risks
+from gradewire.agreement.fitting.cascade_figures import asked_rows
+from gradewire.agreement.fitting.halves import half_of
+from gradewire.agreement.resample import draws
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire.agreement.fitting.cascade_rows import CascadeRows
+
+RESAMPLES = 2000
+DELTA = 0.1
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Scores and verdicts of one way of grading.
+
+    Attributes:
+        name: Of the way.
+        scores: float64[rows].
+        verdicts: bool[rows].
+        asked: bool[rows], whether the judge was asked.
+    """
+
+    name: str
+    scores: NDArray[np.float64]
+    verdicts: NDArray[np.bool_]
+    asked: NDArray[np.bool_]
+
+
+def cheap(rows: CascadeRows) -> Graded:
+    """Exact match and `calibrated` alone."""
+    return Graded("calibrated", rows.scores, rows.verdicts, np.zeros(len(rows), np.bool_))
+
+
+def judge_alone(rows: CascadeRows, name: str) -> Graded:
+    """The judge on every row."""
+    return Graded(name, rows.judge_scores, rows.judge_verdicts == 1, np.ones(len(rows), np.bool_))
+
+
+def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
+    """The judge where it is asked, the cheap verdicts elsewhere."""
+    return Graded(
+        name,
+        np.where(asked, rows.judge_scores, rows.scores),
+        np.where(asked, rows.judge_verdicts == 1, rows.verdicts),
+        asked,
+    )
+
+
+def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """bool[rows]: whom `asked` asks on either half of the questions, by a fit on the other half."""
+    place = np.zeros(len(rows), np.bool_)
+    halves = np.array([half_of(question) for question in rows.questions])
+    for half, other in (("a", "b"), ("b", "a")):
+        place[halves == half] = asked(rows.where(halves == other), rows.where(halves == half))
+    return place
+
+
+def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
+    """Whom `auto?risk=…` asks; without `refusing`, whatever the judge is worth."""
+
+    def asked(fitted: CascadeRows, read: CascadeRows) -> NDArray[np.bool_]:
+        fit = fit_cascade(fitted, {}, delta=DELTA, resamples=RESAMPLES)
+        edge = next(each.accepts_from for each in fit.risks if each.risk == risk)
+        return asked_rows(fit, read, edge) if refusing else np.asarray(read.confidence < edge)
+
+    return asked
+
+
+def asked_by_budget(budget: float) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
+    """Whom `auto?judge_budget=…` would ask whatever the judge is worth."""
+    return lambda fitted, read: np.asarray(read.confidence < budget_threshold(fitted.confidence, budget))
+
+
+def accuracy(graded: Graded, right: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
+    """Share of verdicts that are people's, by weights of rows."""
+    return float(weights @ (graded.verdicts == right) / weights.sum())
+
+
+def pearson(graded: Graded, right: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
+    """Correlation of score and label, by weights of rows."""
+    share = weights / weights.sum()
+    x, y = graded.scores - share @ graded.scores, right - share @ right
+    spread = math.sqrt(float(share @ (x * x)) * float(share @ (y * y)))
+    return float(share @ (x * y)) / spread if spread > 0 else math.nan
+
+
+def difference(
+    one: Graded,
+    other: Graded | None,
+    rows: CascadeRows,
+    statistic: Callable[[Graded, NDArray[np.bool_], NDArray[np.float64]], float],
+) -> tuple[float, float, float]:
+    """Of two ways (or one way's own value): value and 95 % interval, by draws of whole questions."""
+    clusters = rows.clusters
+
+    def value(weights: NDArray[np.float64]) -> float:
+        own = statistic(one, rows.right, weights)
+        return own if other is None else own - statistic(other, rows.right, weights)
+
+    strata = np.zeros(int(clusters.max()) + 1, np.intp)
+    drawn = [value(each[clusters]) for chunk in draws(strata, resamples=RESAMPLES, seed=0) for each in chunk]
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return value(np.ones(len(rows))), float(low), float(high)
+
+
+@dataclass(frozen=True)
+class SplitFigures:
+    """How the bound of a risk held over random splits of the questions.
+
+    Attributes:
+        risk: The bound.
+        held: Share of splits in which at most that share of the accepted verdicts was wrong.
+        accepted: Mean share of rows that were accepted.
+        nothing: Share of splits in which nothing was.
+        wrong: Mean share of wrong ones among accepted verdicts, of the splits with any.
+    """
+
+    risk: float
+    held: float
+    accepted: float
+    nothing: float
+    wrong: float
+
+
+def split_figures(rows: CascadeRows, risks: Sequence[float], splits: int) -> list[SplitFigures]:
+    """Fits on one half of the questions, drawn at random, and reads on the other, again and again."""
+    clusters, random = rows.clusters, np.random.default_rng(17)
+    outcomes: dict[float, list[tuple[bool, float, float]]] = {risk: [] for risk in risks}
+    for _ in range(splits):
+        first = random.random(int(clusters.max()) + 1) < 0.5
+        fitted, read = rows.where(first[clusters]), rows.where(~first[clusters])
+        wrong = read.verdicts != read.right
+        for found in fitted_risks(fitted, DELTA):
+            if found.risk in outcomes:
+                accepted = read.confidence >= found.accepts_from
+                bad = int((wrong & accepted).sum())
+                share = bad / accepted.sum() if accepted.any() else math.nan
+                outcomes[found.risk].append((bad <= found.risk * accepted.sum(), float(accepted.mean()), share))
+    return [
+        SplitFigures(
+            risk=risk,
+            held=float(np.mean([each[0] for each in found])),
+            accepted=float(np.mean([each[1] for each in found])),
+            nothing=float(np.mean([each[1] == 0 for each in found])),
+            wrong=float(np.nanmean([each[2] for each in found])) if any(each[1] for each in found) else math.nan,
+        )
+        for risk, found in outcomes.items()
+    ]
+
+
+@dataclass(frozen=True)
+class EstimateFigures:
+    """Estimates over many samples of the same rows.
+
+    Attributes:
+        share: Of rows that are sampled.
+        truth: The judge's mean over all rows.
+        error: Mean of estimate minus truth.
+        error_of_mean: Its standard error.
+        coverage: Share of intervals that hold the truth.
+        width: Mean width of the intervals.
+        plain_width: The same of the sample's own mean, without cheap scores.
+        calls: Mean number of judge calls.
+    """
+
+    share: float
+    truth: float
+    error: float
+    error_of_mean: float
+    coverage: float
+    width: float
+    plain_width: float
+    calls: float
+
+
+def estimate_figures(
+    scores: NDArray[np.float64], judged: NDArray[np.float64], known: NDArray[np.bool_], share: float, samples: int
+) -> EstimateFigures:
+    """Draws samples; `known` are rows that the judge is asked about anyway."""
+    random, truth = np.random.default_rng(23), float(judged.mean())
+    values, covered, widths, plain, calls = [], 0, [], [], []
+    for _ in range(samples):
+        sampled = random.random(len(scores)) < share
+        found = estimated_mean(scores, judged, sampled, known=known)
+        values.append(found.value)
+        covered += found.low <= truth <= found.high
+        widths.append(found.high - found.low)
+        alone = estimated_mean(np.zeros(len(scores)), judged, sampled)
+        plain.append(alone.high - alone.low)
+        calls.append(int((sampled | known).sum()))
+    return EstimateFigures(
+        share=share,
+        truth=truth,
+        error=float(np.mean(values)) - truth,
+        error_of_mean=float(np.std(values)) / math.sqrt(samples),
+        coverage=covered / samples,
+        width=float(np.mean(widths)),
+        plain_width=float(np.mean(plain)),
+        calls=float(np.mean(calls)),
+    )

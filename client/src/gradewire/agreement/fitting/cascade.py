@@ -1,0 +1,157 @@
+"""Fits metric `auto`: how sure cheap metrics have to be, and where a judge is worth asking."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire.agreement.fitting.cascade_rows import DELTA, EXACT, CascadeRows
+from gradewire.agreement.fitting.judge_gain import JudgeGain, asked_below, judge_gains
+from gradewire.agreement.fitting.risk_bound import exact_p_values, last_rejected
+
+FORMAT: Final = 1
+RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+BUDGETS: Final = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
+_CANDIDATES: Final = 200
+_LEAST_SHARE: Final = 0.1
+"""Of the rows that the first threshold to be tested accepts: fewer would end the sequence by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRisk:
+    """What was fitted for one risk.
+
+    Attributes:
+        risk: The bound.
+        accepts_from: Least confidence of accepted verdicts; infinite: none is accepted.
+        accepted: Rows with such verdicts, of those that were tested: one of each question.
+        wrong: Wrong ones of these.
+    """
+
+    risk: float
+    accepts_from: float
+    accepted: int
+    wrong: int
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeFit:
+    """A fit of `auto`.
+
+    Attributes:
+        risks: Ascending.
+        budgets: Budget and least confidence of accepted verdicts, ascending.
+        gains: Judge against cheap metrics among the least certain rows.
+        asked_below: Confidence below which the judge is worth asking; None: nowhere.
+        delta: The bounds hold with the probability 1 - delta each.
+        form: The form that a model stores, JSON.
+    """
+
+    risks: tuple[FittedRisk, ...]
+    budgets: tuple[tuple[float, float], ...]
+    gains: tuple[JudgeGain, ...]
+    asked_below: float | None
+    delta: float
+    form: dict[str, Any]
+
+
+def fit_cascade(
+    rows: CascadeRows, provenance: Mapping[str, Any], *, delta: float = DELTA, resamples: int = 2000, seed: int = 0
+) -> CascadeFit:
+    """Fits on labelled rows that the fit of `calibrated` has not seen.
+
+    Args:
+        rows: At least one; rows of a question depend on each other, questions do not.
+        provenance: What the form says of encoder, judge and rows; see docs/reference/auto.md.
+        delta: Probability with which the bound of a risk may fail, above 0 and below 1.
+        resamples: Draws behind the intervals of the judge's gain.
+        seed: Of these draws.
+
+    Raises:
+        ValueError: There is no row, or delta is out of range.
+    """
+    if not len(rows):
+        raise ValueError("there is no row to fit on")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be above 0 and below 1, not {delta}")
+    risks = fitted_risks(rows, delta)
+    budgets = tuple((budget, budget_threshold(rows.confidence, budget)) for budget in BUDGETS)
+    gains = judge_gains(rows, resamples=resamples, seed=seed)
+    below = asked_below(gains)
+    form = {
+        "format": FORMAT,
+        **provenance,
+        "delta": delta,
+        "risks": [
+            {**_entry(each.risk, each.accepts_from), "accepted": each.accepted, "wrong": each.wrong} for each in risks
+        ],
+        "budgets": [_entry(*each) for each in budgets],
+        "asked_below": below,
+        "gains": [each.to_dict() for each in gains],
+    }
+    return CascadeFit(risks, budgets, gains, below, delta, form)
+
+
+def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
+    """For each of RISKS the most verdicts that may be accepted: learn then test, by fixed sequence testing.
+
+    Answers to one question depend on each other, so one of each question is drawn, and these rows are what is tested.
+    Thresholds are tested from the surest verdicts on, each against "more than the share `risk` of what it accepts is
+    wrong". The first one tested accepts a tenth of the rows, and as many as would pass at delta² were none of them
+    wrong; neither depends on labels. A smaller risk never accepts more than a larger one.
+    """
+    rows = rows.where(_one_of_each(rows.clusters))
+    thresholds = _thresholds(rows.confidence)
+    taken = rows.confidence[None, :] >= np.array(thresholds)[:, None]
+    accepted, wrong = taken.sum(axis=1), (taken & (rows.verdicts != rows.right)).sum(axis=1)
+    found: list[FittedRisk] = []
+    most = len(thresholds)
+    for risk in reversed(RISKS):
+        could_pass = (accepted >= _LEAST_SHARE * len(rows)) & (
+            exact_p_values(np.zeros_like(wrong), accepted, risk) <= delta**2
+        )
+        start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
+        last = last_rejected(exact_p_values(wrong, accepted, risk), start, delta)
+        # What a larger risk does not allow a smaller one must not: any threshold that was tested and passed will do.
+        place = -1 if last is None or min(last, most) < start else min(last, most)
+        most = place
+        if place < 0:
+            found.append(FittedRisk(risk, math.inf, 0, 0))
+        else:
+            found.append(FittedRisk(risk, thresholds[place], int(accepted[place]), int(wrong[place])))
+    return tuple(reversed(found))
+
+
+def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
+    """Least confidence of accepted verdicts with which at most the share `budget` of these rows is below it.
+
+    Infinite where the budget is 1; where no row may be below it, the least that there is, 0.5.
+    """
+    most = math.floor(budget * len(confidence) + 1e-9)
+    if most >= len(confidence):
+        return math.inf
+    return float(np.sort(confidence)[most]) if most else 0.5
+
+
+def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """bool[rows], one row of each question, drawn without a look at anything."""
+    order = np.random.default_rng(0).permutation(len(clusters))
+    _, first = np.unique(clusters[order], return_index=True)
+    kept = np.zeros(len(clusters), dtype=np.bool_)
+    kept[order[first]] = True
+    return kept
+
+
+def _thresholds(confidence: NDArray[np.float64]) -> list[float]:
+    """Descending, from an exact match to every verdict: at most as many steps of about equally many rows."""
+    known = np.unique(confidence[confidence < EXACT])
+    places = np.unique(np.linspace(0, len(known) - 1, min(len(known), _CANDIDATES)).round().astype(int))
+    inner = known[places][::-1].tolist() if len(known) else []
+    return [EXACT, *(value for value in inner if value > 0.5), 0.5]
+
+
+def _entry(share: float, accepts_from: float) -> dict[str, Any]:
+    return {"share": share, "accepts_from": None if math.isinf(accepts_from) else accepts_from}

@@ -1,0 +1,1 @@
+"""Metric `auto`: cheap metrics decide where they are sure, a judge where they are not."""
