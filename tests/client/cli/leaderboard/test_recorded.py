@@ -60,6 +60,7 @@ def test_models_are_rated(command: Command, tmp_path: Path) -> None:
         anchored = next(line for line in family if line["model"] == "beta")
         assert anchored["bradley_terry"]["value"] == pytest.approx(1000), "the anchor is one in families too"
     assert found["position_bias"]["won"]["value"] == pytest.approx(0.5), "both orders say the same"
+    assert found["position_bias"]["matches"] == 120, "a pair counts once, each of its orders half"
     assert "beta rated 1000" in output
     assert "further tables: --all-tables" in output
     assert "Win shares by family" not in output
