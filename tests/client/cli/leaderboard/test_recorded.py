@@ -228,11 +228,13 @@ def test_a_page_is_written_with_the_questionable_pairs(command: Command, tmp_pat
     rows[4] |= {"winner": None, "status": "INCONSISTENT", "question": "<b>Which?</b>", "probability_a": 0.5}
     rows[4]["orders"] = [{"first": side, "winner": side} for side in ("model_a", "model_b")]
     rows[7] |= {"probability_a": 0.52}
+    rows[10] |= {"probability_a": 0.7, "question": "Is it sure?"}
     html = tmp_path / "board.html"
     output, _ = board(command, tmp_path, rows, "--reference", "beta", "--html", html)
     page = html.read_text()
     assert "&lt;b&gt;Which?&lt;/b&gt;" in page
     assert "A first: A · B first: B" in page
+    assert "Is it sure?" not in page
     assert page.index("The two orders have different winners") < page.index("The judge is not sure")
     assert "board.html: 0.0 MB" in output
     done = command("leaderboard", tmp_path / "pairs.jsonl", "--html", tmp_path / "board.csv")
