@@ -155,6 +155,10 @@ def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path]
     done = command("leaderboard", *files, recorded, *OPTIONS, "--json", figures)
     assert done.exit_code == 0, done.output
     assert "judged 28 pairs by smile; 0 were known, 14 of other files" in done.output
+    again = write_rows(tmp_path / "again.jsonl", [json.loads(line) for line in recorded.read_text().splitlines()] * 3)
+    done = command("leaderboard", *files, again, *OPTIONS)
+    assert "judged 28 pairs by smile; 0 were known, 14 of other files" in done.output
+    assert "were saved" not in done.output, "a pair that stands there three times saves none"
     assert json.loads(figures.read_text())["pairs"] == 42
 
 
