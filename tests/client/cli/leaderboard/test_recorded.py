@@ -155,6 +155,17 @@ def test_votes_in_the_pairs_themselves_are_people(command: Command, tmp_path: Pa
     assert found["human"]["strata"]["evaluators"][0]["strata"][0]["reproduced"]["value"] == pytest.approx(share)
 
 
+def test_votes_of_several_rows_are_one_pair_whatever_their_sides(command: Command, tmp_path: Path) -> None:
+    rows, people = pairs(), []
+    for row in rows:
+        turned = {"model_a": row["model_b"], "model_b": row["model_a"], "instruction_id": row["instruction_id"]}
+        as_judged = "A" if row["winner"] == "model_a" else "B"
+        people += [row | {"winner": as_judged}, turned | {"winner": "B" if as_judged == "A" else "A"}]
+    _, found = board(command, tmp_path, rows, "--human", write_rows(tmp_path / "human.jsonl", people))
+    all_agree, _ = found["human"]["strata"]["evaluators"][0]["strata"]
+    assert (all_agree["stratum"], all_agree["pairs"], all_agree["reproduced"]["value"]) == ("2/2", 120, 1.0)
+
+
 def test_votes_are_not_held_against_themselves(command: Command, tmp_path: Path) -> None:
     rows = [{name: row[name] for name in row if name != "winner"} | {"votes": ["A", "A", "B"]} for row in pairs()]
     output, found = board(command, tmp_path, rows)
