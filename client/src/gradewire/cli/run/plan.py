@@ -68,7 +68,7 @@ async def resolve_plan(
     await _check_models(client, chosen.metrics)
     # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
     elsewhere = False
-    if asked := [metric for metric in chosen.metrics if metric.needs_judge]:
+    if asked := [metric for metric in chosen.metrics if metric.asks_judge()]:
         listed = await client.models()
         elsewhere = any(runs_elsewhere(listed, metric) for metric in asked)
         for line in dict.fromkeys(_remarks(asked, listed)):
@@ -103,6 +103,7 @@ async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
         for metric in metrics
         if (model := getattr(metric, "model", None))
     }
+    named |= {("judge", judge_name(metric)) for metric in metrics if metric.judge_parameter and judge_name(metric)}
     if not named:
         return
     listed = (await client.models()).models
@@ -124,7 +125,7 @@ def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:
 
 def judge_name(metric: Metric) -> str:
     """The judge that a metric names, without its digest; "" for the server's default."""
-    return str(getattr(metric, "model", None) or "").partition("@")[0]
+    return str(getattr(metric, metric.judge_parameter or "model", None) or "").partition("@")[0]
 
 
 def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
