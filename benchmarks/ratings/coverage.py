@@ -6,7 +6,12 @@ starts at 1000 and lags behind, so its intervals are held against its own mean o
 each model, in how many of the tournaments its interval held it, and how well the order was recovered.
 
   python -m benchmarks.ratings.coverage
-  python -m benchmarks.ratings.coverage --spread 1 --instructions 200
+  python -m benchmarks.ratings.coverage --spread 1
+
+With `--target-width` the pairs are chosen as `gradewire leaderboard` chooses them, until every interval is as narrow:
+whether stopping there makes the intervals untrue.
+
+  python -m benchmarks.ratings.coverage --target-width 120
 """
 
 from __future__ import annotations
@@ -16,10 +21,21 @@ import os
 import time
 
 import numpy as np
-from benchmarks.ratings.tournaments import Field
+from benchmarks.ratings.tournaments import Field, World
 from scipy.stats import kendalltau
 
-from gradewire.ratings import bradley_terry, elo_ratings, pair_counts, rate
+from gradewire.cli.leaderboard.judging import LEAST_INSTRUCTIONS, LEAST_ROUND, ROUNDS
+from gradewire.ratings import (
+    ChosenPair,
+    Matches,
+    PairCounts,
+    PairPool,
+    bradley_terry,
+    elo_ratings,
+    next_pairs,
+    pair_counts,
+    rate,
+)
 from gradewire.ratings.maximum_likelihood import ELO_PER_NAT
 
 _FURTHER = 400
@@ -34,6 +50,32 @@ def truth_of(field: Field) -> np.ndarray:
     return np.asarray(bradley_terry(pair_counts(matches)).ratings()[0])
 
 
+def chosen(field: Field, instructions: int, target: float, resamples: int, seed: int) -> Matches:
+    """A tournament in which pairs are chosen until the intervals of all models are narrow enough."""
+    models = len(field.strengths)
+    world = World(field, instructions, seed)
+    pool = PairPool(models, {str(number): range(models) for number in range(instructions)})
+    judged: list[ChosenPair] = []
+    uncertain = list(range(models))
+    while uncertain:
+        counts = pair_counts(world.matches(judged)) if judged else PairCounts(*np.zeros((2, 1, models, models)))
+        further = next_pairs(
+            pool, judged, counts, uncertain=uncertain, at_most=max(LEAST_ROUND, pool.pairs // ROUNDS), seed=seed
+        )
+        if not further:
+            break
+        judged += further
+        matches = world.matches(judged)
+        table = rate(matches, resamples=resamples, seed=seed, with_elo=False)
+        uncertain = [
+            field.names.index(line.model)
+            for line in table.models
+            if not line.bradley_terry.high - line.bradley_terry.low <= target
+            or line.bradley_terry.questions < LEAST_INSTRUCTIONS
+        ]
+    return world.matches(judged)
+
+
 def main() -> None:
     """Plays the tournaments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -43,6 +85,7 @@ def main() -> None:
     parser.add_argument("--instructions", type=int, default=150)
     parser.add_argument("--pairs", type=int, default=20, help="pairs of models on each instruction")
     parser.add_argument("--spread", type=float, default=0.0)
+    parser.add_argument("--target-width", type=float)
     parser.add_argument("--resamples", type=int, default=1000)
     options = parser.parse_args()
     field = Field(np.linspace(1, -1, options.models) * options.range / 2 / ELO_PER_NAT, options.spread)
@@ -52,19 +95,24 @@ def main() -> None:
         "Elo": np.mean(
             [
                 elo_ratings(field.tournament(options.instructions, options.pairs, seed=5000 + seed), seed=seed)
-                for seed in range(_FURTHER)
-            ],
+                for seed in range(0 if options.target_width else _FURTHER)
+            ]
+            or [np.full(options.models, np.nan)],
             axis=0,
         ),
     }
     held = {name: np.zeros((options.tournaments, options.models), dtype=bool) for name in truths}
     widths = {name: np.zeros((options.tournaments, options.models)) for name in truths}
     orders = {name: np.zeros(options.tournaments) for name in truths}
-    regularised = 0
+    regularised, played = 0, []
     for seed in range(options.tournaments):
-        table = rate(
-            field.tournament(options.instructions, options.pairs, seed=seed), resamples=options.resamples, seed=seed
+        matches = (
+            field.tournament(options.instructions, options.pairs, seed=seed)
+            if options.target_width is None
+            else chosen(field, options.instructions, options.target_width, options.resamples, seed)
         )
+        played.append(len(matches))
+        table = rate(matches, resamples=options.resamples, seed=seed, with_elo=options.target_width is None)
         regularised += table.regularised
         numbers = [field.names.index(line.model) for line in table.models]
         for name, estimates in (
@@ -76,12 +124,12 @@ def main() -> None:
                 widths[name][seed, number] = each.high - each.low
             orders[name][seed] = kendalltau([-field.strengths[n] for n in numbers], [-e.value for e in estimates])[0]
     print(
-        f"{options.tournaments} tournaments of {options.models} models, {options.instructions * options.pairs} matches "
+        f"{options.tournaments} tournaments of {options.models} models, {np.mean(played):.0f} matches "
         f"on {options.instructions} instructions, spread of answers {options.spread:g}, {options.resamples} draws: "
         f"{time.perf_counter() - began:.0f} s; load {' '.join(f'{each:.1f}' for each in os.getloadavg())} on "
         f"{os.cpu_count()} cores"
     )
-    for name, hits in held.items():
+    for name, hits in list(held.items())[: 1 if options.target_width else None]:
         each = hits.sum(axis=0)
         print(
             f"{name:<14} held {hits.mean():.1%} of all; by model {each.min()} to {each.max()} of "

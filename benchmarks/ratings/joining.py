@@ -14,51 +14,14 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from dataclasses import dataclass
-from dataclasses import field as made
-from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.ratings.tournaments import Field
+from benchmarks.ratings.tournaments import Field, World
 
 from gradewire.ratings import ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
 from gradewire.ratings.maximum_likelihood import ELO_PER_NAT
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 _BATCH = 24
-
-
-@dataclass(slots=True)
-class World:
-    """Answers of all models to all instructions, and a verdict for every pair, drawn when it is asked for."""
-
-    field: Field
-    instructions: int
-    seed: int
-    verdicts: dict[ChosenPair, float] = made(default_factory=dict)
-    random: np.random.Generator = made(init=False)
-    answers: NDArray[np.float64] = made(init=False)
-
-    def __post_init__(self) -> None:
-        self.random = np.random.default_rng(self.seed)
-        self.answers = self.field.answers(self.instructions, self.random)
-
-    def matches(self, pairs: list[ChosenPair]) -> Matches:
-        """Of these pairs, the new ones judged."""
-        fresh = [pair for pair in pairs if pair not in self.verdicts]
-        if fresh:
-            of, a, b = np.array([(int(pair.instruction), pair.first, pair.second) for pair in fresh]).T
-            scores = self.field.verdicts(self.answers, of, a, b, self.random)
-            self.verdicts.update(zip(fresh, scores.tolist(), strict=True))
-        return Matches.of(
-            self.field.names,
-            [pair.first for pair in pairs],
-            [pair.second for pair in pairs],
-            [self.verdicts[pair] for pair in pairs],
-            np.unique([int(pair.instruction) for pair in pairs], return_inverse=True)[1],
-        )
 
 
 def width(matches: Matches, resamples: int) -> float:

@@ -1,11 +1,12 @@
 """Drawn tournaments: models of known strengths, whose answers to one instruction may be better or worse than usual."""
 
 from dataclasses import dataclass
+from dataclasses import field as made
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.ratings import Matches
+from gradewire.ratings import ChosenPair, Matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,34 @@ class Field:
         of = np.repeat(np.arange(instructions), [len(each) for each in chosen])
         scores = self.verdicts(self.answers(instructions, random), of, a, b, random)
         return Matches.of(self.names, a, b, scores, of)
+
+
+@dataclass(slots=True)
+class World:
+    """Answers of all models to all instructions, and a verdict for every pair, drawn when it is asked for."""
+
+    field: Field
+    instructions: int
+    seed: int
+    verdicts: dict[ChosenPair, float] = made(default_factory=dict)
+    random: np.random.Generator = made(init=False)
+    answers: NDArray[np.float64] = made(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+        self.answers = self.field.answers(self.instructions, self.random)
+
+    def matches(self, pairs: list[ChosenPair]) -> Matches:
+        """Of these pairs, the new ones judged."""
+        fresh = [pair for pair in pairs if pair not in self.verdicts]
+        if fresh:
+            of, a, b = np.array([(int(pair.instruction), pair.first, pair.second) for pair in fresh]).T
+            scores = self.field.verdicts(self.answers, of, a, b, self.random)
+            self.verdicts.update(zip(fresh, scores.tolist(), strict=True))
+        return Matches.of(
+            self.field.names,
+            [pair.first for pair in pairs],
+            [pair.second for pair in pairs],
+            [self.verdicts[pair] for pair in pairs],
+            np.unique([int(pair.instruction) for pair in pairs], return_inverse=True)[1],
+        )

@@ -144,6 +144,7 @@ def write_samples(directory: Path) -> None:
         "runs",
         "base",
         "new",
+        "third",
         "unlabelled",
     ):
         (directory / f"{name}.jsonl").write_text(answers)
@@ -154,6 +155,9 @@ def write_samples(directory: Path) -> None:
     (directory / "examples/answers.jsonl").write_text(_jsonl(_EXAMPLES[::2]))
     pictures = (ROOT / "examples/visual_questions.jsonl").read_text("utf-8").splitlines(keepends=True)
     (directory / "examples/visual_questions.jsonl").write_text("".join(pictures[:60]))
+    asked = {row["question"]: row for row in rows()}.values()
+    models = [{**row, "id": f"{row['id']}-{model}", "model": model} for model in _MODELS for row in asked]
+    (directory / "models.jsonl").write_text(_jsonl(models))
     (directory / "pairs.jsonl").write_text(_jsonl(_pairs()))
     for name in ("arena", "votes", "judged"):
         (directory / f"{name}.jsonl").write_text(_jsonl(_judged()))

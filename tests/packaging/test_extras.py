@@ -87,6 +87,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("score", "rows.jsonl", "--by", "model"), "agree"),
         (("bench", "accuracy", "rows.jsonl"), "agree"),
         (("compare", "rows.jsonl"), "agree"),
+        (("leaderboard", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),
         (("score", "rows.parquet"), "parquet"),
         (("score", "rows.xlsx", "--from", "vlmevalkit"), "xlsx"),

@@ -9,6 +9,7 @@ from tests.support.servers.server_process import ServerProcess
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "reference" / "client.md"
+RUNS_PAGE = DOCS / "guides" / "compare-runs.md"
 TRAINING_PAGE = DOCS / "guides" / "validate-in-training.md"
 
 
@@ -30,6 +31,15 @@ def test_every_example_runs(
     assert "q1 OK 0." in capsys.readouterr().out
     assert all(future.done() and future.exception() is None for future in names["futures"])
     assert names["right"] > 0
+
+
+def test_two_runs_are_compared(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", RUNS_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    block = block.replace("127.0.0.1:50051", server.address)
+    exec(compile(block, str(RUNS_PAGE), "exec"), {})  # noqa: S102 - the page is ours
+    difference, wins = capsys.readouterr().out.split()
+    assert 0.1 < float(difference) <= 1
+    assert wins == "2"
 
 
 def test_the_training_loop_runs(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:

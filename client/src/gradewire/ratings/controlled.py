@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gradewire.ratings.counts import pair_counts
 from gradewire.ratings.elo import START
 from gradewire.ratings.matches import Matches
-from gradewire.ratings.maximum_likelihood import ELO_PER_NAT, NotConvergedError, bradley_terry
+from gradewire.ratings.maximum_likelihood import ELO_PER_NAT, bradley_terry, connected
 
 Control = Literal["length", "position"]
 CONTROLS: tuple[Control, ...] = ("length", "position")
@@ -104,7 +104,7 @@ class _Fit:
         self._matches, self._columns = matches, columns
         self._models = len(matches.models)
         self._cells = matches.a * self._models + matches.b
-        self.regularised = bool(bradley_terry(pair_counts(matches)).regularised[0])
+        self.regularised = self._apart(np.ones(matches.instruction_count))
 
     def maximum(
         self, counts: NDArray[np.float64], start: NDArray[np.float64], *, check_rank: bool = False
@@ -144,10 +144,8 @@ class _Fit:
         return None
 
     def _apart(self, counts: NDArray[np.float64]) -> bool:
-        try:
-            return bool(bradley_terry(pair_counts(self._matches, counts[None])).regularised[0])
-        except NotConvergedError:  # pragma: no cover - finite counts converge
-            return True
+        found = pair_counts(self._matches, counts[None])
+        return not connected(found.points, found.played)[0]
 
     def _by_model(self, values: NDArray[np.float64], a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.float64]:
         return np.asarray(np.bincount(a, values, self._models) - np.bincount(b, values, self._models))

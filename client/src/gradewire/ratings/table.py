@@ -1,6 +1,6 @@
 """Ratings of all models with intervals from one bootstrap over instructions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -117,11 +117,16 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
     fixed = None if anchor is None else numbers[anchor]
     against = None if reference is None else numbers[reference]
     strata = np.zeros(matches.instruction_count, dtype=np.intp)
-    chunks = list(draws(strata, resamples=resamples, seed=seed))
-    whole, *drawn = (_Figures.of(matches, chunk, fixed, against) for chunk in (None, *chunks))
-    elos = elo_draws(matches, chunks if with_elo else [], seed=seed)
+
+    def chunks() -> Iterator[NDArray[np.float64]]:
+        """The same draws each time; of many instructions all at once would take gigabytes."""
+        return draws(strata, resamples=resamples, seed=seed)
+
+    whole = _Figures.of(matches, None, fixed, against)
+    drawn = [_Figures.of(matches, chunk, fixed, against) for chunk in chunks()]
+    elos = elo_draws(matches, chunks() if with_elo else [], seed=seed)
     once = elo_ratings(matches, seed=seed) if with_elo else np.full(len(numbers), np.nan)
-    fit = controlled_fit(ordered or matches, controls, chunks, anchor=fixed) if controls else None
+    fit = controlled_fit(ordered or matches, controls, chunks(), anchor=fixed) if controls else None
     columns = {
         "elo": (_medians(elos) if len(elos) else once, elos),
         "bradley_terry": (whole.ratings[0], np.concatenate([each.ratings for each in drawn])),

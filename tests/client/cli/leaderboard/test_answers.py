@@ -178,3 +178,31 @@ def test_nothing_to_judge_takes_no_out(command: Command, tmp_path: Path) -> None
     pairs = write_rows(tmp_path / "pairs.jsonl", [{"model_a": "x", "model_b": "y", "winner": "tie"}])
     done = command("leaderboard", pairs, "--out", tmp_path / "out.jsonl")
     assert (done.exit_code, "FILE has judged pairs alone" in done.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "no two answers are to the same question"),
+        (bytes(range(128, 256)) * 20, "the row cannot be read"),
+        (b'{"question_id": "q", "prediction": "a", "model": "x"}\n', "models: x"),
+        (b'{"question_id": "q", "prediction": "a", "model": "%s"}\n' % (b"x" * 201), "more than 200 characters"),
+    ],
+)
+def test_files_without_two_answers_are_told(command: Command, tmp_path: Path, text: bytes, message: str) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_bytes(text)
+    done = command("leaderboard", file, *OPTIONS)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+
+
+def test_absurd_numbers_of_words_are_not_taken(command: Command, tmp_path: Path) -> None:
+    pairs = [
+        {"question_id": f"q{number}", "model_a": "x", "model_b": "y", "winner": "AB"[number % 2]}
+        | {"length_a_words": 1e308, "length_b_words": -5}
+        for number in range(12)
+    ]
+    done = command("leaderboard", write_rows(tmp_path / "pairs.jsonl", pairs), "--resamples", "100")
+    assert done.exit_code == 0, done.output
+    assert "longer" not in done.output

@@ -204,3 +204,15 @@ def test_a_page_is_written_with_the_questionable_pairs(command: Command, tmp_pat
     assert "board.html: 0.0 MB" in output
     done = command("leaderboard", tmp_path / "pairs.jsonl", "--html", tmp_path / "board.csv")
     assert (done.exit_code, "this file is no .csv" in done.output) == (2, True)
+
+
+def test_a_judge_that_takes_the_first_answer_is_told(command: Command, tmp_path: Path) -> None:
+    rows = pairs()
+    for row in rows[:80]:
+        row["orders"] = [{"first": side, "winner": side} for side in ("model_a", "model_b")]
+        row |= {"winner": None, "status": "INCONSISTENT"}
+    output, found = board(command, tmp_path, rows)
+    assert "both orders have the same winner in 40 of 120 pairs (33.3%)" in output
+    assert "this judge hardly tells these answers apart" in output
+    assert found["position_bias"]["won"]["value"] == pytest.approx((160 + 40) / 240)
+    assert "this judge hardly" not in board(command, tmp_path, pairs())[0]

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire.comparison.preferences import TIE_MARGIN
+from gradewire.metric_types import COMPARISON_TYPES
+from gradewire_proto.conventions.metric_lines import LINE
 
 if TYPE_CHECKING:
     from gradewire.comparison.preferences import TieMargin
 
 _BY_VERDICT = "verdict"
+
+
+def is_comparison(by: str) -> bool:
+    """Whether --by names a judge that is shown both answers, and no metric."""
+    found = LINE.fullmatch(by.strip())
+    return found is not None and found["name"] in COMPARISON_TYPES
 
 
 def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:

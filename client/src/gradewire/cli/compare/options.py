@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire._calls.arguments import check_comparison
-from gradewire.cli.choosing.options import tie_margin_option
+from gradewire.cli.choosing.options import is_comparison, tie_margin_option
 from gradewire.cli.compare.conditions import parse_conditions
 from gradewire.cli.compare.input.matching import DUPLICATES, RULES
-from gradewire.cli.options.group import INPUT_FILE, choice_option, option_group
+from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
 from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.run.every_metric import ALL_METRICS
 from gradewire.errors import InvalidRequest
-from gradewire.metric_types import COMPARISON_TYPES
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.metric_types.comparisons import Compare
-from gradewire_proto.conventions.metric_lines import LINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +65,7 @@ compare_options = option_group(
     click.option(
         "--summary",
         "summaries",
-        type=INPUT_FILE,
+        type=OUTPUT_FILE,
         multiple=True,
         help="What gradewire score --summary-json wrote for each FILE that is its output, in their order.",
     ),
@@ -87,12 +85,6 @@ compare_options = option_group(
         help="Exit with code 4 where this holds, for instance 'smile.mean < -0.01'. May be repeated.",
     ),
 )
-
-
-def is_comparison(by: str) -> bool:
-    """Whether --by names a judge that is shown both answers, and no metric."""
-    found = LINE.fullmatch(by.strip())
-    return found is not None and found["name"] in COMPARISON_TYPES
 
 
 def comparison_with(metrics: MetricOptions, by: str | None) -> tuple[MetricOptions, Compare | None]:

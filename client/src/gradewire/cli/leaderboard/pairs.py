@@ -8,6 +8,8 @@ from typing import Literal, Self
 
 Winner = Literal["model_a", "model_b", "tie"]
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+NAME_CHARACTERS = 200
+"""Of a model's name, at most."""
 OK = "OK"
 INCONSISTENT = "INCONSISTENT"
 """Status of a pair whose two orders got different winners."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.papers.pairwise import JudgedPairs, PairwiseReport, pairwise_agreement
+from gradewire.agreement.papers.pairwise import LENGTH, RANDOM, JudgedPairs, PairwiseReport, pairwise_agreement
 from gradewire.cli.leaderboard.reading import majority
 from gradewire.cli.leaderboard.verdicts import Verdicts, instruction_numbers
 from gradewire.ratings import SystemRanks, system_ranks
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
 _JUDGE = "judge"
+# Of a line, its name.
+_METRIC = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     strata = pairwise_agreement(
         JudgedPairs(
             votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
-            choices={_JUDGE: [_CHOICES[our.winner] for _, our in sides]},
+            choices={_name(both[0][1].by): [_CHOICES[our.winner] for _, our in sides]},
             lengths_words=None if np.isnan(words).any() else ([a for a, _ in words], [b for _, b in words]),
             instructions=[theirs.instruction for theirs, _ in sides],
         ),
@@ -87,3 +90,9 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
         judged.matches(models, numbers), people.matches(models, numbers), resamples=resamples, seed=seed
     )
     return HumanAgreement(pairs=len(both), unmatched=len(people.pairs) - len(both), strata=strata, systems=systems)
+
+
+def _name(by: str) -> str:
+    """What judged, as the table calls it."""
+    found = _METRIC.match(by)
+    return found[0] if found and found[0] not in {LENGTH, RANDOM} else _JUDGE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.metric_chooser import MetricChooser
+from gradewire.cli.choosing.options import is_comparison
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.input.records import read_records
 from gradewire.cli.leaderboard.answers import Answers
@@ -21,7 +21,6 @@ from gradewire.cli.leaderboard.verdicts import Verdicts
 from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.output.progress import progress
 from gradewire.cli.run.plan import judge_name, judge_remarks
-from gradewire.metric_types import COMPARISON_TYPES
 from gradewire.metric_types.comparisons import Compare
 from gradewire.metric_types.line import parse_comparison_line
 
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire.comparison.preferences import TieMargin
     from gradewire.transport import Transport
-
-# A metric's line begins with its name.
-_NAME = re.compile(r"[?:/]")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,7 +120,7 @@ class LeaderboardRun:
     ) -> tuple[Chooser, AnswerScorer | None]:
         """What --by names, and what scores answers for it where that is a metric."""
         text = str(self.metrics.metrics)
-        if _NAME.split(text.strip())[0] in COMPARISON_TYPES:
+        if is_comparison(text):
             return await self._judge(client, text, source, answers), None
         if self.sampling is not None:
             raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")

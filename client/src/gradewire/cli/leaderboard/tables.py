@@ -113,6 +113,11 @@ def notes(found: Leaderboard, options: RatingOptions, *, families: bool) -> list
     read, agree = found.verdicts.both_orders()
     if read:
         lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")
+    if 2 * agree < read:
+        lines.append(
+            "most pairs have another winner where the other answer is shown first: this judge hardly tells these "
+            "answers apart, and ratings say more of its ties than of the models"
+        )
     if found.ratings.regularised:
         lines.append(
             "wins do not lead from every model to every other one: ratings were drawn towards the mean by half a win "

@@ -63,7 +63,7 @@ class Verdicts:
     def both_orders(self) -> tuple[int, int]:
         """Pairs whose two orders were both read, and those of them in which both have the same winner."""
         read = [
-            {"model_a" if order.winner == "model_a" else order.winner for order in pair.orders}
+            {order.winner for order in pair.orders}
             for pair in self.pairs
             if len(pair.orders) == 2 and all(order.winner is not None for order in pair.orders)
         ]

@@ -1,0 +1,74 @@
+"""Leaderboards of EVOUNA's five models by one chooser after the other, held against what people said.
+
+Writes the answers to `--questions` questions, and as votes which of each two answers people call right where they call
+the other one wrong, and runs `gradewire leaderboard` over them with `--human`. What stands behind `--` goes to the
+command; judged pairs are kept in `--kept` and taken up.
+
+  python -m benchmarks.ratings.answers
+  python -m benchmarks.ratings.answers --by 'compare?references=true' -- --target-width 120 --max-pairs 150
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.common.command import run_gradewire
+from benchmarks.common.rows import DEFAULT_DATA, Row, read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
+    """The first questions, each with its answers by model."""
+    found: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        found[row["dataset"], row["question"]][row["model"]] = row
+    return list(found.values())[:questions]
+
+
+def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None:
+    """Answers, and what people prefer of each two."""
+    with answers.open("w") as answer_lines, votes.open("w") as vote_lines:
+        for number, models in enumerate(asked):
+            for row in models.values():
+                kept = {name: row[name] for name in ("question", "references", "prediction", "model")}
+                answer_lines.write(json.dumps({"question_id": f"q{number}", "group": row["dataset"], **kept}) + "\n")
+            for one, other in itertools.combinations(sorted(models), 2):
+                ahead = models[one]["label"] - models[other]["label"]
+                winner = "tie" if not ahead else "model_a" if ahead > 0 else "model_b"
+                pair = {"instruction_id": f"q{number}", "model_a": one, "model_b": other, "winner": winner}
+                vote_lines.write(json.dumps(pair) + "\n")
+
+
+def main() -> None:
+    """Writes the files and runs the command for each chooser."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--by", nargs="+", default=["smile", "calibrated", "rouge_l?measure=recall", "exact_match"])
+    parser.add_argument("--kept", type=Path, default=Path(".leaderboards"), help="folder of files and judged pairs")
+    parser.add_argument("further", nargs="*", help="further options of the command, behind --")
+    options = parser.parse_args()
+    asked = by_question(read_lines(options.data), options.questions)
+    options.kept.mkdir(exist_ok=True)
+    answers, votes = (options.kept / f"{name}-{len(asked)}.jsonl" for name in ("answers", "votes"))
+    write_files(asked, answers, votes)
+    for by in options.by:
+        name = "".join(letter if letter.isalnum() else "-" for letter in by)
+        out = options.kept / f"{name}-{len(asked)}.pairs.jsonl"
+        print(f"--by {by}; load {' '.join(f'{each:.1f}' for each in os.getloadavg())} on {os.cpu_count()} cores")
+        run_gradewire(
+            *("leaderboard", answers, "--by", by, "--human", votes, "--out", out, "--resume", "--quiet"),
+            *options.further,
+        )
+
+
+if __name__ == "__main__":
+    main()
