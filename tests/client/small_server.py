@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
-from gradewire.testing import StubTransport, echo_scores
+from gradewire.testing import StubTransport, echo_comparisons, echo_scores
 from gradewire_proto.v1 import (
+    judging_pb2,
+    judging_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
     references_pb2,
@@ -65,11 +67,17 @@ class Script:
 
 
 class _Servicer(
-    scoring_pb2_grpc.ScoringServicer, references_pb2_grpc.ReferencesServicer, models_pb2_grpc.ModelsServicer
+    scoring_pb2_grpc.ScoringServicer,
+    judging_pb2_grpc.JudgingServicer,
+    references_pb2_grpc.ReferencesServicer,
+    models_pb2_grpc.ModelsServicer,
 ):
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.stub = StubTransport(lambda request: echo_scores(request, score=self.script.score))
+        self.stub = StubTransport(
+            lambda request: echo_scores(request, score=self.script.score),
+            compare=lambda request: echo_comparisons(request, winner=lambda _: "a"),
+        )
 
     async def Score(
         self, request: scoring_pb2.ScoreRequest, context: grpc.aio.ServicerContext
@@ -86,6 +94,26 @@ class _Servicer(
         self.script.streams += 1
         sent = 0
         async for response in self.stub.score_stream(aiter(request_iterator)):
+            if fault is not None and sent == fault.after_messages:
+                break
+            yield response
+            sent += 1
+        await self._end(fault, context)
+
+    async def Compare(
+        self, request: judging_pb2.CompareRequest, context: grpc.aio.ServicerContext
+    ) -> judging_pb2.CompareResponse:
+        fault = await self._begin(context)
+        await self._end(fault, context)
+        return await self.stub.compare(request, timeout_s=10)
+
+    async def CompareStream(
+        self, request_iterator: AsyncIterator[judging_pb2.CompareStreamRequest], context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[judging_pb2.CompareStreamResponse]:
+        fault = await self._begin(context)
+        self.script.streams += 1
+        sent = 0
+        async for response in self.stub.compare_stream(aiter(request_iterator)):
             if fault is not None and sent == fault.after_messages:
                 break
             yield response
@@ -143,6 +171,7 @@ def run_small_server() -> Iterator[SmallServer]:
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", 4 * 1024 * 1024)])
         servicer = _Servicer(script)
         scoring_pb2_grpc.add_ScoringServicer_to_server(servicer, server)
+        judging_pb2_grpc.add_JudgingServicer_to_server(servicer, server)
         references_pb2_grpc.add_ReferencesServicer_to_server(servicer, server)
         models_pb2_grpc.add_ModelsServicer_to_server(servicer, server)
         where.append(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")

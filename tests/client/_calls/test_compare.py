@@ -1,7 +1,9 @@
 """compare and compare_stream: what becomes of pairs, over a stub that says who wins."""
 
+import grpc
 import pandas as pd
 import pytest
+from tests.client.small_server import Fault, SmallServer
 
 import gradewire
 from gradewire import AsyncClient, Client, Compare, Pair, Status
@@ -222,3 +224,26 @@ def test_a_stub_says_what_it_lacks() -> None:
         Client(transport=StubTransport(lambda request: echo_scores(request, score=lambda _: 1.0))).compare([LONG])
     with pytest.raises(gradewire.InvalidRequest, match="this stub scores nothing"):
         Client(transport=StubTransport(compare=longer)).score([{"references": ["a"], "prediction": "a"}])
+
+
+def test_a_stream_hands_back_the_whole_id_where_the_server_has_cut_it() -> None:
+    def cutting(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        reply = longer(request)
+        for pair in reply.pairs:
+            pair.id = pair.id[:3]
+        return reply
+
+    with Client(transport=StubTransport(compare=cutting)) as client:
+        (found,) = client.compare_stream([Pair("q", "xx", "y", id="i" * 9)])
+    assert found.id == "i" * 9
+
+
+def test_calls_go_on_after_a_break(small_server: SmallServer) -> None:
+    pairs = [Pair("q", "x", "y", id=str(index)) for index in range(300)]
+    with Client(small_server.address) as client:
+        small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "gone")]
+        assert client.compare(pairs[:3])[2].winner == "a"
+        small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "gone", after_messages=2)]
+        found = list(client.compare_stream(pairs))
+    assert small_server.script.streams == 2
+    assert sorted(int(each.id) for each in found) == list(range(300))

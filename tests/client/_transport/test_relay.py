@@ -15,8 +15,9 @@ from tests.client.small_server import Fault, SmallServer
 from tests.support.processes import children
 
 import gradewire
-from gradewire import AsyncClient, Client
+from gradewire import AsyncClient, Client, Pair
 
+PAIR = Pair("q", "x", "y")
 RIGHT = {"references": ["a"], "prediction": "a"}
 FORK = multiprocessing.get_context("fork")
 SPAWN = multiprocessing.get_context("spawn")
@@ -56,7 +57,8 @@ def every_call(client: Client) -> list[object]:
     stream = list(client.score_stream(RIGHT for _ in range(600)))
     prepared = client.prepare([RIGHT])
     submitted = client.submit([RIGHT]).result(20)
-    return [scored(client), len(stream), prepared.entries, client.models().server_version, len(submitted)]
+    compared = [client.compare([PAIR])[0].winner, len(list(client.compare_stream(PAIR for _ in range(40))))]
+    return [scored(client), len(stream), prepared.entries, client.models().server_version, len(submitted), *compared]
 
 
 def test_every_call_works_in_a_forked_child_and_in_its_parent(small_server: SmallServer) -> None:

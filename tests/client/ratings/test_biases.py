@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 from tests.client.ratings.tournaments import swapped, tournament
 
+from gradewire.agreement.resample import draws
 from gradewire.ratings import Matches, length_bias, position_bias
 
 
@@ -36,3 +38,15 @@ def test_a_bias_is_found_and_none_where_there_is_none() -> None:
     assert fair.won == biased, "who is called A does not matter"
     assert math.isnan(length_bias(matches).won.value)
     assert length_bias(matches).matches == 0
+
+
+def test_the_interval_is_that_of_shares_in_draws_of_unequal_instructions() -> None:
+    """A draw of instructions with many matches has more of them: the share is of its own matches."""
+    random = np.random.default_rng(0)
+    of = np.repeat(np.arange(40), random.integers(1, 9, size=40))
+    won = (random.random(len(of)) < 0.6).astype(float)
+    matches = Matches.of(["x", "y"], [0] * len(of), [1] * len(of), won, of, shown_first=[1] * len(of))
+    found = position_bias(matches, resamples=400, seed=3).won
+    counts = np.concatenate(list(draws(np.zeros(40, np.intp), resamples=400, seed=3)))
+    shares = [np.average(won, weights=drawn[of]) for drawn in counts]
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(shares, [0.025, 0.975])))

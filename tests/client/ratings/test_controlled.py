@@ -104,3 +104,37 @@ def test_intervals_of_draws_hold_the_effect() -> None:
     low, high = np.quantile(fit.effects[1:, 0], [0.025, 0.975])
     assert low < fit.effects[0, 0] < high
     assert high - low < 1.2
+
+
+def test_a_unit_of_length_is_its_root_mean_square() -> None:
+    matches = wordy(seed=1)
+    relative = (matches.words[:, 0] - matches.words[:, 1]) / matches.words.sum(axis=1)
+    found = length_difference(matches)
+    assert np.sqrt((found**2).mean()) == pytest.approx(1.0)
+    assert found == pytest.approx(relative / np.sqrt((relative**2).mean()))
+
+
+def test_a_model_without_a_match_moves_no_mean() -> None:
+    matches = tournament([0.7, 0.0, -0.7], instructions=60, seed=5, first=0.5)
+    with_more = Matches.of(
+        [*matches.models, "away"],
+        matches.a,
+        matches.b,
+        matches.score_a,
+        matches.instructions,
+        shown_first=matches.shown_first,
+    )
+    found = controlled_fit(with_more, ["position"]).ratings[0]
+    assert found[:3] == pytest.approx(controlled_fit(matches, ["position"]).ratings[0])
+    assert np.isnan(found[3])
+
+
+def test_what_wins_do_not_connect_is_held_as_without_controls() -> None:
+    """Sides are balanced, so that position has no effect and the fit is that of Bradley and Terry."""
+    rows = [(0, 1, 1.0), (1, 0, 0.0)] * 20
+    a, b, score = zip(*rows, strict=True)
+    matches = Matches.of(["x", "y"], a, b, score, range(40), shown_first=[1] * 40)
+    fit = controlled_fit(matches, ["position"])
+    assert fit.regularised
+    assert fit.effects[0, 0] == pytest.approx(0.0, abs=1e-6)
+    assert fit.ratings[0] == pytest.approx(bradley_terry(pair_counts(matches)).ratings()[0], abs=1e-3)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
+from scipy.special import expit
 from tests.client.ratings.tournaments import drawn_matches, renumbered, swapped, tournament
 from tests.support.examples import example_count
 
@@ -114,3 +115,11 @@ def test_every_table_has_a_maximum_and_points_are_explained(matches: Matches) ->
         points = counts.points[0]
         expected = (points + points.T) / (1 + np.exp(values[None, :] - values[:, None]))
         assert expected.sum(axis=1) == pytest.approx(points.sum(axis=1), abs=1e-6)
+
+
+@pytest.mark.parametrize("wins", [1, 12, 80])
+def test_what_wins_do_not_connect_has_half_a_win_and_half_a_loss_more(wins: int) -> None:
+    matches = Matches.of(["x", "y"], [0] * wins, [1] * wins, [1.0] * wins, range(wins))
+    apart = brentq(lambda d: wins * (1 - expit(d)) + 0.5 - expit(d / 2), 0.0, 50.0)
+    found = bradley_terry(pair_counts(matches)).values[0]
+    assert found[0] - found[1] == pytest.approx(apart, abs=1e-6)

@@ -1,11 +1,13 @@
 """Which pairs are judged next: near opponents, many instructions, never a pair twice, the same by the same seed."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.support.examples import example_count
 
-from gradewire.ratings import ChosenPair, Matches, PairCounts, PairPool, next_pairs, pair_counts
+from gradewire.ratings import ChosenPair, Matches, PairCounts, PairPool, bradley_terry, next_pairs, pair_counts
 
 KEYS = [f"q{number}" for number in range(30)]
 POOL = PairPool(4, {key: range(4) for key in KEYS})
@@ -94,3 +96,29 @@ def test_the_same_again_and_none_twice(seed: int, before: int, at_most: int) -> 
     assert again[0] == again[1]
     assert len(set(again[0])) == len(again[0]) <= at_most
     assert not set(again[0]) & set(judged)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_pair_is_the_one_that_takes_most_off_the_wanted_variance(seed: int) -> None:
+    """Every pair tried in turn: the variance about the mean, with the information of one match with an equal each."""
+    random = np.random.default_rng(seed)
+    points = random.integers(1, 30, size=(4, 4)) * (1 - np.eye(4))
+    counts = PairCounts(points[None], np.zeros((1, 4, 4)))
+    strengths = bradley_terry(counts).values[0]
+    expected = 1 / (1 + np.exp(strengths[None, :] - strengths[:, None]))
+
+    def left(met: NDArray[np.float64]) -> float:
+        bend = met * expected * (1 - expected)
+        variances = np.linalg.inv(np.diag(bend.sum(axis=1) + 0.25) - bend)
+        about_mean = np.eye(4) - 1 / 4
+        return float((about_mean @ variances @ about_mean.T)[3, 3] + (about_mean @ variances @ about_mean.T)[0, 0])
+
+    def with_one_more(one: int, other: int) -> float:
+        more = points + points.T
+        more[one, other] += 1
+        more[other, one] += 1
+        return left(more)
+
+    every = [(one, other) for one in range(4) for other in range(one + 1, 4)]
+    (chosen,) = next_pairs(POOL, [], counts, uncertain=[0, 3], at_most=1, seed=0)
+    assert (chosen.first, chosen.second) == min(every, key=lambda pair: with_one_more(*pair))

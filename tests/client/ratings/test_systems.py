@@ -20,6 +20,7 @@ def test_correlations_are_scipys() -> None:
     assert found.spearman.value == pytest.approx(spearmanr(ours, theirs).statistic)
     assert found.models == 5
     assert found.kendall.low <= found.kendall.value <= found.kendall.high
+    assert found.pearson.low < found.pearson.value < found.pearson.high, "draws of instructions differ"
 
 
 def test_a_judge_that_says_the_same_ranks_the_same() -> None:

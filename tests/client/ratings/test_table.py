@@ -109,8 +109,8 @@ def test_a_model_that_wins_all_has_no_interval_and_the_others_have() -> None:
         [number for number, *_ in rows],
         shown_first=[1 if number % 2 else -1 for number, *_ in rows],
     )
-    for options in ({}, {"anchor": "z"}):
-        x, *others = rate(matches, resamples=60, with_elo=False, **options).models
+    for anchor in (None, "z"):
+        x, *others = rate(matches, anchor=anchor, resamples=60, with_elo=False).models
         assert (x.model, x.bounded, x.bradley_terry.bare) == ("x", False, True)
         assert x.win_share.value == 1.0
         assert all(line.bounded and not line.bradley_terry.bare for line in others)

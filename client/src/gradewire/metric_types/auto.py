@@ -34,7 +34,6 @@ class Auto(Metric):
 
     name: ClassVar[Literal["auto"]] = "auto"
     judge_parameter: ClassVar[str] = "judge_model"
-    needs_question: ClassVar[bool] = True
     judge: AutoJudge | None = None
     judge_model: str | None = None
     risk: float | None = None

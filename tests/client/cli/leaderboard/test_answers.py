@@ -135,12 +135,23 @@ def test_models_in_a_column_and_rows_that_cannot_be_compared(command: Command, t
     assert "1 rows were left out: the row cannot be read" in done.output
 
 
-def test_answers_without_a_score_are_ties_and_counted(command: Command, files: list[Path], tmp_path: Path) -> None:
+def test_blank_answers_lose_to_others_and_tie_with_blank_ones(
+    command: Command, files: list[Path], tmp_path: Path
+) -> None:
     write_rows(files[0], [row | {"prediction": " "} for row in rows_of("long")])
-    figures = tmp_path / "board.json"
-    done = command("leaderboard", *files, *OPTIONS, "--json", figures)
-    assert json.loads(figures.read_text())["without_winner"] == {"EMPTY_PREDICTION": 28}
-    assert "28 pairs without a winner count as ties: EMPTY_PREDICTION 28" in done.output
+    write_rows(files[1], [row | {"prediction": ""} for row in rows_of("middle")])
+    figures, out = tmp_path / "board.json", tmp_path / "pairs.jsonl"
+    done = command("leaderboard", *files, *OPTIONS, "--json", figures, "--out", out)
+    found = json.loads(figures.read_text())
+    assert {line["model"]: line["win_share"]["value"] for line in found["models"]} == {
+        "short": 1.0,
+        "long": 0.25,
+        "middle": 0.25,
+    }
+    assert found["without_winner"] == {"EMPTY_PREDICTION": 14}
+    assert "14 pairs without a winner count as ties: EMPTY_PREDICTION 14" in done.output
+    assert "28 pairs were lost by a blank answer" in done.output
+    assert {row["winner"] for row in read_rows(out.read_text()) if row["status"] != "OK"} == {None}, "nobody said so"
 
 
 def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path], tmp_path: Path) -> None:
@@ -155,6 +166,10 @@ def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path]
     done = command("leaderboard", *files, recorded, *OPTIONS, "--json", figures)
     assert done.exit_code == 0, done.output
     assert "judged 28 pairs by smile; 0 were known, 14 of other files" in done.output
+    again = write_rows(tmp_path / "again.jsonl", [json.loads(line) for line in recorded.read_text().splitlines()] * 3)
+    done = command("leaderboard", *files, again, *OPTIONS)
+    assert "judged 28 pairs by smile; 0 were known, 14 of other files" in done.output
+    assert "were saved" not in done.output, "a pair that stands there three times saves none"
     assert json.loads(figures.read_text())["pairs"] == 42
 
 
@@ -178,3 +193,31 @@ def test_nothing_to_judge_takes_no_out(command: Command, tmp_path: Path) -> None
     pairs = write_rows(tmp_path / "pairs.jsonl", [{"model_a": "x", "model_b": "y", "winner": "tie"}])
     done = command("leaderboard", pairs, "--out", tmp_path / "out.jsonl")
     assert (done.exit_code, "FILE has judged pairs alone" in done.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "no two answers are to the same question"),
+        (bytes(range(128, 256)) * 20, "the row cannot be read"),
+        (b'{"question_id": "q", "prediction": "a", "model": "x"}\n', "models: x"),
+        (b'{"question_id": "q", "prediction": "a", "model": "%s"}\n' % (b"x" * 201), "more than 200 characters"),
+    ],
+)
+def test_files_without_two_answers_are_told(command: Command, tmp_path: Path, text: bytes, message: str) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_bytes(text)
+    done = command("leaderboard", file, *OPTIONS)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+
+
+def test_absurd_numbers_of_words_are_not_taken(command: Command, tmp_path: Path) -> None:
+    pairs = [
+        {"question_id": f"q{number}", "model_a": "x", "model_b": "y", "winner": "AB"[number % 2]}
+        | {"length_a_words": 1e308, "length_b_words": -5}
+        for number in range(12)
+    ]
+    done = command("leaderboard", write_rows(tmp_path / "pairs.jsonl", pairs), "--resamples", "100")
+    assert done.exit_code == 0, done.output
+    assert "longer" not in done.output

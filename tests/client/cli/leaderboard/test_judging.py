@@ -123,6 +123,13 @@ def test_a_new_model_is_placed_without_judging_old_pairs(tmp_path: Path) -> None
     assert len(chooser.asked) < 60 * 4
 
 
+def test_no_interval_is_narrow_that_rests_on_few_instructions(tmp_path: Path) -> None:
+    judging = judge(NoisyJudge(), tmp_path / "pairs.jsonl", width=10_000)
+    for model in MODELS:
+        there = {pair.instruction for pair in judging.verdicts().pairs if model in pair.models}
+        assert 30 <= len(there) < 60
+
+
 def test_the_number_of_pairs_may_be_bounded(tmp_path: Path) -> None:
     chooser = NoisyJudge()
     judge(chooser, tmp_path / "pairs.jsonl", width=1, most=50)

@@ -141,6 +141,8 @@ def test_votes_stand_for_a_winner() -> None:
     [
         ({"model_a": " "}, "a model has no name"),
         ({"model_a": "y"}, "both answers are of one model"),
+        ({"model_a": math.nan, "winner": "A"}, "a model has no name"),
+        ({"model_a": "m" * 201, "winner": "A"}, "more than 200 characters"),
         ({}, "there is no winner"),
         ({"winner": "the left one"}, "none of model_a, model_b, tie"),
         ({"votes": ["A", "left"]}, "none of model_a, model_b, tie"),

@@ -60,6 +60,7 @@ def test_models_are_rated(command: Command, tmp_path: Path) -> None:
         anchored = next(line for line in family if line["model"] == "beta")
         assert anchored["bradley_terry"]["value"] == pytest.approx(1000), "the anchor is one in families too"
     assert found["position_bias"]["won"]["value"] == pytest.approx(0.5), "both orders say the same"
+    assert found["position_bias"]["matches"] == 120, "a pair counts once, each of its orders half"
     assert "beta rated 1000" in output
     assert "further tables: --all-tables" in output
     assert "Win shares by family" not in output
@@ -154,6 +155,17 @@ def test_votes_in_the_pairs_themselves_are_people(command: Command, tmp_path: Pa
     assert found["human"]["strata"]["evaluators"][0]["strata"][0]["reproduced"]["value"] == pytest.approx(share)
 
 
+def test_votes_of_several_rows_are_one_pair_whatever_their_sides(command: Command, tmp_path: Path) -> None:
+    rows, people = pairs(), []
+    for row in rows:
+        turned = {"model_a": row["model_b"], "model_b": row["model_a"], "instruction_id": row["instruction_id"]}
+        as_judged = "A" if row["winner"] == "model_a" else "B"
+        people += [row | {"winner": as_judged}, turned | {"winner": "B" if as_judged == "A" else "A"}]
+    _, found = board(command, tmp_path, rows, "--human", write_rows(tmp_path / "human.jsonl", people))
+    all_agree, _ = found["human"]["strata"]["evaluators"][0]["strata"]
+    assert (all_agree["stratum"], all_agree["pairs"], all_agree["reproduced"]["value"]) == ("2/2", 120, 1.0)
+
+
 def test_votes_are_not_held_against_themselves(command: Command, tmp_path: Path) -> None:
     rows = [{name: row[name] for name in row if name != "winner"} | {"votes": ["A", "A", "B"]} for row in pairs()]
     output, found = board(command, tmp_path, rows)
@@ -227,11 +239,13 @@ def test_a_page_is_written_with_the_questionable_pairs(command: Command, tmp_pat
     rows[4] |= {"winner": None, "status": "INCONSISTENT", "question": "<b>Which?</b>", "probability_a": 0.5}
     rows[4]["orders"] = [{"first": side, "winner": side} for side in ("model_a", "model_b")]
     rows[7] |= {"probability_a": 0.52}
+    rows[10] |= {"probability_a": 0.7, "question": "Is it sure?"}
     html = tmp_path / "board.html"
     output, _ = board(command, tmp_path, rows, "--reference", "beta", "--html", html)
     page = html.read_text()
     assert "&lt;b&gt;Which?&lt;/b&gt;" in page
     assert "A first: A · B first: B" in page
+    assert "Is it sure?" not in page
     assert page.index("The two orders have different winners") < page.index("The judge is not sure")
     assert "board.html: 0.0 MB" in output
     done = command("leaderboard", tmp_path / "pairs.jsonl", "--html", tmp_path / "board.csv")

@@ -38,7 +38,7 @@ def test_all_is_what_the_server_can_compute_and_smile(command: Command, tmp_path
     assert labels_of(command, file, "all", server) == ["smile", "exact_match", "bleu"]
     with_more = labels_of(command, file, "bleu?max_ngram=2,all", server)
     assert with_more == ["bleu?max_ngram=2", "smile", "exact_match", "bleu"]
-    without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.needs_judge]
+    without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge()]
     assert labels_of(command, file, "all", listing(*METRIC_TYPES)) == without_judge
 
 
@@ -157,7 +157,7 @@ def test_all_leaves_out_what_no_row_has_the_columns_for(
     names = left_out.partition(" (")[0].split(", ")
     done = command("score", file, "--metrics", "all", stub=listing(*METRIC_TYPES))
     assert done.exit_code == 0, done.output
-    without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.needs_judge and name not in names]
+    without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in names]
     # Where the references are all alike, it is left out too.
     scored = [name for name in read_rows(done.stdout)[0]["scores"] if name != "cider"]
     assert scored == [name for name in without_judge if name != "cider"]

@@ -15,6 +15,8 @@ from gradewire.cli.choosing.pairs import Answer, AnswerPair
 from gradewire.cli.input.left_out import LeftOut
 from gradewire.cli.input.pictures import item_with_picture
 from gradewire.cli.input.record import printable
+from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS
+from gradewire.cli.problems import InputError
 from gradewire.ratings import PairPool
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from gradewire.cli.input.rows import Row
     from gradewire.ratings import ChosenPair
 
+PAIR = 2
 # Names a row, or is in a digest of its own.
 _NOT_COMPARED = frozenset({"id", "images"})
 
@@ -48,7 +51,7 @@ class Answers:
         """Reads files of answers; a row without a model is of the model that its file is called by.
 
         Raises:
-            InputError: A file cannot be used as a whole.
+            InputError: A file cannot be used as a whole, or no two answers are to the same question.
         """
         opened = source.open()
         for note in opened.notes:
@@ -62,12 +65,20 @@ class Answers:
                 found.left_out.add("the row cannot be read", row.problem)
             elif not instruction:
                 found.left_out.add("nothing tells which question it answers", row.place)
+            elif len(model) > NAME_CHARACTERS:
+                found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.place)
             elif model in there:
                 found.left_out.add("the model has an answer to the question already", row.place)
             else:
                 found.rows.setdefault(instruction, {})[model] = row
         for note in opened.late_notes:
             click.echo(note, err=True)
+        if all(len(rows) < PAIR for rows in found.rows.values()):
+            why = found.left_out.sentences("rows") or [f"models: {', '.join(found.models) or 'none'}"]
+            raise InputError(
+                f"{source.name}: no two answers are to the same question, so that nothing can be compared: "
+                f"{'; '.join(why)}; --map model=COLUMN and --map question_id=COLUMN tell what belongs together"
+            )
         return found
 
     @property

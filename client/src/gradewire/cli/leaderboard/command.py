@@ -219,6 +219,7 @@ def _document(run: LeaderboardRun, found: Leaderboard, options: RatingOptions) -
         "instructions": ratings.instructions,
         "left_out": dict(found.verdicts.left_out.counts),
         "without_winner": dict(found.verdicts.without_winner),
+        "lost_blank": found.verdicts.lost_blank,
         "both_orders": {"pairs": read, "same_winner": agree},
         "reference": options.reference,
         "anchor": options.anchor,

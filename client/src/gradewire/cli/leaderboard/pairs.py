@@ -8,9 +8,13 @@ from typing import Literal, Self
 
 Winner = Literal["model_a", "model_b", "tie"]
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+NAME_CHARACTERS = 200
+"""Of a model's name, at most."""
 OK = "OK"
 INCONSISTENT = "INCONSISTENT"
 """Status of a pair whose two orders got different winners."""
+EMPTY = "EMPTY_PREDICTION"
+"""Status of a pair of which an answer is blank: no judge is asked, and no metric has a score for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,14 @@ class JudgedPair:
     def key(self) -> tuple[str, frozenset[str]]:
         """Alike in pairs that compare the same models on the same instruction, whatever side they are on."""
         return self.instruction, frozenset(self.models)
+
+    @property
+    def counted(self) -> Winner | None:
+        """The winner that ratings count: a blank answer loses to one that is none, though nobody was asked."""
+        blank = [not any(map(str.isalnum, answer)) for answer in self.answers]
+        if self.winner is None and self.status == EMPTY and blank[0] != blank[1]:
+            return "model_b" if blank[0] else "model_a"
+        return self.winner
 
     def turned(self) -> Self:
         """The same pair with A and B in each other's place."""

@@ -90,7 +90,7 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     strata = pairwise_agreement(
         JudgedPairs(
             votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
-            choices={_name(both[0][1].by): [_CHOICES[our.winner] for _, our in sides]},
+            choices={_name(both[0][1].by): [_CHOICES[our.counted] for _, our in sides]},
             lengths_words=None if without_words else ([a for a, _ in words], [b for _, b in words]),
             instructions=[theirs.instruction for theirs, _ in sides],
         ),

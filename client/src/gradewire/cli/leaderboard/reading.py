@@ -10,7 +10,7 @@ from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import question_key_of
 from gradewire.cli.leaderboard.messages import answer_at, user_turns
-from gradewire.cli.leaderboard.pairs import OK, JudgedOrder, JudgedPair, Winner
+from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS, OK, JudgedOrder, JudgedPair, Winner
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -51,6 +51,8 @@ _ONE_HOT: Mapping[str, Winner] = {
     "winner_tie_bothbad": "tie",
 }
 _MOST_VOTES = 1000
+# More than any answer has: what is above is no number of words.
+_MOST_WORDS = 1e9
 
 
 def holds_pairs(columns: Container[str], names: Mapping[str, Sequence[str]]) -> bool:
@@ -122,7 +124,12 @@ def majority(votes: Sequence[Winner]) -> Winner:
 
 
 def _name(value: Any) -> str:
-    return "" if value is None or isinstance(value, list | Mapping) else printable(str(value)).strip()
+    if value is None or value != value or isinstance(value, list | Mapping):  # noqa: PLR0124 - NaN alone differs from itself
+        return ""
+    name = printable(str(value)).strip()
+    if len(name) > NAME_CHARACTERS:
+        raise ValueError(f"the name of a model has more than {NAME_CHARACTERS} characters")
+    return name
 
 
 def _text(value: Any) -> str:
@@ -148,7 +155,7 @@ def _number(value: Any) -> float:
 
 def _words(given: Any, answer: str) -> float:
     number = _number(given)
-    if number >= 0:
+    if 0 <= number <= _MOST_WORDS:
         return number
     return float(len(answer.split())) if answer.strip() else math.nan
 

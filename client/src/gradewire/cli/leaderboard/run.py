@@ -174,9 +174,13 @@ class LeaderboardRun:
 
 def _notes(judging: PairJudging, *, before: int, full: int) -> list[str]:
     judged = len(judging.store.pairs)
-    known = sum(
-        all(model in judging.answers.rows.get(pair.instruction, {}) for model in pair.models)
-        for pair in judging.verdicts().pairs
+    # Others' files may have a pair several times.
+    known = len(
+        {
+            pair.key
+            for pair in judging.verdicts().pairs
+            if all(model in judging.answers.rows.get(pair.instruction, {}) for model in pair.models)
+        }
     )
     saved, kept = full - known, before - judging.outdated
     told = [

@@ -110,6 +110,8 @@ def notes(found: Leaderboard, options: RatingOptions, *, families: bool) -> list
     if missing := found.verdicts.without_winner:
         listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
         lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
+    if blank := found.verdicts.lost_blank:
+        lines.append(f"{blank} pairs were lost by a blank answer")
     read, agree = found.verdicts.both_orders()
     if read:
         lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")

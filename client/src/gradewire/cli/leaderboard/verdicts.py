@@ -58,7 +58,12 @@ class Verdicts:
     @property
     def without_winner(self) -> Counter[str]:
         """Pairs without a winner, by status: they count as ties."""
-        return Counter(pair.status for pair in self.pairs if pair.winner is None)
+        return Counter(pair.status for pair in self.pairs if pair.counted is None)
+
+    @property
+    def lost_blank(self) -> int:
+        """Pairs that a blank answer lost to another one."""
+        return sum(pair.counted != pair.winner for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
         """Pairs whose two orders were both read, and those of them in which both have the same winner."""
@@ -71,7 +76,7 @@ class Verdicts:
 
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
         """One match a pair; `models` and `numbers` of instructions, where others share them."""
-        return _matches([(pair, pair.winner, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
+        return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
 
     def ordered(self) -> Matches:
         """One match for each order in which a pair was shown, as far as they are known, else one for the pair.
@@ -82,7 +87,7 @@ class Verdicts:
         for pair in self.pairs:
             read = [order for order in pair.orders if order.winner is not None]
             rows += [(pair, order.winner, 1 if order.first == "model_a" else -1, 1 / len(read)) for order in read] or [
-                (pair, pair.winner, 0, 1.0)
+                (pair, pair.counted, 0, 1.0)
             ]
         return _matches(rows, self.models, None)
 
