@@ -146,6 +146,17 @@ def test_demonstrations_name_each_winner_as_often() -> None:
     assert 4 <= len(solved) <= 8
 
 
+def test_the_longer_answer_wins_in_half_of_the_demonstrations() -> None:
+    """A judge that saw the shorter one win each time would prefer it."""
+    solved = CompareParameters().file.demonstrations["pairs"]
+    longer_wins = [
+        (len(each.prediction) > len(each.second)) == (each.answers["winner"] == "A")
+        for each in solved
+        if each.answers["winner"] != "tie"
+    ]
+    assert sorted(longer_wins) == [False, False, True, True]
+
+
 def named(need: Generate) -> Generated:
     return saying("Answer A is right." if first_shown(need) == "Ada" else "Answer B is right.")(need)
 
