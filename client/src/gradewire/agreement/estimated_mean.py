@@ -57,8 +57,10 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     """The mean of `judged` over all rows, from a random sample of them and cheap scores of all.
 
     It is without bias whatever the cheap scores are worth; the better they follow the judge, the narrower the interval.
-    The weight that a row meets was tuned on other rows. Labels of people may
-    stand in the judge's place, where the rows that were labelled were drawn at random.
+    The weight that a row meets was tuned on other rows. Labels of people may stand in the judge's place, where the rows
+    that were labelled were drawn at random. A small sample of verdicts may hold none of the rare kind and vary by
+    nothing: where the judged values are 0 and 1 alone, intervals are as wide as with z² further rows, half of them
+    right (Agresti and Coull 1998), and the value stays.
 
     Args:
         scores: float[rows], finite, of every row.
@@ -93,8 +95,10 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     shares = np.where(there, y, tuned.slope * f + tuned.residuals.mean())
     shares[taken] += (tuned.residuals - tuned.residuals.mean()) * (rest.sum() / max(1, taken.sum()))
     value = float((y[there].sum() + rest.sum() * tuned.mean) / len(f))
-    own = _standard_error(tuned.residuals, int(rest.sum()), len(f))
-    of_all = _clustered_error(shares - shares.mean(), groups)
+    unseen = _unseen_squares(y[there | taken], confidence)
+    own = _standard_error(tuned.residuals, unseen, int(rest.sum()), len(f))
+    weighed = unseen * max(1.0, rest.sum() / max(1, taken.sum())) ** 2
+    of_all = max(own, _clustered_error(shares - shares.mean(), weighed, groups))
     quantile = _quantile(confidence, int(taken.sum()))
     return EstimatedMean(
         value=value,
@@ -151,16 +155,22 @@ def _tuned(f: NDArray[np.float64], y: NDArray[np.float64], rest: NDArray[np.bool
     return _Tuned(float(sizes @ means), weight * ratio, weight, residuals)
 
 
-def _standard_error(residuals: NDArray[np.float64], rest: int, rows: int) -> float:
+def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
+    """Sum of squares that verdicts are given beside that of the sample: z² rows, half of them right."""
+    verdicts = bool(np.isin(judged, (0.0, 1.0)).all())
+    return NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 4 if verdicts else 0.0
+
+
+def _standard_error(residuals: NDArray[np.float64], unseen: float, rest: int, rows: int) -> float:
     """Of the mean over these rows; 0 where every row is judged."""
     count = len(residuals)
     if not rest or count == rest:
         return 0.0
-    variance = float(((residuals - residuals.mean()) ** 2).sum()) / max(1, count - 1)
+    variance = (float(((residuals - residuals.mean()) ** 2).sum()) + unseen) / max(1, count - 1)
     return rest / rows * math.sqrt((1 - count / rest) * variance / count)
 
 
-def _clustered_error(shares: NDArray[np.float64], groups: Sequence[str] | None) -> float:
+def _clustered_error(shares: NDArray[np.float64], unseen: float, groups: Sequence[str] | None) -> float:
     if groups is None:
         sums = shares
     else:
@@ -168,7 +178,7 @@ def _clustered_error(shares: NDArray[np.float64], groups: Sequence[str] | None) 
         own = [numbers.setdefault(group, len(numbers)) for group in groups]
         sums = np.bincount(own, weights=shares).astype(np.float64)
     count = len(sums)
-    return math.sqrt(float(sums @ sums) * count / max(1, count - 1)) / len(shares)
+    return math.sqrt((float(sums @ sums) + unseen) * count / max(1, count - 1)) / len(shares)
 
 
 def _quantile(confidence: float, sampled: int) -> float:
