@@ -113,6 +113,36 @@ def test_the_interval_of_the_population_covers_its_mean_with_dependent_rows() ->
     assert alone / 400 < 0.8
 
 
+@pytest.mark.parametrize("copies", [3, 6])
+def test_rows_of_one_content_are_one_draw(copies: int) -> None:
+    """`auto` samples by content: copies come together, and by rows alone the interval would be far too narrow."""
+    random = np.random.default_rng(13)
+    judge = np.repeat(random.beta(2, 1, 600 // copies), copies)
+    cheap = judge + np.repeat(random.normal(0, 0.2, 600 // copies), copies)
+    contents = [str(row // copies) for row in range(600)]
+    covered, alone, values = 0, 0, []
+    for _ in range(400):
+        sampled = np.repeat(random.random(600 // copies) < 0.25, copies)
+        found = estimated_mean(cheap, judge, sampled, contents=contents)
+        values.append(found.value)
+        covered += found.low <= judge.mean() <= found.high
+        single = estimated_mean(cheap, judge, sampled)
+        alone += single.low <= judge.mean() <= single.high
+        assert found.population_high - found.population_low > single.population_high - single.population_low
+    assert abs(np.mean(values) - judge.mean()) < 4 * np.std(values) / 20 + 1e-4
+    assert covered / 400 >= 0.92, covered
+    assert alone / 400 < 0.8
+
+
+def test_contents_that_differ_change_nothing() -> None:
+    cheap, judge = population()
+    sampled = np.random.default_rng(1).random(400) < 0.2
+    named = estimated_mean(cheap, judge, sampled, contents=[f"row {row}" for row in range(400)])
+    assert named == estimated_mean(cheap, judge, sampled)
+    with pytest.raises(ValueError, match="2 rows are sampled, 10 are needed"):
+        estimated_mean(cheap, judge, np.arange(400) < 100, contents=[str(row // 50) for row in range(400)])
+
+
 def test_good_cheap_scores_narrow_the_interval_and_useless_ones_cost_nothing() -> None:
     cheap, judge = population(2000, seed=2)
     sampled = np.random.default_rng(1).random(2000) < 0.1
