@@ -51,8 +51,8 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     sampled: ArrayLike,
     *,
     known: ArrayLike | None = None,
-    groups: Sequence[str] | None = None,
-    contents: Sequence[str] | None = None,
+    groups: Sequence[Hashable] | None = None,
+    contents: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> EstimatedMean:
     """The mean of `judged` over all rows, from a random sample of them and cheap scores of all.
