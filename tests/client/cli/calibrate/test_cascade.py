@@ -139,6 +139,23 @@ def test_what_cannot_be_fitted_is_told(
     assert told in done.output
 
 
+def test_exact_matches_are_the_surest_and_denials_the_least_sure(run: Run, models: Path, tmp_path: Path) -> None:
+    rows, scores = scored_rows(models, tmp_path, judge=0.9)
+    outputs = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
+    for number, output in enumerate(outputs):
+        if number % 10 == 2:
+            output["scores"]["exact_match"] |= {"score": 1.0, "correct": True}
+        if number % 10 == 3:
+            output["scores"]["calibrated?confidence=0.5"] |= {"score": 0.99, "warnings": ["UNCERTAIN"]}
+    write_rows(scores, outputs)
+    fit = tmp_path / "fit.json"
+    done = run(rows, "--metric", "auto", "--scores", scores, "--dry-run", "--json", fit)
+    assert done.exit_code == 0, done.output
+    budgets = {each["share"]: each["accepts_from"] for each in json.loads(fit.read_text("utf-8"))["budgets"]}
+    assert (budgets[0.05], budgets[0.95]) == (0.5, 2.0)
+    assert 0.5 < budgets[0.15] < budgets[0.85] < 2
+
+
 def test_of_a_half_its_own_rows_are_counted(run: Run, models: Path, tmp_path: Path) -> None:
     rows, scores = scored_rows(models, tmp_path, judge=0.9)
     counts = {}
