@@ -55,8 +55,29 @@ def test_a_fixed_list_by_hand() -> None:
     # Where both say the same, covariance is about the variance, and the weight about 1 / (1 + 12 / 12).
     assert found.weight == pytest.approx(0.5, abs=0.02)
     assert found.value == pytest.approx(0.5, abs=1e-3)
-    assert found.high - found.low < 0.02
-    assert found.population_high - found.value > 0.1
+    # None of 12 sampled rows says anything else than the cheap scores: half of the width of 12 + z² rows is left.
+    z = stats.norm.ppf(0.975)
+    half = stats.t.ppf(0.975, 11) * math.sqrt((1 - 12 / 24) * (z**2 / 4) / 11 / 12)
+    assert found.high - found.value == pytest.approx(half, abs=0.003)
+    assert found.population_high - found.value > found.high - found.value
+
+
+@pytest.mark.parametrize(("share", "right"), [(0.03, 0.95), (0.05, 0.95), (0.1, 0.98), (0.2, 0.9)])
+def test_intervals_of_verdicts_cover_where_the_rare_kind_may_be_missing(share: float, right: float) -> None:
+    """18 rows of which none is wrong do not say that nothing is."""
+    random = np.random.default_rng(11)
+    judge = (random.random(600) < right).astype(np.float64)
+    cheap = np.where(random.random(600) < 0.9, judge, 1 - judge)
+    covered, draws = 0, 0
+    for _ in range(400):
+        sampled = random.random(600) < share
+        if sampled.sum() < 10:
+            continue
+        found = estimated_mean(cheap, judge, sampled)
+        draws += 1
+        covered += found.low <= judge.mean() <= found.high
+        assert found.population_high - found.population_low >= found.high - found.low > 0
+    assert covered / draws >= 0.93, covered / draws
 
 
 @pytest.mark.parametrize("known_share", [0.0, 0.3])
@@ -90,6 +111,36 @@ def test_the_interval_of_the_population_covers_its_mean_with_dependent_rows() ->
         alone += single.population_low <= 0.5 <= single.population_high
     assert 0.91 <= covered / 400 <= 0.98
     assert alone / 400 < 0.8
+
+
+@pytest.mark.parametrize("copies", [3, 6])
+def test_rows_of_one_content_are_one_draw(copies: int) -> None:
+    """`auto` samples by content: copies come together, and by rows alone the interval would be far too narrow."""
+    random = np.random.default_rng(13)
+    judge = np.repeat(random.beta(2, 1, 600 // copies), copies)
+    cheap = judge + np.repeat(random.normal(0, 0.2, 600 // copies), copies)
+    contents = [str(row // copies) for row in range(600)]
+    covered, alone, values = 0, 0, []
+    for _ in range(400):
+        sampled = np.repeat(random.random(600 // copies) < 0.25, copies)
+        found = estimated_mean(cheap, judge, sampled, contents=contents)
+        values.append(found.value)
+        covered += found.low <= judge.mean() <= found.high
+        single = estimated_mean(cheap, judge, sampled)
+        alone += single.low <= judge.mean() <= single.high
+        assert found.population_high - found.population_low > single.population_high - single.population_low
+    assert abs(np.mean(values) - judge.mean()) < 4 * np.std(values) / 20 + 1e-4
+    assert covered / 400 >= 0.92, covered
+    assert alone / 400 < 0.8
+
+
+def test_contents_that_differ_change_nothing() -> None:
+    cheap, judge = population()
+    sampled = np.random.default_rng(1).random(400) < 0.2
+    named = estimated_mean(cheap, judge, sampled, contents=[f"row {row}" for row in range(400)])
+    assert named == estimated_mean(cheap, judge, sampled)
+    with pytest.raises(ValueError, match="2 rows are sampled, 10 are needed"):
+        estimated_mean(cheap, judge, np.arange(400) < 100, contents=[str(row // 50) for row in range(400)])
 
 
 def test_good_cheap_scores_narrow_the_interval_and_useless_ones_cost_nothing() -> None:

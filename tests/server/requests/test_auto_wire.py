@@ -7,10 +7,11 @@ from tests.support.engines.calibrated_fits import fit_text
 from tests.support.engines.cascade_fits import auto_fit_text, stored_auto_fit
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.judges.scripted import preferring
-from tests.support.servers.handlers import planner_over
+from tests.support.servers.handlers import handlers_over, planner_over
 from tests.support.servers.wire import SMILE, Wire, item, request
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.calibrated.fit import fit_id
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import ModelReplacedError
@@ -28,7 +29,11 @@ def give_fits(engine: HashEngine, **changes: Any) -> str:
     digest = engine.digests["hash"]
     text = fit_text(model_digest=digest)
     engine.calibrated["hash"] = text
-    named = {"model_digest": digest, "judge_digest": engine.digests["scripted"], "calibrated_fit": fit_id(text)}
+    named = {
+        "model_digest": digest,
+        "judge_digest": engine.digests.get("scripted", "7" * 64),
+        "calibrated_fit": fit_id(text),
+    }
     auto = auto_fit_text(**(named | changes))
     engine.auto["hash"] = (stored_auto_fit(auto, judge_model="scripted"),)
     return auto
@@ -86,6 +91,40 @@ async def test_a_judge_that_is_not_here_fails_the_metric_alone(wire: Wire) -> No
     assert refused.status == types_pb2.STATUS_MODEL_UNAVAILABLE
     assert "metrics[0].auto.judge_model: there is no judge 'other' here" in refused.message
     assert scored.status == types_pb2.STATUS_OK
+
+
+@pytest.mark.parametrize(
+    ("changes", "values", "planned"),
+    [
+        ({"asked_below": None}, {}, True),
+        ({"asked_below": None}, {"judge_budget": 1.0}, True),
+        ({}, {"judge_budget": 0.0}, True),
+        ({}, {}, False),
+        ({"asked_below": None}, {"sample": 0.5}, False),
+        ({"asked_below": None}, {"judge_model": "scripted"}, False),
+    ],
+)
+async def test_without_a_judge_what_asks_none_is_scored(
+    changes: dict[str, Any],
+    values: dict[str, Any],
+    planned: bool,  # noqa: FBT001 - both cases
+) -> None:
+    """A fit that refuses the judge, or a budget of nothing: nobody has to build a judge for that."""
+    engine = HashEngine(judges=())
+    give_fits(engine, **changes)
+    handlers = handlers_over(engine)
+    plan = planner_over(engine, REGISTRY).plan([SMILE, spec(**values)], "metrics")[1]
+    assert isinstance(plan.request, Failure) is not planned
+    if planned:
+        assert plan.provenance.judge_model == ""
+        assert "judge_model" not in plan.provenance.line
+        reply = await handlers.score(request(*ITEMS, metrics=[plan.provenance.metric]))
+        assert {each.results[0].status for each in reply.items} == {types_pb2.STATUS_OK}
+        assert not any(each.results[0].auto.judge_status for each in reply.items)
+    else:
+        assert isinstance(plan.request, Failure)
+        assert plan.request.status is Status.MODEL_UNAVAILABLE
+        assert "judge_model" in plan.request.message
 
 
 def test_a_replaced_judge_ends_a_stream() -> None:

@@ -6,7 +6,7 @@ For a finite set of rows it is the regression estimator of survey sampling (Coch
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -51,14 +51,17 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     sampled: ArrayLike,
     *,
     known: ArrayLike | None = None,
-    groups: Sequence[str] | None = None,
+    groups: Sequence[Hashable] | None = None,
+    contents: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> EstimatedMean:
     """The mean of `judged` over all rows, from a random sample of them and cheap scores of all.
 
     It is without bias whatever the cheap scores are worth; the better they follow the judge, the narrower the interval.
-    The weight that a row meets was tuned on other rows. Labels of people may
-    stand in the judge's place, where the rows that were labelled were drawn at random.
+    The weight that a row meets was tuned on other rows. Labels of people may stand in the judge's place, where the rows
+    that were labelled were drawn at random. A small sample of verdicts may hold none of the rare kind and vary by
+    nothing: where the judged values are 0 and 1 alone, intervals are as wide as with z² further rows, half of them
+    right (Agresti and Coull 1998), and the value stays.
 
     Args:
         scores: float[rows], finite, of every row.
@@ -67,7 +70,9 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
         known: bool[rows], judged for another reason than the draw (inside a band); their judged values count as they
             are, and the sample is for the others. None: no row is.
         groups: Of each row, what belongs together (a question): rows of a group depend on each other, which widens the
-            interval of the population. None: each row stands alone.
+            interval of the population. None: rows of a content.
+        contents: Of each row, what the draw looked at: rows of one content are sampled together, as by `auto`'s sample,
+            and count as one draw. None: each row was drawn by itself.
         confidence: Of both intervals, above 0 and below 1.
 
     Raises:
@@ -77,7 +82,8 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     f, y = np.asarray(scores, np.float64), np.asarray(judged, np.float64)
     drawn = np.asarray(sampled, np.bool_)
     there = np.zeros(len(f), np.bool_) if known is None else np.asarray(known, np.bool_)
-    if not (len(f) == len(y) == len(drawn) == len(there)) or (groups is not None and len(groups) != len(f)):
+    named = [len(column) for column in (groups, contents) if column is not None]
+    if {len(f), len(y), len(drawn), len(there), *named} != {len(f)}:
         raise ValueError(f"the columns have {len(f)}, {len(y)}, {len(drawn)} and {len(there)} rows: give the same ones")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be above 0 and below 1, not {confidence}")
@@ -86,16 +92,21 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     rest, taken = ~there, drawn & ~there
     if not (np.isfinite(f).all() and np.isfinite(y[there | taken]).all()):
         raise ValueError("a score is not a finite number: leave such rows out")
-    if rest.any() and taken.sum() < LEAST_SAMPLED:
-        raise ValueError(f"{int(taken.sum())} rows are sampled, {LEAST_SAMPLED} are needed: ask for a larger sample")
-    tuned = _tuned(f, y, rest, taken)
+    units = np.arange(len(f)) if contents is None else _numbers(contents)
+    unit_of_taken = _numbers(units[taken].tolist())
+    count = int(unit_of_taken.max(initial=-1)) + 1
+    if rest.any() and count < LEAST_SAMPLED:
+        raise ValueError(f"{count} rows are sampled, {LEAST_SAMPLED} are needed: ask for a larger sample")
+    tuned = _tuned(f, y, rest, taken, unit_of_taken)
     # Each row's share in the mean: what is known of it, and for a sampled row its residual, weighed up to all.
     shares = np.where(there, y, tuned.slope * f + tuned.residuals.mean())
     shares[taken] += (tuned.residuals - tuned.residuals.mean()) * (rest.sum() / max(1, taken.sum()))
     value = float((y[there].sum() + rest.sum() * tuned.mean) / len(f))
-    own = _standard_error(tuned.residuals, int(rest.sum()), len(f))
-    of_all = _clustered_error(shares - shares.mean(), groups)
-    quantile = _quantile(confidence, int(taken.sum()))
+    unseen = _unseen_squares(y[there | taken], confidence)
+    own = _standard_error(tuned.residuals, unit_of_taken, unseen, int(rest.sum()), len(f))
+    weighed = unseen * max(1.0, rest.sum() / max(1, taken.sum())) ** 2
+    of_all = max(own, _clustered_error(shares - shares.mean(), weighed, units if groups is None else _numbers(groups)))
+    quantile = _quantile(confidence, count)
     return EstimatedMean(
         value=value,
         low=value - quantile * own,
@@ -126,7 +137,19 @@ class _Tuned:
     residuals: NDArray[np.float64]
 
 
-def _tuned(f: NDArray[np.float64], y: NDArray[np.float64], rest: NDArray[np.bool_], taken: NDArray[np.bool_]) -> _Tuned:
+def _numbers(names: Sequence[Hashable]) -> NDArray[np.intp]:
+    """Numbers of names from 0 on, in the order in which they come."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
+
+
+def _tuned(
+    f: NDArray[np.float64],
+    y: NDArray[np.float64],
+    rest: NDArray[np.bool_],
+    taken: NDArray[np.bool_],
+    units: NDArray[np.intp],
+) -> _Tuned:
     """Tunes the slope on other sampled rows than it is used on: tuned on its own, it would bias the mean."""
     places = np.flatnonzero(taken)
     if not len(places):
@@ -134,7 +157,9 @@ def _tuned(f: NDArray[np.float64], y: NDArray[np.float64], rest: NDArray[np.bool
     rows, total = int(rest.sum()), float(f[rest].sum())
     ratio = rows / max(1, rows - len(places))
     spread = float(f[rest].var()) * (rows > len(places))
-    parts = np.array_split(np.random.default_rng(0).permutation(len(places)), min(_FOLDS, len(places)))
+    count = int(units.max()) + 1
+    dealt = np.array_split(np.random.default_rng(0).permutation(count), min(_FOLDS, count))
+    parts = [np.flatnonzero(np.isin(units, part)) for part in dealt]
     means, weights, residuals = [], [], np.empty(len(places))
     for part in parts:
         own, others = places[part], np.delete(places, part)
@@ -151,24 +176,28 @@ def _tuned(f: NDArray[np.float64], y: NDArray[np.float64], rest: NDArray[np.bool
     return _Tuned(float(sizes @ means), weight * ratio, weight, residuals)
 
 
-def _standard_error(residuals: NDArray[np.float64], rest: int, rows: int) -> float:
-    """Of the mean over these rows; 0 where every row is judged."""
-    count = len(residuals)
-    if not rest or count == rest:
+def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
+    """Sum of squares that verdicts are given beside that of the sample: z² rows, half of them right."""
+    verdicts = bool(np.isin(judged, (0.0, 1.0)).all())
+    return NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 4 if verdicts else 0.0
+
+
+def _standard_error(
+    residuals: NDArray[np.float64], units: NDArray[np.intp], unseen: float, rest: int, rows: int
+) -> float:
+    """Of the mean over these rows, by what was drawn as one; 0 where every row is judged."""
+    count, sampled = len(np.unique(units)), len(residuals)
+    if not rest or sampled == rest:
         return 0.0
-    variance = float(((residuals - residuals.mean()) ** 2).sum()) / max(1, count - 1)
-    return rest / rows * math.sqrt((1 - count / rest) * variance / count)
+    sums = np.bincount(units, weights=residuals - residuals.mean())
+    squares = float(sums @ sums) + unseen * (sampled / count) ** 2
+    return rest / rows * math.sqrt((1 - sampled / rest) * squares * count / max(1, count - 1)) / sampled
 
 
-def _clustered_error(shares: NDArray[np.float64], groups: Sequence[str] | None) -> float:
-    if groups is None:
-        sums = shares
-    else:
-        numbers: dict[str, int] = {}
-        own = [numbers.setdefault(group, len(numbers)) for group in groups]
-        sums = np.bincount(own, weights=shares).astype(np.float64)
+def _clustered_error(shares: NDArray[np.float64], unseen: float, groups: NDArray[np.intp]) -> float:
+    sums = np.bincount(groups, weights=shares).astype(np.float64)
     count = len(sums)
-    return math.sqrt(float(sums @ sums) * count / max(1, count - 1)) / len(shares)
+    return math.sqrt((float(sums @ sums) + unseen) * count / max(1, count - 1)) / len(shares)
 
 
 def _quantile(confidence: float, sampled: int) -> float:

@@ -20,8 +20,8 @@ class Auto(Metric):
             judge_similarity.
         judge_model: Judge, NAME or NAME@DIGEST (at least 8 hex digits); None: the call's `judge`, then the server's
             default.
-        risk: Bound on the share of wrong verdicts among those given without the judge, above 0 and below 1; None: 0.05,
-            unless there is a budget.
+        risk: Bound on the share of wrong verdicts among those accepted without the judge (those marked UNCERTAIN are
+            not), above 0 and below 1; None: 0.05, unless there is a budget.
         judge_budget: In place of risk: the largest share of answers that the judge is asked about, 0 to 1, on answers
             like those of the fit.
         sample: Share of all answers, drawn by a hash of their content, that the judge is asked about whoever decides,

@@ -1464,7 +1464,7 @@ class AutoParameters(_message.Message):
     judge_model: _builtins.str
     """As LaveParameters.model."""
     risk: _builtins.float
-    """Bound on the share of wrong verdicts among those given without the judge, above 0 and below 1; unset: 0.05, unless
+    """Bound on the share of wrong verdicts among those accepted without the judge, above 0 and below 1; unset: 0.05, unless
     judge_budget is set.
     """
     judge_budget: _builtins.float

@@ -73,6 +73,11 @@ class Parameters:
         del metadata
         return self
 
+    def asks_no_judge(self, metadata: "ModelMetadata") -> bool:
+        """Whether the judge beside the model is asked about no item, so that the metric needs none to be there."""
+        del metadata
+        return False
+
 
 P = TypeVar("P", bound=Parameters)
 

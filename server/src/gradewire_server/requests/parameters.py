@@ -109,8 +109,8 @@ def write_line(
             values[field.name] = value
     if values.get("model"):
         values["model"] = with_digest(values["model"], model_digest)
-    if values.get(judge):
-        values[judge] = with_digest(values[judge], judge_digest)
+    if named := values.pop(judge, ""):
+        values[judge] = with_digest(named, judge_digest)
     if "prompt" in values:
         values["prompt"] = with_digest(parameters.prompt_name, parameters.prompt_digest)
     if reference_set:

@@ -205,7 +205,9 @@ class Planner:
             if isinstance(model, Failure):
                 return self._unusable(model, spec, metric, message, path)
             if isinstance(judge, Failure):
-                return self._unusable(judge, spec, metric, message, path)
+                if not self._does_without_judge(metric, message, path, MetricModels(model, None)):
+                    return self._unusable(judge, spec, metric, message, path)
+                judge = None
             return self._cached(spec, metric, message, path, MetricModels(model, judge))
         except ParameterError as error:
             return _failed(error, path, spec, metric)
@@ -268,6 +270,13 @@ class Planner:
         """The judge of a metric that names one beside its model."""
         name = info.judge_parameter
         return self._find(getattr(message, name), f"{path}.{name}", self._judges) if name else None
+
+    def _does_without_judge(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> bool:
+        """Whether nobody named a judge, and none would be asked."""
+        if getattr(message, metric.info.judge_parameter):
+            return False
+        parameters = read_parameters(message, metric, path, model=models.name, prompts=self._prompts)
+        return parameters.asks_no_judge(models.metadata.seen_by(metric.info))
 
     def _find(self, written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
         match = _MODEL.fullmatch(written)

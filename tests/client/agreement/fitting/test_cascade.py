@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from gradewire.agreement.fitting.cascade import BUDGETS, RISKS, budget_threshold
 from gradewire.agreement.fitting.cascade_figures import asked_rows, held_risks
 from gradewire.agreement.fitting.cascade_rows import EXACT, CascadeRows
 from gradewire.agreement.fitting.judge_gain import EVERYWHERE, asked_below, judge_gains
+from gradewire.agreement.fitting.risk_bound import last_rejected
 from gradewire_server.metrics.cascade.fit import AutoFit, read_auto_fit
 
 if TYPE_CHECKING:
@@ -83,6 +86,56 @@ def test_with_many_rows_nearly_all_that_may_be_accepted_is() -> None:
     for found in fitted_risks(drawn(20_000, 3), 0.1):
         if found.risk in best:
             assert best[found.risk] - 0.01 <= found.accepts_from <= best[found.risk] + 0.04
+
+
+def test_one_answer_of_each_question_is_tested() -> None:
+    """Forty answers to a question say hardly more than one; counted as forty they would prove a risk by themselves."""
+    rows = drawn(600, 1, each=40)
+    for found in fitted_risks(rows, 0.1):
+        assert found.accepted <= 15
+    assert math.isinf(next(each.accepts_from for each in fitted_risks(rows, 0.1) if each.risk == 0.05))
+
+
+def test_few_of_the_surest_do_not_end_the_sequence() -> None:
+    """20 wrong verdicts at the top of 5000 are no reason to accept nothing at a risk of a half."""
+    confidence = np.linspace(0.999, 0.51, 5000)
+    right = np.arange(5000) >= 20
+    nothing = np.full(5000, math.nan)
+    rows = CascadeRows.of(
+        exact=np.zeros(5000, np.bool_),
+        probability=confidence,
+        denied=np.zeros(5000, np.bool_),
+        right=right,
+        judge_verdicts=nothing,
+        judge_scores=nothing,
+        questions=[str(row) for row in range(5000)],
+    )
+    assert fitted_risks(rows, 0.1)[-1].accepts_from == 0.5
+
+
+def test_the_sequence_ends_at_the_first_that_is_not_rejected() -> None:
+    assert last_rejected([0.5, 0.01, 0.1, 0.11, 0.01], 1, 0.1) == 2
+    assert last_rejected([0.11, 0.01], 0, 0.1) is None
+    assert last_rejected([0.01], 1, 0.1) is None
+
+
+def test_intervals_of_the_gain_are_corrected_for_the_looks_and_count_questions() -> None:
+    single, copied = drawn(1000, 5, judge=0.7), drawn(1000, 5, judge=0.7)
+    gain = judge_gains(single, resamples=4000, seed=0)[-1]
+    differences = (single.judge_verdicts == single.right) * 1.0 - (single.verdicts == single.right)
+    error = differences.std() / math.sqrt(1000)
+    z = NormalDist().inv_cdf(1 - 0.05 / 7 / 2)
+    assert gain.high - gain.low == pytest.approx(2 * z * error, rel=0.07)
+    copied = replace(
+        copied,
+        **{
+            name: np.repeat(getattr(copied, name)[:250], 4)
+            for name in ("confidence", "verdicts", "scores", "right", "judge_verdicts", "judge_scores")
+        },
+        questions=[f"question {row // 4}" for row in range(1000)],
+    )
+    again = judge_gains(copied, resamples=4000, seed=0)[-1]
+    assert again.high - again.low == pytest.approx(4 * z * error, rel=0.15)
 
 
 def test_with_too_few_rows_nothing_is_accepted() -> None:

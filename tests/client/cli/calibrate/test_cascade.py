@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 from tests.client.cli.conftest import answer, write_rows
 from tests.support.models.tiny_models import make_package
 
+from gradewire.agreement.fitting.halves import half_of
 from gradewire.cli.group import gradewire
 from gradewire.testing import StubTransport
 from gradewire_models.build import build_model, store_calibration
@@ -135,6 +137,55 @@ def test_what_cannot_be_fitted_is_told(
     done = run(rows, "--scores", scores, *arguments)
     assert done.exit_code != 0
     assert told in done.output
+
+
+def test_exact_matches_are_the_surest_and_denials_the_least_sure(run: Run, models: Path, tmp_path: Path) -> None:
+    rows, scores = scored_rows(models, tmp_path, judge=0.9)
+    outputs = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
+    for number, output in enumerate(outputs):
+        if number % 10 == 2:
+            output["scores"]["exact_match"] |= {"score": 1.0, "correct": True}
+        if number % 10 == 3:
+            output["scores"]["calibrated?confidence=0.5"] |= {"score": 0.99, "warnings": ["UNCERTAIN"]}
+    write_rows(scores, outputs)
+    fit = tmp_path / "fit.json"
+    done = run(rows, "--metric", "auto", "--scores", scores, "--dry-run", "--json", fit)
+    assert done.exit_code == 0, done.output
+    budgets = {each["share"]: each["accepts_from"] for each in json.loads(fit.read_text("utf-8"))["budgets"]}
+    assert (budgets[0.05], budgets[0.95]) == (0.5, 2.0)
+    assert 0.5 < budgets[0.15] < budgets[0.85] < 2
+
+
+def test_of_a_half_its_own_rows_are_counted(run: Run, models: Path, tmp_path: Path) -> None:
+    rows, scores = scored_rows(models, tmp_path, judge=0.9)
+    counts = {}
+    for half in ("a", "b"):
+        fit, wanted = tmp_path / f"{half}.json", ("--metric", "auto", "--scores", scores, "--half", half)
+        assert run(rows, *wanted, "--dry-run", "--json", fit).exit_code == 0
+        counts[half] = json.loads(fit.read_text("utf-8"))["rows"]["count"]
+    assert 0 < counts["a"] < 600
+    assert counts["a"] + counts["b"] == 600
+    run(rows, "--metric", "auto", "--scores", scores, "--half", "a")
+    assert f"fitted on {counts['a']} rows, half a of the questions" in run("--show").stdout
+    run("--undo", "--metric", "auto")
+
+
+def test_a_half_that_calibrated_was_fitted_on_is_told(run: Run, models: Path, tmp_path: Path) -> None:
+    rows, scores = scored_rows(models, tmp_path, judge=0.9)
+    half = [json.loads(line) for line in rows.read_text("utf-8").splitlines()]
+    half = [row for row in half if half_of(row["question"]) == "a"]
+    said = [[row["question"], row["references"], row["prediction"], float(row["label"])] for row in half]
+    digest = sha256(b"".join(json.dumps(each).encode("ascii") + b"\n" for each in said)).hexdigest()
+    stored = StoredCalibration(
+        "calibrated", 1, load_built(models, NAME, graph=False).digest, "user", fit='{"a": 1}', rows_sha256=digest
+    )
+    store_calibration(models, NAME, stored)
+    try:
+        done = run(rows, "--metric", "auto", "--scores", scores, "--dry-run")
+    finally:
+        run("--undo", "--metric", "calibrated")
+    assert "calibrated was fitted on half a of these rows" in done.stderr
+    assert "fit auto on --half b" in done.stderr
 
 
 def test_rows_that_calibrated_was_fitted_on_are_told(run: Run, models: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.client.cli.conftest import Command, write_rows
 
 from gradewire.agreement.estimated_mean import estimated_mean
+from gradewire.cli.input.rows import Row
 from gradewire.cli.output.cascade_summary import CascadeTally, is_cascade
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
@@ -26,6 +27,10 @@ def tallied(*results: dict[str, Any]) -> CascadeTally:
     for each in results:
         tally.add(each)
     return tally
+
+
+def row_of(item: dict[str, Any]) -> Row:
+    return Row(index=0, place="row 1", id="1", item=item, problem="", digest="0" * 32)
 
 
 def test_who_decided_is_counted() -> None:
@@ -74,6 +79,29 @@ def test_a_sample_tells_of_all_rows() -> None:
     assert (found.sampled, found.known) == (20, 10)
     assert "the judge's mean score, had it judged all rows: " in tally.lines()[1]
     assert "the judge's share called right, had it judged all rows: " in tally.lines()[2]
+
+
+def test_rows_that_are_alike_are_one_draw_and_answers_to_a_question_belong_together() -> None:
+    """Ten copies of a sampled answer say what one says; five answers to each question widen the second interval."""
+    items = [{"question": f"q {place // 5}", "references": ["a"], "prediction": f"p {place}"} for place in range(60)]
+    scores = [0.1 + 0.8 * ((place // 5) % 4) / 4 for place in range(60)]
+    results = [
+        result("calibrated", "sample", own, judge=own, sampled=True)
+        if place % 2
+        else result("calibrated", "certain", own)
+        for place, own in enumerate(scores)
+    ]
+    tally, alone = CascadeTally(), CascadeTally()
+    for item, each in zip(items, results, strict=True):
+        tally.add(each, row_of(item))
+        alone.add(each)
+    found, single = tally.estimates()["mean"], alone.estimates()["mean"]
+    assert (found.value, found.low, found.high) == (single.value, single.low, single.high)
+    assert found.population_high - found.population_low > 1.5 * (single.population_high - single.population_low)
+    copies = CascadeTally()
+    for _ in range(10):
+        copies.add(result("calibrated", "sample", 0.9, judge=0.9, sampled=True), row_of(items[0]))
+    assert copies.estimates() == {}
 
 
 def test_few_sampled_rows_tell_nothing() -> None:

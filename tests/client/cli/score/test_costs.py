@@ -56,6 +56,40 @@ def numbers(text: str, pattern: str) -> list[int]:
 COUNTS = r"estimated (\d+) tokens read and at most (\d+) written"
 
 
+def test_a_dry_run_reckons_a_cascade_as_if_its_judge_were_asked_about_every_row(
+    command: Command, tmp_path: Path
+) -> None:
+    file = write_rows(tmp_path / "rows.jsonl", ROWS)
+    alone, cascade = (
+        command("score", file, "--metrics", line, "--dry-run", *PRICES, stub=PaidStub()) for line in ("lave", "auto")
+    )
+    assert cascade.exit_code == 0, cascade.output
+    assert numbers(cascade.stdout, COUNTS) == numbers(alone.stdout, COUNTS)
+    assert "auto: as if its judge were asked about every row" in cascade.stdout
+    assert "as if" not in alone.stdout
+
+
+def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(command: Command, tmp_path: Path) -> None:
+    file, stub = write_rows(tmp_path / "rows.jsonl", ROWS), PaidStub()
+    unknown = command("score", file, "--metrics", "auto?judge_model=nobody", stub=stub)
+    assert "nobody: the server knows no such judge" in unknown.output
+    metrics = ("--metrics", "auto,auto?risk=0.2,smile")
+    assert command("score", file, *metrics, "--judge-budget", "0.3", stub=stub).exit_code == 0
+    mine, own, _ = stub.requests[-1].metrics
+    assert (mine.auto.judge_budget, mine.auto.HasField("risk")) == (0.3, False)
+    assert (own.auto.risk, own.auto.HasField("judge_budget")) == (0.2, False)
+    both = command("score", file, *metrics, "--judge-budget", "0.3", "--risk", "0.1", stub=stub)
+    assert "--judge-budget stands in place of --risk" in both.output
+    for line in ("smile", "auto?risk=0.2"):
+        none = command("score", file, "--metrics", line, "--risk", "0.1", stub=stub)
+        assert "--risk is for an auto that says neither risk nor judge_budget" in none.output
+
+
+def test_remarks_on_the_judge_of_a_cascade_are_told(command: Command, tmp_path: Path) -> None:
+    done = command("score", write_rows(tmp_path / "rows.jsonl", ROWS), "--metrics", "auto", stub=PaidStub())
+    assert "judge good: reads English best" in done.stderr
+
+
 @pytest.fixture(autouse=True)
 def no_judge_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADEWIRE_JUDGE_REPOSITORY", str(tmp_path / "judges"))

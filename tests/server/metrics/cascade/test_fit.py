@@ -71,6 +71,12 @@ def test_a_larger_budget_never_asks_about_less(budgets: tuple[float, float], con
     assert larger.asks(confidence) or not smaller.asks(confidence)
 
 
+def test_a_verdict_of_the_edge_itself_is_accepted() -> None:
+    band = Band(0.9, 3.0)
+    assert (band.holds(0.9), band.asks(0.9)) == (False, False)
+    assert (band.holds(0.89), band.asks(0.89)) == (True, True)
+
+
 def test_probabilities_of_a_band() -> None:
     assert Band(0.9, 3.0).probabilities == (pytest.approx(0.1), 0.9)
     assert Band(2.0, 3.0).probabilities == (0.0, 1.0)

@@ -1,5 +1,7 @@
 """The sample: a share of all answers, the same whenever it is drawn."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,13 @@ def test_it_is_the_share_that_was_asked_for() -> None:
 
 def test_a_larger_share_holds_every_smaller_one() -> None:
     assert not (drawn(0.1) & ~drawn(0.2)).any()
+
+
+def test_all_that_a_judge_may_be_shown_counts() -> None:
+    """Else answers that differ in it alone would be drawn together."""
+    for name, value in (("references", ("c",)), ("captions", ("A dog.",)), ("prediction", "other"), ("question", "Q?")):
+        changed = np.array([is_sampled(replace(item, **{name: value}), 0.3, 0) for item in ITEMS[:500]])
+        assert (changed != drawn(0.3)[:500]).any(), name
 
 
 def test_seeds_draw_independently() -> None:

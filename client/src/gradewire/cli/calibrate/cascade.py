@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradewire.agreement.fitting.cascade_rows import CascadeRows
+from gradewire.agreement.fitting.halves import half_of
 from gradewire.agreement.optional_imports import MissingScipyError
 from gradewire.cli.calibrate.rows import labelled_scores
 from gradewire.cli.problems import InputError
@@ -42,6 +43,7 @@ class ScoredCascade:
         provenance: What the fit says of itself: of `auto`, of `calibrated`, judge and prompt.
         parameters: What the fit holds for, as a metric line writes it.
         unjudged: Rows that the judge did not grade, by status.
+        digests: SHA-256 of all rows and of either half, as a fit of `calibrated` names what it was made on.
     """
 
     rows: CascadeRows
@@ -50,6 +52,11 @@ class ScoredCascade:
     provenance: Mapping[str, Any]
     parameters: tuple[tuple[str, str], ...]
     unjudged: Mapping[str, int]
+    digests: Mapping[str, str]
+
+    def count_of(self, half: Half | None) -> int:
+        """Rows that are fitted on: all, or those of a half of the questions."""
+        return len(self.rows if half is None else self.rows.half(half))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +123,18 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
         ("judge_model", judge.partition("@")[0]),
     )
     encoder = str(getattr(parse_metric_line(cheap.line), "model", ""))
+    digests = {"these very rows": cheap.sha256}
+    if len({half_of(question) for question in cheap.questions}) > 1:
+        one, other = labelled_scores(labelled, _CHEAP, half="a")
+        digests |= {"half a of these rows": one.sha256, "half b of these rows": other.sha256 if other else ""}
     return ScoredCascade(
-        rows=rows, cheap=cheap, encoder=encoder, provenance=provenance, parameters=parameters, unjudged=unjudged
+        rows=rows,
+        cheap=cheap,
+        encoder=encoder,
+        provenance=provenance,
+        parameters=parameters,
+        unjudged=unjudged,
+        digests=digests,
     )
 
 

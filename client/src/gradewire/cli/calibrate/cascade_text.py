@@ -64,12 +64,14 @@ def judge_line(fit: CascadeFit, judge: str) -> str:
 
 def cascade_warnings(scored: ScoredCascade, told: Iterable[str]) -> Iterator[str]:
     """Warnings about the rows, a sentence each; `told` are the lines of what was fitted for the encoder."""
-    seen = scored.cheap.sha256[:12]
-    if any(line.startswith("fitted for calibrated") and seen in line for line in told):
-        yield (
-            "warning: calibrated was fitted on these very rows, so its probabilities look surer here than they are "
-            "elsewhere: fit auto on others"
-        )
+    lines = [line for line in told if line.startswith("fitted for calibrated")]
+    for name, digest in scored.digests.items():
+        if digest and any(digest[:12] in line for line in lines):
+            way_out = {"half a of these rows": "--half b", "half b of these rows": "--half a"}.get(name, "others")
+            yield (
+                f"warning: calibrated was fitted on {name}, so its probabilities look surer there than they are "
+                f"elsewhere: fit auto on {way_out}, and believe no figure that is read there"
+            )
     if scored.unjudged:
         reasons = ", ".join(f"{status} {count}" for status, count in sorted(scored.unjudged.items()))
         yield f"warning: rows without a judge's verdict count for the bands alone: {reasons}"

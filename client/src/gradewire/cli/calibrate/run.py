@@ -128,7 +128,11 @@ class Calibration:
             **scored.provenance,
             "model": name,
             "model_digest": found.partition("@")[2],
-            "rows": {"sha256": scored.cheap.sha256, "count": len(scored.rows), "half": self.options["half"] or "both"},
+            "rows": {
+                "sha256": scored.cheap.sha256,
+                "count": scored.count_of(self.options["half"]),
+                "half": self.options["half"] or "both",
+            },
             "date": _today(),
         }
         fit, held = fitted_cascade(
@@ -146,6 +150,7 @@ class Calibration:
             "metric_version": scored.provenance["metric_version"],
             "parameters": scored.parameters,
             "fit": json.dumps(fit.form),
+            "rows": scored.count_of(self.options["half"]),
             "figures": cascade_figures(fit, held),
         }
         self._store(scored.cheap, values)
@@ -165,10 +170,10 @@ class Calibration:
             "metric_version": scored.version or 1,
             "rows": len(rows.scores),
             "rows_sha256": rows.sha256,
-            "fitted_on": f"{len(rows.scores)} rows, {half}{self.run.source.short_name}",
             "date": _today(),
             **fitted,
         }
+        values["fitted_on"] = f"{values['rows']} rows, {half}{self.run.source.short_name}"
         if self.options["json_path"] is not None and "fit" not in fitted:
             write_json(self.options["json_path"], {**values, "parameters": dict(fitted["parameters"])})
         if self.options["dry_run"]:

@@ -64,6 +64,18 @@ judge_options = option_group(
         help="How often rows are sent again when the judge is unavailable or its queue is full.",
     ),
 )
+cascade_options = option_group(
+    click.option(
+        "--risk",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        help="Of auto: bound on the share of wrong verdicts among those accepted without the judge; default: 0.05.",
+    ),
+    click.option(
+        "--judge-budget",
+        type=click.FloatRange(0, 1),
+        help="Of auto, in place of --risk: largest share of answers that the judge is asked about.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +91,8 @@ class MetricOptions:
         judge: Judge of metrics that do not say their own.
         prompts: Prompt files of the command line.
         retries: How often rows are sent again when the server says that this may help.
+        risk: Of an auto that says neither risk nor budget.
+        judge_budget: Likewise.
     """
 
     metrics: str | Metric
@@ -89,22 +103,27 @@ class MetricOptions:
     judge: str | None = None
     prompts: Sequence[GivenPrompt] = ()
     retries: int = 0
+    risk: float | None = None
+    judge_budget: float | None = None
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
     """Reads the options of `metric_options` and `judge_options`.
 
     Raises:
-        click.UsageError: --synthetic prepared without --reference-set.
+        click.UsageError: --synthetic prepared without --reference-set, or --risk beside --judge-budget.
         InputError: A --prompt is no prompt file.
     """
     named = options["reference_set"] or "reference_set=" in options["metrics"]
     if options["synthetic"] == "prepared" and not named:
         raise click.UsageError("--synthetic prepared needs --reference-set: the name that `gradewire prepare` prints")
+    cascade: dict[str, Any] = {name: options.get(name) for name in ("risk", "judge_budget")}
+    if None not in cascade.values():
+        raise click.UsageError("--judge-budget stands in place of --risk: leave one of them out")
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
     names = ("metrics", "preset", "synthetic", "model", "reference_set", "judge", "retries")
-    return MetricOptions(**{name: options[name] for name in names}, prompts=prompts)
+    return MetricOptions(**{name: options[name] for name in names}, **cascade, prompts=prompts)
 
 
 def metrics_help() -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from array import array
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
 
 from gradewire.cli.output.figures import number
 from gradewire.errors import MissingExtra
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gradewire.agreement.estimated_mean import EstimatedMean
+    from gradewire.cli.input.rows import Row
+
+
+_DRAWN_BY: Final = ("question", "references", "prediction", "captions")
+"""What `auto` draws its sample by."""
 
 
 def is_cascade(label: str) -> bool:
@@ -42,9 +49,11 @@ class CascadeTally:
     _judge_verdicts: array[float] = field(default_factory=lambda: array("d"))
     _sampled: bytearray = field(default_factory=bytearray)
     _known: bytearray = field(default_factory=bytearray)
+    _contents: list[bytes] = field(default_factory=list)
+    _questions: list[bytes] = field(default_factory=list)
 
-    def add(self, result: Mapping[str, Any]) -> None:
-        """Takes in one result."""
+    def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
+        """Takes in one result, of this row; without one it is taken for a row like no other."""
         if not result.get("decided_by"):
             return
         self.decided[result["decided_by"], result["reason"]] += 1
@@ -59,6 +68,10 @@ class CascadeTally:
         self._judge_verdicts.append(float(result["judge_correct"]) if judged else math.nan)
         self._sampled.append(bool(result.get("sampled")) and judged)
         self._known.append(result["reason"] == "band" and judged)
+        item = row.item if row is not None and row.item else {}
+        alone = [len(self._scores)]
+        self._contents.append(_digest([item.get(name) for name in _DRAWN_BY] if item else alone))
+        self._questions.append(_digest(item["question"].strip() if item.get("question") else alone))
 
     def estimates(self) -> dict[str, EstimatedMean]:
         """The judge's mean score and share of right verdicts, had it judged all rows; empty without a large sample.
@@ -68,12 +81,19 @@ class CascadeTally:
         """
         from gradewire.agreement.estimated_mean import LEAST_SAMPLED, estimated_mean  # noqa: PLC0415 - numpy, where there is a sample
 
-        drawn = sum(sampled and not known for sampled, known in zip(self._sampled, self._known, strict=True))
-        if drawn < LEAST_SAMPLED:
+        there = zip(self._contents, self._sampled, self._known, strict=True)
+        if len({content for content, sampled, known in there if sampled and not known}) < LEAST_SAMPLED:
             return {}
         columns = {"mean": (self._scores, self._judge_scores), "accuracy": (self._verdicts, self._judge_verdicts)}
         return {
-            name: estimated_mean(own, said, list(self._sampled), known=list(self._known))
+            name: estimated_mean(
+                own,
+                said,
+                list(self._sampled),
+                known=list(self._known),
+                groups=self._questions,
+                contents=self._contents,
+            )
             for name, (own, said) in columns.items()
         }
 
@@ -107,3 +127,7 @@ class CascadeTally:
             for name, found in estimates.items()
         ]
         return lines
+
+
+def _digest(said: object) -> bytes:
+    return blake2b(json.dumps(said, ensure_ascii=True, default=repr).encode("ascii"), digest_size=16).digest()

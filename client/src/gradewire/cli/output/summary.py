@@ -17,6 +17,7 @@ from gradewire.results import MetricScore, ScoreWarning, Status
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gradewire.cli.input.rows import Row
     from gradewire.cli.options.judge_prices import JudgePrices
 
 RESAMPLES = 2000
@@ -67,13 +68,13 @@ class MetricTally:
     judge: JudgeTally | None = None
     cascade: CascadeTally | None = None
 
-    def add(self, label: str, result: Mapping[str, Any], *, identifier: str) -> None:
-        """Takes in one result, of the row with this id."""
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
+        """Takes in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
         if self.cascade is not None:
-            self.cascade.add(result)
+            self.cascade.add(result, row)
         if result["score"] is None:
             self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
             return
@@ -159,8 +160,10 @@ class Summary:
     seconds: Counter[str] = field(default_factory=Counter)
     prices: JudgePrices | None = None
 
-    def add(self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None) -> None:
-        """Takes in an output row, and what it cost where that is known."""
+    def add(
+        self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
+    ) -> None:
+        """Takes in an output row, what it cost where that is known, and the row that it is of."""
         self.rows += 1
         statuses = {result["status"] for result in output["scores"].values()}
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
@@ -171,7 +174,7 @@ class Summary:
                 judge = JudgeTally() if asks_judge(label) else None
                 cascade = CascadeTally() if is_cascade(label) else None
                 tally = self.metrics[label] = MetricTally(judge=judge, cascade=cascade)
-            tally.add(label, result, identifier=output["id"])
+            tally.add(label, result, identifier=output["id"], row=row)
             if tally.judge is not None:
                 tally.judge.add(result, (scores or {}).get(label))
         for label, score in (scores or {}).items():

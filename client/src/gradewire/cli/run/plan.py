@@ -1,7 +1,7 @@
 """Resolves the options, with a connected client, to what is asked of every row."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,18 @@ from gradewire import AsyncClient, ModelList
 from gradewire.cli.input.files import InputFile, input_options
 from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import option_group
-from gradewire.cli.options.metrics import MetricOptions, judge_options, metric_options
+from gradewire.cli.options.metrics import MetricOptions, cascade_options, judge_options, metric_options
 from gradewire.cli.options.prompts import GivenPrompt, with_prompts
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.file_corpus import with_file_corpus
+from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, choose_metrics
 from gradewire.metric_types.encoders import Synthetic
 
 # FILE, what it is scored by, and where.
-scoring_options = option_group(input_options, metric_options, judge_options, connection_options)
+scoring_options = option_group(input_options, metric_options, judge_options, cascade_options, connection_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ async def resolve_plan(
     """
     items = None if source.is_stdin else lambda: _items(source)
     written = await written_metrics(client, options, items)
-    metrics = with_labels(written, options.prompts)
+    metrics = with_cascade(with_labels(written, options.prompts), options)
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
@@ -96,6 +97,26 @@ def with_labels(written: Sequence[Metric], prompts: Sequence[GivenPrompt]) -> di
     return dict(zip(labels, with_prompts(written, prompts), strict=True))
 
 
+def with_cascade(metrics: Mapping[str, Metric], options: MetricOptions) -> dict[str, Metric]:
+    """The metrics, with --risk or --judge-budget for an auto that says neither itself.
+
+    Raises:
+        InputError: There is no such metric.
+    """
+    values: dict[str, Any] = {"risk": options.risk, "judge_budget": options.judge_budget}
+    told = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
+    if not told:
+        return dict(metrics)
+    open_ones = {
+        label: replace(metric, **values)
+        for label, metric in metrics.items()
+        if isinstance(metric, Auto) and metric.risk is None and metric.judge_budget is None
+    }
+    if not open_ones:
+        raise InputError(f"{told[0]} is for an auto that says neither risk nor judge_budget: name it in --metrics")
+    return {**metrics, **open_ones}
+
+
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
     """Refuses models that the server does not know, before their rows would all fail."""
     named = {
@@ -103,7 +124,7 @@ async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
         for metric in metrics
         if (model := getattr(metric, "model", None))
     }
-    named |= {("judge", judge_name(metric)) for metric in metrics if metric.judge_parameter and judge_name(metric)}
+    named |= {("judge", name) for metric in metrics if metric.asks_judge() and (name := judge_name(metric))}
     if not named:
         return
     listed = (await client.models()).models

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.input.record import printable
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.every_metric import written_metrics
-from gradewire.cli.run.plan import judge_name, runs_elsewhere, with_labels
+from gradewire.cli.run.plan import judge_name, runs_elsewhere, with_cascade, with_labels
 from gradewire.cli.server_extra import embedded_module
 from gradewire.items import ItemProblem, encode_item
+from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metric_types.line import parse_metric_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.judge_prices import JudgePrices
     from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.metric_types.base import Metric
     from gradewire_proto.v1 import types_pb2
 
 # More than any judge reads.
@@ -117,6 +120,7 @@ class DryRun:
     prices: JudgePrices
     connection: Connection
     _unread: int = field(default=0, init=False)
+    _cascades: list[str] = field(default_factory=list, init=False)
 
     async def run(self, client: AsyncClient) -> None:
         """Prints it; asks the server for its list of models, and nothing else.
@@ -140,7 +144,7 @@ class DryRun:
         written = await written_metrics(client, options, None, quiet=True)
         synthetic = options.synthetic or "none"
         chosen = choose_metrics(
-            with_labels(written, options.prompts),
+            with_cascade(with_labels(written, options.prompts), options),
             MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge),
         )
         if chosen.shows_images:
@@ -155,13 +159,16 @@ class DryRun:
         settings = {} if judge_server is None else judge_server.settings()
         found = {}
         for label, metric in zip(chosen.labels, chosen.metrics, strict=True):
-            if metric.needs_judge:
+            if metric.asks_judge():
                 elsewhere = runs_elsewhere(listed, metric)
                 judge = judge_name(metric)
                 meter = prompts.judge_meter(judge, elsewhere=elsewhere, settings=settings)
                 # What the judge of another server may think is a setting there.
                 bounded = not elsewhere or self.connection.server is None
-                found[label] = _Asked(judge, prompts.prompt_viewer(metric.to_spec()), meter, elsewhere, bounded)
+                self._cascades += [label] if isinstance(metric, Auto) else []
+                found[label] = _Asked(
+                    judge, prompts.prompt_viewer(_judge_metric(metric).to_spec()), meter, elsewhere, bounded
+                )
         return found
 
     def _read_rows(self, all_asked: list[_Asked]) -> None:
@@ -175,6 +182,10 @@ class DryRun:
                 asked.add(item, known)
 
     def _tell(self, all_asked: list[_Asked]) -> None:
+        for label in self._cascades:
+            click.echo(
+                f"{label}: as if its judge were asked about every row; it is asked about those of its band alone"
+            )
         calls, read, written = (sum(getattr(each, name) for each in all_asked) for name in ("calls", "read", "written"))
         elsewhere = any(asked.elsewhere for asked in all_asked)
         if len(all_asked) > 1:
@@ -197,3 +208,11 @@ class DryRun:
         if self._unread:
             click.echo(f"{self._unread} rows cannot be scored and are left out")
         click.echo("nothing was asked and nothing scored; verdicts that are kept already cost nothing")
+
+
+def _judge_metric(metric: Metric) -> Metric:
+    """The metric whose prompts the judge is shown: itself, but for auto the one that it asks."""
+    if not isinstance(metric, Auto):
+        return metric
+    values: dict[str, Any] = {"model": metric.judge_model, "caption": metric.caption}
+    return replace(parse_metric_line(metric.judge or "lave"), **values)

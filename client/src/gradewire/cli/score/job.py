@@ -135,7 +135,7 @@ class ScoreJob:
 
     def _kept(self, row: Row, output: Mapping[str, Any]) -> None:
         """Takes in a row that an earlier run scored."""
-        self.summary.add(output)
+        self.summary.add(output, row=row)
         self.grouped.add(row, output)
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
@@ -157,7 +157,7 @@ class ScoreJob:
                     f"standard output: {error.strerror or error}; with --out FILE, --resume goes on from what is there"
                 ) from error
         for scored in batch:
-            self.summary.add(scored.output, scored.scores)
+            self.summary.add(scored.output, scored.scores, row=scored.row)
             self.grouped.add(scored.row, scored.output)
 
     def _print(self, batch: Sequence[ScoredRow], scorer: RowScorer) -> None:

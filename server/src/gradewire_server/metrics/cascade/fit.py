@@ -18,6 +18,7 @@ from gradewire_server.metrics.calibrated.metric import Calibrated, fit_of
 VERSION: Final = 1
 EXACT: Final = 2.0
 """Confidence of an exact match: above that of every probability."""
+_LEAST_CONFIDENCE: Final = 0.5
 _MAX_ENTRIES: Final = 1024
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
@@ -168,6 +169,10 @@ class AutoFit:
         # Below the least of all nothing is accepted; parameters refuse such a risk before.
         accepts_from = _edge(at_most[-1]) if at_most else math.inf
         return Band(accepts_from, 0.0 if self.form.asked_below is None else self.form.asked_below)
+
+    def asks_nobody(self, asked: WhatIsAsked) -> bool:
+        """Whether the judge decides nothing: it is refused everywhere, or every verdict is accepted."""
+        return not self.band(asked).asks(_LEAST_CONFIDENCE)
 
 
 @lru_cache(maxsize=32)

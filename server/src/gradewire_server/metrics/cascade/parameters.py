@@ -44,7 +44,8 @@ PARAMETER_INFOS: Final = (
     replace(JUDGE_INFO, name="judge_model"),
     ParameterInfo(
         "risk",
-        "Bound on the share of wrong verdicts among those given without the judge; the fit says with what confidence.",
+        "Bound on the share of wrong verdicts among those accepted without the judge (neither its own nor those marked "
+        "UNCERTAIN); the fit says with what confidence.",
         "0.05",
         "a number above 0 and below 1; none beside judge_budget",
     ),
@@ -76,7 +77,7 @@ class AutoParameters(Parameters):
         model: Plain name of the encoder of `calibrated`.
         judge: Which judge metric is asked.
         judge_model: Plain name of the judge.
-        risk: Bound on the share of wrong verdicts among those given without the judge; None where a budget says.
+        risk: Bound on the share of wrong verdicts among those accepted without the judge; None where a budget says.
         judge_budget: Largest share of answers that the judge is asked about; None where the risk says.
         sample: Share of answers that the judge is asked about whoever decides.
         sample_seed: Draws the sample.
@@ -150,3 +151,8 @@ class AutoParameters(Parameters):
         if self.risk is not None and fit.least_risk > self.risk:
             raise ParameterError("risk", f"must be at least {fit.least_risk:g}, the least that was fitted for")
         return replace(self, fit=fit.identity, calibration=described)
+
+    @override
+    def asks_no_judge(self, metadata: ModelMetadata) -> bool:
+        found = find_fit(metadata, self)
+        return not self.sample and not isinstance(found, str) and found[0].asks_nobody(self)
