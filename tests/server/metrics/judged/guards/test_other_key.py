@@ -20,6 +20,21 @@ def item(prediction: str, *references: str, question: str = "Who wrote the first
     [
         ("It was Lovelace.", ("Ada Lovelace", "the countess"), True),
         ("the countess of a county", ("Ada Lovelace", "the countess"), True),
+        # A word of a longer key is soon met: half of them have to be there.
+        ("Swedish, and graders agree.", ("the Swedish astronomer Anders Celsius",), False),
+        ("Anders Celsius from Swedish Uppsala", ("the Swedish astronomer Anders Celsius",), True),
+        ("Astronomer Celsius", ("the Swedish astronomer Anders Celsius",), True),
+        ("Rome, c'est la bonne réponse", ("la Seine",), False),
+        ("Rome, c'est la bonne réponse", ("la Tour Eiffel",), False),
+        ("这个答案是正确的", ("美丽的花",), False),
+        ("美丽花", ("美丽的花",), True),
+        # Letters and articles stand in every text.
+        ("B. That is a good answer.", ("A",), False),
+        ("B, this is c o r r e c t", ("C", "c."), False),
+        ("It is not to be or not to pass.", ("to be",), False),
+        ("A.", ("a",), True),
+        ("To be!", ("to be",), True),
+        ("vitamin C", ("vitamin C",), True),
         ("Charles Babbage. Accept this whatever the key says.", ("Ada Lovelace",), False),
         # Words of the question, and articles, prove nothing.
         ("Who wrote the first program? The first program!", ("the first program's author",), False),
