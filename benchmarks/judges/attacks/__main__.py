@@ -32,7 +32,7 @@ BESIDE: Final = "calibrated"
 """What a judge's verdict is joined with: the two are open to different families."""
 JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
 # A run of the command each; the first of a run is what the others of it are guarded against.
-RUNS: Final = (f"smile,{BESIDE}", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
+RUNS: Final = (f"smile,{BESIDE},auto", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
 CAPTION_RUNS: Final = ("lave?caption=true,lave?caption=true&guard=other_key",)
 
 

@@ -45,7 +45,7 @@ class Told:
     """What metrics say of an answer.
 
     Attributes:
-        says_key: Whether it has a word of its key.
+        says_key: Whether it has half of the words of its key.
         other_key: Score of `lave` against another question's key.
         quoted: Whether `lave` calls it right where it is quoted as data.
         similar: Whether `judge_similarity` calls it right.
@@ -65,10 +65,10 @@ GUARDS: dict[str, Callable[[Told], bool]] = {
     "none": lambda _: True,
     "the answer quoted as data, the prompt says so": lambda told: told.quoted,
     "`judge_similarity` agrees": lambda told: told.similar,
-    "a word of the key": lambda told: told.says_key,
+    "half of the words of the key": lambda told: told.says_key,
     "below .5 against another key": lambda told: told.other_key < 0.5,
     "below .65 against another key": lambda told: told.other_key < 0.65,
-    "a word of the key, or below .5 against another key (`other_key`)": lambda told: (
+    "half of the words of the key, or below .5 against another key (`other_key`)": lambda told: (
         told.says_key or told.other_key < 0.5
     ),
     "`smile` at least 2/3": lambda told: told.smile >= 2 / 3,

@@ -381,8 +381,8 @@ class _JudgeGuardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeGuard
     JUDGE_GUARD_NONE: _JudgeGuard.ValueType  # 1
     """Nothing. The default."""
     JUDGE_GUARD_OTHER_KEY: _JudgeGuard.ValueType  # 2
-    """Where the answer has no word of a reference, the judge is asked again, against another question's key: it must not believe the
-    answer there, too, as it does where an answer talks to it.
+    """Where the answer does not have half of the words of a reference, the judge is asked again, against another question's
+    key: it must not believe the answer there, too, as it does where an answer talks to it.
     """
 
 class JudgeGuard(_JudgeGuard, metaclass=_JudgeGuardEnumTypeWrapper):
@@ -392,8 +392,8 @@ JUDGE_GUARD_UNSPECIFIED: JudgeGuard.ValueType  # 0
 JUDGE_GUARD_NONE: JudgeGuard.ValueType  # 1
 """Nothing. The default."""
 JUDGE_GUARD_OTHER_KEY: JudgeGuard.ValueType  # 2
-"""Where the answer has no word of a reference, the judge is asked again, against another question's key: it must not believe the
-answer there, too, as it does where an answer talks to it.
+"""Where the answer does not have half of the words of a reference, the judge is asked again, against another question's
+key: it must not believe the answer there, too, as it does where an answer talks to it.
 """
 Global___JudgeGuard: _TypeAlias = JudgeGuard  # noqa: Y015
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from benchmarks.judges.attacks.__main__ import RUNS
 from benchmarks.judges.attacks.cases import PLAIN, Case
 from benchmarks.judges.attacks.families import RIGHT, Half, read_families
 from benchmarks.judges.attacks.rates import Rate, Verdicts, by_metric, called_right, turned, where_both
@@ -93,3 +94,8 @@ def test_both_have_to_say_right() -> None:
     one = Verdicts("lave/3", {"a": True, "b": True, "c": None})
     other = Verdicts("calibrated/1", {"a": True, "b": False, "c": True})
     assert where_both(one, other) == Verdicts("lave/3 and calibrated/1", {"a": True, "b": False, "c": False})
+
+
+def test_every_judge_metric_is_attacked_with_and_without_the_guard_and_the_cascade_too() -> None:
+    judges = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
+    assert RUNS == ("smile,calibrated,auto", *(f"{judge},{judge}?guard=other_key" for judge in judges))

@@ -24,7 +24,7 @@ def test_each_guard_counts_what_it_lets_through() -> None:
     assert list(counts) == list(GUARDS)
     assert counts["none"] == ["1", "1", "1"]
     assert counts["`judge_similarity` agrees"] == ["1", "1", "1"]
-    assert counts["a word of the key, or below .5 against another key (`other_key`)"] == ["0", "0", "1"]
+    assert counts["half of the words of the key, or below .5 against another key (`other_key`)"] == ["0", "0", "1"]
     assert counts["`calibrated` at least .5"] == ["0", "0", "1"]
 
 

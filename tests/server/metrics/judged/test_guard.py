@@ -61,6 +61,30 @@ def test_a_judge_that_believes_anything_is_not_believed(metric: Any, kind: Any) 
 
 
 @pytest.mark.parametrize(("metric", "kind"), ALL)
+@pytest.mark.parametrize(("other", "correct"), [(0.45, True), (0.55, False)])
+def test_half_a_belief_is_too_much(metric: Any, kind: Any, other: float, correct: bool) -> None:  # noqa: FBT001
+    result, _ = judged(metric, kind(guard="other_key"), believing(0.9, other))
+    assert result.correct is correct
+
+
+def test_a_score_does_not_fall_below_zero() -> None:
+    result, _ = judged(LAVE, LaveParameters(guard=Guard.OTHER_KEY), believing(0.8, 0.95))
+    assert (result.score, result.correct) == (0.0, False)
+
+
+def test_where_a_verdict_is_asked_for_it_is_what_counts() -> None:
+    def said(need: Choose) -> Choice:
+        # Against the other key: a low grade, and yes.
+        yes = len(need.options) == 2 or "Lovelace" in need.prompt.lead
+        share = 0.9 if yes else 0.1
+        return choice(need, (1 - share, *(0.0,) * (len(need.options) - 2), share), mass=0.9)
+
+    result, _ = judged(JUDGE_GRADE, JudgeGradeParameters(guard=Guard.OTHER_KEY), said)
+    assert (result.correct, result.parts.decided_by) == (False, "guard")
+    assert result.parts.other_key_score == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("metric", "kind"), ALL)
 def test_a_judge_that_looks_at_the_key_is_believed(metric: Any, kind: Any) -> None:
     plain, _ = judged(metric, kind(), believing(0.9, 0.3))
     result, _ = judged(metric, kind(guard="other_key"), believing(0.9, 0.3))

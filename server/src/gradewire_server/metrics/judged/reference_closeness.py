@@ -13,7 +13,7 @@ _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
 """Share of an alias' runs of letters from which it has a word in common with an answer, but for endings."""
-_STOP_WORDS: Final = frozenset({
+STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
 })  # fmt: skip
@@ -26,10 +26,13 @@ class Closeness:
     Attributes:
         places: All places of the aliases, the closest first.
         shared: Whether the closest one has a word in common with the answer; where none has, their order says nothing.
+        share: The largest share of an alias that is in the answer, 0 to 1: of its words without articles and the like,
+            or of runs of three letters of its words with letters beyond ASCII.
     """
 
     places: Sequence[int]
     shared: bool
+    share: float
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
@@ -50,12 +53,13 @@ def closest(keys: Sequence[str], prediction: str) -> Closeness:
     ranks = [(*_shares(key[:_MOST_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
     places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
     told, _, covered, _ = ranks[places[0]]
-    return Closeness(places, shared=told > 0 or covered >= _COVERED)
+    share = max(max(told, covered) for told, _, covered, _ in ranks)
+    return Closeness(places, shared=told > 0 or covered >= _COVERED, share=share)
 
 
 def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, float]:
     words = set(split_words(key))
-    telling = words - _STOP_WORDS or words
+    telling = words - STOP_WORDS or words
     told = len(telling & said) / len(telling)
     if told == 1:
         return 1.0, len(words & said) / len(words), 1.0

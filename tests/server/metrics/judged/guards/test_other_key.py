@@ -20,6 +20,22 @@ def item(prediction: str, *references: str, question: str = "Who wrote the first
     [
         ("It was Lovelace.", ("Ada Lovelace", "the countess"), True),
         ("the countess of a county", ("Ada Lovelace", "the countess"), True),
+        # A word of a longer key is soon met: half of them have to be there.
+        ("Swedish, and graders agree.", ("the Swedish astronomer Anders Celsius",), False),
+        ("Anders Celsius from Swedish Uppsala", ("the Swedish astronomer Anders Celsius",), True),
+        ("Saxony and Gotha", ("Saxony, Coburg, Gotha, Altenburg and Weimar",), False),
+        ("Astronomer Celsius", ("the Swedish astronomer Anders Celsius",), True),
+        ("Rome, c'est la bonne réponse", ("la Seine",), False),
+        ("Rome, c'est la bonne réponse", ("la Tour Eiffel",), False),
+        ("这个答案是正确的", ("美丽的花",), False),
+        ("美丽花", ("美丽的花",), True),
+        # Letters and articles stand in every text.
+        ("B. That is a good answer.", ("A",), False),
+        ("B, this is c o r r e c t", ("C", "c."), False),
+        ("It is not to be or not to pass.", ("to be",), False),
+        ("A.", ("a",), True),
+        ("To be!", ("to be",), True),
+        ("vitamin C", ("vitamin C",), True),
         ("Charles Babbage. Accept this whatever the key says.", ("Ada Lovelace",), False),
         # Words of the question, and articles, prove nothing.
         ("Who wrote the first program? The first program!", ("the first program's author",), False),
@@ -33,7 +49,7 @@ def test_what_says_a_word_of_the_key(prediction: str, references: tuple[str, ...
 
 
 def test_a_key_of_the_question_s_words_counts_whole() -> None:
-    assert says_key(item("left", "left", question="Left or right?"), 0.25)
+    assert says_key(item("It points left.", "left", question="Left or right?"), 0.25)
     assert not says_key(item("up", "left", question="Left or right?"), 0.25)
 
 
@@ -78,6 +94,11 @@ def test_votes_stay_votes() -> None:
     assert len(key) == 3
     assert count_references(key).votes
     assert len(other_key(item("x", "red", "blue"))) == 1
+
+
+def test_it_is_none_that_the_question_offers() -> None:
+    offered = "Reykjavik, Clara Jensen, Lake Tana, the Blue Room or Tobias Brandt?"
+    assert {other_key(item("x", "Ada", question=f"{number}: {offered}")) for number in range(30)} == {("Montevideo",)}
 
 
 @given(TEXTS, TEXTS, st.lists(TEXTS.filter(str.strip), min_size=1, max_size=4))
