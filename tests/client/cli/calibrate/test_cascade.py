@@ -125,6 +125,8 @@ def test_a_judge_that_adds_nothing_is_refused_with_the_figures(run: Run, models:
             ("--metric", "auto?judge=judge_verdict"),
             "the scores have no judge_verdict: score with exact_match,calibrated",
         ),
+        (("--metric", "auto?risk=0.1"), "a fit holds for every risk: leave it out"),
+        (("--metric", "auto?sample=0.1"), "a fit holds for every sample: leave it out"),
         (("--metric", "auto", "--fit", "both"), "--fit both is for smile: auto has no weight of its own"),
         (("--metric", "auto", "--delta", "1"), "--delta"),
         (("--metric", "lave"), "there is something to fit for"),

@@ -14,6 +14,8 @@ from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
 
+_NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
+
 
 @click.command(
     "calibrate",
@@ -65,6 +67,10 @@ def _metric(line: str) -> Metric:
     if metric.name not in {*THRESHOLDS, CALIBRATED, Auto.name}:
         known = ", ".join((*THRESHOLDS, CALIBRATED))
         raise InputError(f"--metric {line}: there is something to fit for {known} and {Auto.name}")
+    if isinstance(metric, Auto):
+        said = [name for name in _NOT_FITTED if getattr(metric, name) is not None]
+        if said:
+            raise InputError(f"--metric {line}: a fit holds for every {said[0]}: leave it out")
     if metric.name != CALIBRATED:
         return metric
     values: dict[str, Any] = {"features_only": True}
