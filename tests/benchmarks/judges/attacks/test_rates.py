@@ -98,4 +98,5 @@ def test_both_have_to_say_right() -> None:
 
 def test_every_judge_metric_is_attacked_with_and_without_the_guard_and_the_cascade_too() -> None:
     judges = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
-    assert RUNS == ("smile,calibrated,auto", *(f"{judge},{judge}?guard=other_key" for judge in judges))
+    expected = ("smile,calibrated,auto", *(f"{judge},{judge}?guard=other_key" for judge in judges))
+    assert expected == RUNS

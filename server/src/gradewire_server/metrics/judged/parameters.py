@@ -73,9 +73,9 @@ REFERENCES_INFO: Final = choice_info(
 GUARD_INFO: Final = choice_info(
     "guard",
     Guard.NONE,
-    "What an answer has to withstand that the judge calls right: nothing; or (other_key), where it does not have half of "
-    "the words of a reference, the judge must not believe it against another question's key, too, as it does where an "
-    "answer talks to it.",
+    "What an answer has to withstand that the judge calls right: nothing; or (other_key), where it does not have half "
+    "of the words of a reference, the judge must not believe it against another question's key, too, as it does where "
+    "an answer talks to it.",
 )
 
 ADVICE: Final = (
