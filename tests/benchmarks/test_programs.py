@@ -20,6 +20,9 @@ PROGRAMS = sorted(
 )
 # What some need beside --data, or instead of it.
 NEEDED: dict[str, tuple[str, ...]] = {
+    "benchmarks/judges/attacks/pairs.py": ("--judges", "."),
+    "benchmarks/judges/attacks/unmasked.py": ("--judges", "."),
+    "benchmarks/judges/pairs.py": ("--judges", "."),
     "benchmarks/peers/smile_vs_sentence_transformers.py": ("--checkpoint", "."),
     "benchmarks/research/bertscore_facts.py": ("nowhere/evouna_dev.jsonl",),
     "benchmarks/research/compare_encoders.py": ("one", "another"),
