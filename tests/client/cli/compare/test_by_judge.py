@@ -155,3 +155,30 @@ def arguments(files: list[Path], out: Path, *more: str) -> list[str]:
 def run_command(files: list[Path], out: Path, *more: str) -> None:
     done = subprocess.run(arguments(files, out, *more), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_judge_that_sees_is_shown_the_pictures_that_rows_name(compare: Compare, tmp_path: Path) -> None:
+    """And a pair whose picture is another one is judged again."""
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(f"picture {number}".encode())
+    files = [
+        [{**row, "image": f"{number}.png"} for number, row in enumerate(letters(*counts))]
+        for counts in ((10, 20, 30), (20, 10, 40))
+    ]
+    options = ("--by", "compare?image=true", "--out", tmp_path / "pairs.jsonl")
+    judge = Judge()
+    assert compare(*files, options=options, stub=judge).exit_code == 0
+    assert [[image.data for image in pair.images] for pair in judge.asked] == [[f"picture {n}".encode()] for n in "012"]
+
+    (tmp_path / "1.png").write_bytes(b"another picture")
+    judge = Judge()
+    assert compare(*files, options=(*options, "--resume"), stub=judge).exit_code == 0
+    assert [[image.data for image in pair.images] for pair in judge.asked] == [[b"another picture"]]
+
+
+def test_a_judge_of_texts_is_shown_no_picture(compare: Compare, tmp_path: Path) -> None:
+    (tmp_path / "0.png").write_bytes(b"picture")
+    judge = Judge()
+    files = [[{**row, "image": "0.png"} for row in letters(count)] for count in (10, 20)]
+    assert compare(*files, options=("--by", "compare"), stub=judge).exit_code == 0
+    assert [len(pair.images) for pair in judge.asked] == [0]

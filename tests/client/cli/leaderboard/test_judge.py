@@ -149,3 +149,19 @@ def test_a_model_that_loses_all_is_asked_about_once_an_instruction(command: Comm
     assert len(set(of_it)) == 50
     assert len(of_it) < 100
     assert "ratings that rest on this alone have no interval" in done.output
+
+
+def test_a_judge_that_sees_is_shown_the_pictures_that_rows_name(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "0.png").write_bytes(b"a picture")
+    row = {"question_id": "q", "question": "What is it?", "image": "0.png"}
+    files = [write_rows(tmp_path / f"{model}.jsonl", [{**row, "prediction": f"{model} says so"}]) for model in "ab"]
+    shown: list[list[bytes]] = []
+
+    def seen(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        shown.extend([image.data for image in pair.images] for pair in request.pairs if pair.answer_a != pair.answer_b)
+        return echo_comparisons(request, winner=verdict)
+
+    options = ("--by", "compare?image=true", "--resamples", "100")
+    done = command("leaderboard", *files, *options, stub=StubTransport(compare=seen))
+    assert done.exit_code == 0, done.output
+    assert shown == [[b"a picture"]]

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from gradewire.cli.choosing.pairs import Choice, Winner
+from gradewire.cli.input.pictures import item_with_picture
 from gradewire.pairs.pair import Pair
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from gradewire.async_client import AsyncClient
     from gradewire.call_options import CompareOptions
@@ -34,6 +36,7 @@ class JudgeChooser:
         client: Asks the judge.
         by: The comparison.
         options: Of each call.
+        pictures: Folder of the pictures that rows name, which the judge is shown; None: it is shown none of them.
     """
 
     name: str
@@ -41,22 +44,26 @@ class JudgeChooser:
     client: AsyncClient
     by: Compare
     options: CompareOptions
+    pictures: Path | None = None
 
     @classmethod
-    async def open(cls, client: AsyncClient, by: Compare, name: str, **options: Any) -> Self:
+    async def open(
+        cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
+    ) -> Self:
         """Asks the server what it would compare with, which no judge has to answer.
 
         Args:
             client: Of the server.
             by: The comparison.
             name: What tables call it.
+            pictures: Folder of the pictures that rows name.
             **options: As `AsyncClient.compare` takes them.
 
         Raises:
             GradewireError: The server is away, or has no such judge.
         """
         (told,) = await client.compare([_SAME], by, **options)
-        return cls(name, told.line, client, by, options)  # type: ignore[arg-type] # the call above has checked them
+        return cls(name, told.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -85,7 +92,7 @@ class JudgeChooser:
                     yield ready
 
     def _pair(self, pair: AnswerPair) -> Pair:
-        item = pair.a.row.item or {}
+        item, _ = item_with_picture(pair.a.row, self.pictures)
         images = item.get("images") if self.by.image else ()
         return Pair(
             pair.a.text("question"),

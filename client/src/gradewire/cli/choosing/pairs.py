@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from gradewire.cli.input.pictures import with_picture_digests
 from gradewire.cli.output.summary import verdict
 from gradewire.results import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from gradewire.cli.input.rows import Row
 
@@ -99,6 +101,11 @@ class AnswerPair:
     def id(self) -> str:
         """The id of the baseline's row."""
         return self.a.row.id
+
+    def with_picture_digests(self, folder: Path | None) -> AnswerPair:
+        """The same, told apart by the pictures too that its rows name from `folder`; as it is, where there is none."""
+        a, b = with_picture_digests((self.a.row, self.b.row), folder)
+        return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
 
     @property
     def digest(self) -> str:

@@ -202,7 +202,11 @@ class CompareJob:
         if self.comparison is None:
             return self._chooser(list(collected.lines[""]), collected)
         return await JudgeChooser.open(
-            client, self.comparison, self.comparison.name, deadline_s=self.connection.deadline_s
+            client,
+            self.comparison,
+            self.comparison.name,
+            pictures=self.source.folder,
+            deadline_s=self.connection.deadline_s,
         )
 
     def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:
@@ -212,7 +216,8 @@ class CompareJob:
         return chooser
 
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
-        pairs = _pairs(collected, matchings)
+        shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None
+        pairs = [pair.with_picture_digests(shown_from) for pair in _pairs(collected, matchings)]
         with contextlib.ExitStack() as stack:
             file: PairFile | None = None
             if self.outputs.pairs is not None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import click
 
-from gradewire._input.images import picture_digest
 from gradewire.cli.choosing.pairs import Answer, AnswerPair
 from gradewire.cli.input.left_out import LeftOut
-from gradewire.cli.input.pictures import item_with_picture
+from gradewire.cli.input.pictures import with_picture_digests
 from gradewire.cli.input.record import printable
 from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS
 from gradewire.cli.problems import InputError
@@ -87,12 +86,9 @@ class Answers:
         return sorted({model for rows in self.rows.values() for model in rows})
 
     def show_pictures(self, folder: Path) -> None:
-        """Puts the pictures that rows name, from this folder, beside their texts; one that is not there stays away."""
+        """Tells answers apart by the pictures too that their rows name from this folder."""
         for rows in self.rows.values():
-            for model, row in rows.items():
-                if row.picture:
-                    item, _ = item_with_picture(row, folder)
-                    rows[model] = replace(row, item=item, picture_digest=picture_digest(row.picture, folder))
+            rows.update(zip(rows, with_picture_digests(list(rows.values()), folder), strict=True))
 
     def pool(self, models: Sequence[str]) -> PairPool:
         """All pairs of answers, with these models by number."""
