@@ -5,7 +5,7 @@ the other one wrong, and runs `gradewire leaderboard` over them with `--human`. 
 command; judged pairs are kept in `--kept` and taken up.
 
   python -m benchmarks.ratings.answers
-  python -m benchmarks.ratings.answers --by 'compare?references=true' -- --target-width 120 --max-pairs 150
+  python -m benchmarks.ratings.answers --by 'compare?references=true' -- --target-width 120 --max-pairs 80
 """
 
 from __future__ import annotations

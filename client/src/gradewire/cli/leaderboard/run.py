@@ -143,9 +143,7 @@ class LeaderboardRun:
             click.echo(line, err=True)
         if by.image:
             answers.show_pictures(source.folder)
-        return await JudgeChooser.open(
-            client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s
-        )
+        return await JudgeChooser.open(client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s)
 
     async def _judged(
         self, answers: Answers, recorded: Verdicts, chooser: Chooser, scorer: AnswerScorer | None
