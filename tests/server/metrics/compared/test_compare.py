@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.programs import Table
+from tests.support.examples import example_count
 from tests.support.judges.scripted import Script, choice, saying, shown
 
 from gradewire_server.domain.image import Image
@@ -105,7 +106,7 @@ def test_a_pair_with_its_answers_swapped_is_the_same_two_questions() -> None:
 
 
 @given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=40), st.text(max_size=30))
-@settings(max_examples=60)
+@settings(max_examples=example_count(60))
 def test_any_two_answers_that_change_places_find_the_same_questions(a: str, b: str, question: str) -> None:
     pair = Pair("", f"why {question}", ("x",), a, rival=b)
     _, table = compared(pair, script=Script(), references=True)
