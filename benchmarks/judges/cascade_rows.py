@@ -78,7 +78,7 @@ def read_cheap(data: Path, scores: Path, *, seen_half: str = "", parts: int = FO
         data: Labelled rows.
         scores: What `gradewire score` wrote of CHEAP.
         seen_half: Half of the questions that the fit of `calibrated` was made on: their probabilities are computed
-            anew, by trees fitted on the other questions of that half.
+            again, by trees fitted on the other questions of that half.
         parts: Of that half's questions, each of which is left out once.
 
     Raises:

@@ -1,10 +1,10 @@
 """What it costs to place a new model in a field of 12: pairs chosen one after the other, against all pairs.
 
 The 12 know each other from all their pairs on `--known` instructions. A thirteenth joins. Three ways to an interval of
-the same width for it: judge the new model against all 12 on one instruction after the other; judge the whole field
-anew so; choose pairs (`next_pairs`), until the interval is narrow enough. Prints the judgements of each, over several
-strengths of the new model and seeds, for verdicts that are independent and for answers whose quality is shared by all
-verdicts on them (spread 1, in units of strength: 174 points).
+the same width for it: judge the new model against all 12 on one instruction after the other; judge a full round robin
+of the 13 in the same way; choose pairs (`next_pairs`), until the interval is narrow enough. Prints the number of
+judgements of each, over several strengths of the new model and seeds, for verdicts that are independent and for answers
+whose quality is shared by all verdicts on them (spread 1, in units of strength: 174 points).
 
   python -m benchmarks.ratings.joining
 """
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=300)
     options = parser.parse_args()
     began = time.perf_counter()
-    print("spread  new model  against all 12  whole field anew  chosen  of all 12  of the whole field")
+    print("spread  new model  against all 12  full round robin  chosen  of all 12  of the round robin")
     for spread in (0.0, 0.5, 1.0):
         for place in (-0.5, 0.0, 0.5):
             strengths = np.append(np.linspace(0.5, -0.5, 12), place) * options.range / ELO_PER_NAT

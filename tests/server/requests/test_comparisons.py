@@ -6,7 +6,8 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.handlers import handlers_over
 
 from gradewire_proto.v1 import judging_pb2, types_pb2
-from gradewire_server.domain.result import Compared, MetricResult, OrderVerdict, ScoredResult, Winner
+from gradewire_server.domain.comparison import Compared, OrderVerdict, Winner
+from gradewire_server.domain.result import MetricResult, ScoredResult
 from gradewire_server.requests.forms.pairs import PAIRS
 from gradewire_server.settings.limits import Deadlines
 

@@ -24,10 +24,10 @@ class EstimatedMean:
 
     Attributes:
         value: The judge's mean, had it judged all of these rows.
-        low: Of the interval for these rows: what else the sample could have been.
-        high: Likewise.
-        population_low: Of the interval for rows drawn as these were: wider, for these rows too could be others.
-        population_high: Likewise.
+        low: Lower end of the interval for these rows, over other samples of them.
+        high: Upper end of it.
+        population_low: Lower end of the interval for all rows of the kind of which these are a draw; it is wider.
+        population_high: Upper end of it.
         rows: All of them.
         sampled: Judged rows of the sample.
         known: Rows that are judged whether or not they are sampled.

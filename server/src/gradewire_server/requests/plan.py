@@ -1,6 +1,5 @@
 """From a request's metric specs to what the scorer runs, with the models resolved and the provenance written."""
 
-import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,18 +13,17 @@ from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus
-from gradewire_server.domain.quoting import quoted, shortened
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.metrics.registry import COMPARISONS
 from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
-from gradewire_server.requests.metric_models import MetricModels
-from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
+from gradewire_server.requests.metric_models import MetricModels, find_model
+from gradewire_server.requests.model_states import USABLE_STATES
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 from gradewire_server.requests.string_bounds import LEAST_BOUND_BYTES, check_strings
 from gradewire_server.scoring import MetricRequest
 
-_MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
 """Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
@@ -158,7 +156,7 @@ class Planner:
             path: Where it stands in the request, for messages.
         """
         try:
-            return self._find(written, path, self._judges)
+            return find_model(written, path, self._judges)
         except ParameterError as error:
             return Failure(Status.INVALID_PARAMETER, f"{path.removesuffix('.model')}.{error}")
 
@@ -263,13 +261,13 @@ class Planner:
 
     def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
         if info.needs_judge:
-            return self._find(message.model, path, self._judges)
-        return self._find(message.model, path, self._encoders) if info.needs_model else None
+            return find_model(message.model, path, self._judges)
+        return find_model(message.model, path, self._encoders) if info.needs_model else None
 
     def _judge(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
         """The judge of a metric that names one beside its model."""
         name = info.judge_parameter
-        return self._find(getattr(message, name), f"{path}.{name}", self._judges) if name else None
+        return find_model(getattr(message, name), f"{path}.{name}", self._judges) if name else None
 
     def _does_without_judge(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> bool:
         """Whether nobody named a judge, and none would be asked."""
@@ -277,30 +275,6 @@ class Planner:
             return False
         parameters = read_parameters(message, metric, path, model=models.name, prompts=self._prompts)
         return parameters.asks_no_judge(models.metadata.seen_by(metric.info))
-
-    def _find(self, written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
-        match = _MODEL.fullmatch(written)
-        if match is None:
-            raise ParameterError(
-                "model", f"{quoted(written)} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits"
-            )
-        model = known.status(match["name"])
-        if isinstance(model, Failure):
-            return Failure(model.status, f"{path}: {_why_unusable(match['name'], model, known.statuses())}")
-        wanted = (match["digest"] or "").lower()
-        if not model.digest.startswith(wanted):
-            return Failure(
-                Status.MODEL_UNAVAILABLE,
-                f"{path}: {model.name} has the digest {model.digest} here, {wanted} is asked for",
-            )
-        return model
-
-
-def _why_unusable(name: str, failure: Failure, known: Sequence[ModelStatus]) -> str:
-    for status in known:
-        if status.name == name or (status.is_default and not name):
-            return why_unusable(status) or failure.message
-    return failure.message
 
 
 def _with_model(parameters: Parameters, model: str) -> Parameters:

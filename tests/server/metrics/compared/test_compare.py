@@ -11,11 +11,12 @@ from tests.support.engines.programs import Table
 from tests.support.examples import example_count
 from tests.support.judges.scripted import Script, choice, saying, shown
 
+from gradewire_server.domain.comparison import Compared, Winner
 from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, Pair, ReferenceEntry
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import Compared, Failure, MetricResult, Status, Warning, Winner  # noqa: A004
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004
 from gradewire_server.metrics.compared.compare import COMPARE
 from gradewire_server.metrics.compared.parameters import CompareParameters
 from gradewire_server.metrics.text.word_split import MAX_WORDS

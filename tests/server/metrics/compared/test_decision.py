@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.domain.result import Winner
+from gradewire_server.domain.comparison import Winner
 from gradewire_server.metrics.compared.decision import CompareDecision, decide, winner_of
 
 A, B, TIE = Winner.A, Winner.B, Winner.TIE

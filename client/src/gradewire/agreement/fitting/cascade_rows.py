@@ -25,7 +25,7 @@ class CascadeRows:
         scores: float64[rows], of the cheap metrics: 1 where a reference is matched, else the probability.
         right: bool[rows], people's.
         judge_verdicts: float64[rows], 1 right, 0 wrong, NaN where the judge was not asked or failed.
-        judge_scores: float64[rows], likewise.
+        judge_scores: float64[rows], the judge's score; NaN where there is none.
         questions: Of each row, as written; a blank one is a question of its own.
     """
 
@@ -60,7 +60,7 @@ class CascadeRows:
             denied: bool[rows], UNCERTAIN at `calibrated?confidence=0.5`.
             right: bool[rows], people's.
             judge_verdicts: float64[rows], NaN where there is none.
-            judge_scores: float64[rows], likewise.
+            judge_scores: float64[rows], the judge's score; NaN where there is none.
             questions: Of each row.
         """
         sure = np.where(denied, 0.5, np.maximum(probability, 1 - probability))

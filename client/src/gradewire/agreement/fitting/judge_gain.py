@@ -28,8 +28,8 @@ class JudgeGain:
         rows: Judged rows there.
         cheap: Their accuracy by the cheap metrics; NaN without rows.
         judge: Their accuracy by the judge; NaN without rows.
-        low: Of the paired interval of judge minus cheap, over questions; NaN where there are too few rows.
-        high: Likewise.
+        low: Lower end of the paired interval of judge minus cheap, over questions; NaN where there are too few rows.
+        high: Upper end of it.
         adds: Whether the interval lies above 0.
     """
 

@@ -7,10 +7,11 @@ answer first, a tie where the judge says so.
 from dataclasses import dataclass, replace
 from typing import Final
 
+from gradewire_server.domain.comparison import Compared, Winner
 from gradewire_server.domain.item import Item, Pair, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import Compared, Failure, MetricResult, Status, Winner
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_references
 from gradewire_server.metrics.compared.decision import CompareDecision, decide
 from gradewire_server.metrics.compared.pair_checks import check_pair, look_the_same

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from gradewire_server.domain.result import Winner
+from gradewire_server.domain.comparison import Winner
 
 
 class CompareDecision(StrEnum):

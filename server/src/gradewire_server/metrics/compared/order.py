@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from gradewire_server.domain.comparison import OrderVerdict, Winner
 from gradewire_server.domain.judge import Choice, Generated
-from gradewire_server.domain.result import Failure, OrderVerdict, Status, Winner
+from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.compared.decision import winner_of
 from gradewire_server.metrics.judged.neutralise import Delimiters, neutralise
 from gradewire_server.metrics.judged.prompts import Rendered, Step

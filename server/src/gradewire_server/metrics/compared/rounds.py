@@ -4,17 +4,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gradewire_server.domain.comparison import Compared, Winner
 from gradewire_server.domain.item import Pair
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.needs import Need
-from gradewire_server.domain.result import (
-    Compared,
-    Failure,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - as domain
-    Winner,
-)
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.compared.order import Order
 from gradewire_server.metrics.compared.parameters import CompareParameters

@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from gradewire_proto.v1 import judging_pb2, types_pb2
+from gradewire_server.domain.comparison import Compared, OrderVerdict
 from gradewire_server.domain.item import Item, Pair
 from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import Compared, Failure, OrderVerdict, ScoredResult
+from gradewire_server.domain.result import Failure, ScoredResult
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import MAX_PART_CHARACTERS, fill_cost, fill_outcome, read_row
 from gradewire_server.requests.forms.form import CallForm
