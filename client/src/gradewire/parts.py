@@ -164,7 +164,7 @@ class JudgeParts:
 
 @dataclass(frozen=True, slots=True)
 class CalibratedParts:
-    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset v1.
+    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset one_pass.
 
     Attributes:
         smile: SMILE's score.

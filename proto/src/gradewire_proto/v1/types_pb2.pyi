@@ -1970,7 +1970,7 @@ Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
 class CalibratedParts(_message.Message):
-    """Of the calibrated probability; terms of SMILE as in SmileParts, preset v1."""
+    """Of the calibrated probability; terms of SMILE as in SmileParts, preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -160,7 +160,7 @@ class CalibratedParts:
     """What a probability rests on; fields as in gradewire.v1.CalibratedParts.
 
     Attributes:
-        smile: SMILE's score, preset v1.
+        smile: SMILE's score, preset one_pass.
         sentence: Its term of that name.
         keyword: Likewise.
         exact: Likewise.

@@ -113,7 +113,7 @@ class Calibrated:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
     def score(self, item: Item, parameters: CalibratedParameters, metadata: ModelMetadata) -> Program:
-        """SMILE's rounds (preset v1)."""
+        """SMILE's rounds (preset one_pass)."""
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
