@@ -44,6 +44,13 @@ def calibrated_features() -> list[tuple[str, int, float]]:
     return [(feature.name, feature.monotone, feature.width) for feature in FEATURES]
 
 
+def calibrated_shape() -> tuple[str, ...]:
+    """Names of the numbers among its features by which `calibrated` tells what kind of item an item is."""
+    from gradewire_server.metrics.calibrated.shape import SHAPE  # noqa: PLC0415 - for fitting alone
+
+    return SHAPE
+
+
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:
     """Stores what a user fitted with a built model.
 

@@ -170,6 +170,8 @@ class CalibratedParts:
         band_lower: Where the band begins.
         band_upper: Where it ends.
         fit: Identity of the fit.
+        distance: From the rows of the fit; None where it does not say what they were like.
+        uncertain_reason: "band", "unlike" or "denial"; "" where the verdict is not uncertain.
     """
 
     smile: float
@@ -182,6 +184,8 @@ class CalibratedParts:
     band_lower: float | None = None
     band_upper: float | None = None
     fit: str = ""
+    distance: float | None = None
+    uncertain_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

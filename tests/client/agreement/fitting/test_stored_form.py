@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, fit_form, log_odds, tree_form
+from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, Regime, fit_form, log_odds, tree_form
 from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 
@@ -80,7 +80,8 @@ def served(rows: Any, labels: Any, models: Any) -> Callable[[float], tuple[dict[
         points = Points(x, 1 / (1 + np.exp(-x)))
         probabilities = points(log_odds(trees, rows))
         provenance = {"metric_version": 1, "model": "m", "model_digest": "a" * 64, "rows": {"count": ROWS}}
-        form = fit_form(trees, points, HeldOut(probabilities[labels], probabilities[~labels]), provenance)
+        held = HeldOut(probabilities, labels, np.ones(ROWS))
+        form = fit_form(trees, Regime(points, held), provenance)
         # The metric has them in another order, and one more.
         known = [Feature("other", 0), *map(Feature, reversed(NAMES), reversed(DIRECTIONS))]
         return form, read_fit(json.dumps(form), known, version=1)

@@ -79,18 +79,28 @@ class LabelledFeatures:
         return np.array([each == source for each in self.sources])
 
 
-def checked(
+def checked(  # noqa: PLR0913 - what is known of rows, column by column
     features: Sequence[FittedFeature],
     values: NDArray[np.float64],
     labels: NDArray[np.float64],
     questions: Sequence[str],
+    *,
     sources: Sequence[str] | None = None,
     shapes: Shapes | None = None,
 ) -> LabelledFeatures:
-    """The rows, where something can be fitted to them; arguments as of `fit_calibrated`.
+    """The rows, where something can be fitted to them.
+
+    Args:
+        features: The metric's, in its order.
+        values: float64[rows, features], NaN where a feature does not apply.
+        labels: float64[rows], 0 to 1, right from 0.5.
+        questions: Of each row, as written; rows of one question are never on both sides of a fold. A row without a
+            question is a question of its own.
+        sources: Where each row comes from; None: all are of one source.
+        shapes: What kind of item each row is, by which a fit tells how unlike another item is. None: it does not.
 
     Raises:
-        ValueError: It cannot; the message says why.
+        ValueError: Labels outside [0, 1], too few right or wrong rows or questions, or values that are infinite.
     """
     sources = sources if sources is not None else [""] * len(values)
     if not len(labels) == len(questions) == len(sources) == len(values):

@@ -4,7 +4,7 @@ Maps and bands come from rows that what judged them has not seen: by question, a
 source too, since a fit meets answers of sources that it was not made on. The model that is stored is fitted on all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,13 +17,12 @@ from gradewire.agreement.fitting.labelled_features import (
     LEAST_OF_A_CLASS,
     LabelledFeatures,
     Shapes,
-    checked,
     folds_of_keys,
 )
 from gradewire.agreement.fitting.probability_figures import probability_figures
 from gradewire.agreement.fitting.probability_map import probability_map
 from gradewire.agreement.fitting.probability_model import fitted_model, held_out, left_out_sources, travelled
-from gradewire.agreement.fitting.stored_form import Distance, FittedFeature, HeldOut, Points, Regime, fit_form
+from gradewire.agreement.fitting.stored_form import Distance, HeldOut, Points, Regime, fit_form
 from gradewire.agreement.fitting.travel import TravelFigures, travel_figures, travel_warnings
 
 BAND_FOLDS: Final = 2
@@ -51,65 +50,35 @@ class CalibratedFitResult:
     warnings: tuple[str, ...]
 
 
-def fit_calibrated(
-    features: Sequence[FittedFeature],
-    values: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    questions: Sequence[str],
-    *,
-    provenance: Mapping[str, Any],
-    sources: Sequence[str] | None = None,
-    shapes: Shapes | None = None,
-) -> CalibratedFitResult:
+def fit_calibrated(rows: LabelledFeatures, *, provenance: Mapping[str, Any]) -> CalibratedFitResult:
     """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
+    Every source counts the same, and the fit is tried on each by leaving it out.
+
     Args:
-        features: The metric's, in its order.
-        values: float64[rows, features], NaN where a feature does not apply.
-        labels: float64[rows], 0 to 1, right from 0.5.
-        questions: Of each row, as written; rows of one question are never on both sides of a fold. A row without a
-            question is a question of its own.
+        rows: Of `checked`.
         provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
-        sources: Where each row comes from. Every source counts the same, and the fit is tried on each by leaving it
-            out. None: all are of one.
-        shapes: What kind of item each row is, by which a fit tells how unlike another item is. None: it does not.
 
     Raises:
-        ValueError: Labels outside [0, 1], too few right or wrong rows or questions, values that are infinite, or
-            features that say nothing about the labels.
+        ValueError: The features say nothing about the labels.
         ImportError: scikit-learn is not installed.
     """
-    rows = checked(features, values, labels, questions, sources, shapes)
-    folds = folds_of_keys(rows.keys)
-    evidence = _evidence(rows, held_out(rows, folds))
-    figures = probability_figures(_crossed(evidence, folds), rows.right)
-    travel = tuple(travel_figures(rows, lambda others: _form(others, {})))
-    fit = _form(rows, {**provenance, "figures": figures})
+    figures = probability_figures(held_out_probabilities(rows), rows.right)
+    travel = tuple(travel_figures(rows, fitted_form))
+    fit = fitted_form(rows, {**provenance, "figures": figures})
     return CalibratedFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
 
 
-def held_out_probabilities(
-    features: Sequence[FittedFeature],
-    values: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    questions: Sequence[str],
-    *,
-    parts: int = FOLDS,
-    sources: Sequence[str] | None = None,
-    shapes: Shapes | None = None,
-) -> NDArray[np.float64]:
+def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
     """float64[rows], P(right) by models and maps that have not seen a row's question.
 
     Args:
-        features: As of `fit_calibrated`, as all others but `parts`.
-        values: See there.
-        labels: See there.
-        questions: See there.
+        rows: Of `checked`.
         parts: Of the questions, each of which is left out once.
-        sources: See there.
-        shapes: See there.
+
+    Raises:
+        ValueError: The features say nothing about the labels.
     """
-    rows = checked(features, values, labels, questions, sources, shapes)
     folds = folds_of_keys(rows.keys, parts)
     return _crossed(_evidence(rows, held_out(rows, folds)), folds)
 
@@ -198,7 +167,8 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
     return found
 
 
-def _form(rows: LabelledFeatures, provenance: Mapping[str, Any]) -> dict[str, Any]:
+def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fit alone, without figures; else as `fit_calibrated`."""
     evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)))
     coarse = _evidence(rows, held_out(rows, folds_of_keys(rows.keys, BAND_FOLDS)))
     near, far = evidence.points(far=False), evidence.points(far=True) if evidence.speaks_of_far else None
@@ -215,7 +185,7 @@ def _form(rows: LabelledFeatures, provenance: Mapping[str, Any]) -> dict[str, An
         if points is not None
     ]
     return fit_form(
-        fitted_model(rows), regimes[0], provenance, far=regimes[1] if len(regimes) > 1 else None, distance=distance
+        fitted_model(rows), regimes[0], provenance or {}, far=regimes[1] if len(regimes) > 1 else None, distance=distance
     )
 
 

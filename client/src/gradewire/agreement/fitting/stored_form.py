@@ -184,7 +184,8 @@ def probabilities(
         for regime in (form, form.get("far", form))
     )
     share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
-    return (1 - share) * near + share * far
+    judged: NDArray[np.float64] = (1 - share) * near + share * far
+    return judged
 
 
 def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -288,12 +289,16 @@ def _ranks(
 ) -> dict[str, Any]:
     """Order statistics of weighted rows, from the lowest up (`down`) or from the highest down, as of fewer equal ones.
 
-    The first are kept one by one, then fewer of them, up to the middle, since confidences begin at one half, or `whole`.
+    The first are kept one by one, then fewer of them, up to the middle, since confidences begin at one half; or all
+    through (`whole`).
     """
     count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
     last = count if whole else count // 2 + 1
     spread = np.unique(np.linspace(_FIRST_RANKS, last, _MAX_RANKS - _FIRST_RANKS).round().astype(int))
-    ranks = [*range(1, min(_FIRST_RANKS, last + 1)), *(rank for rank in spread.tolist() if _FIRST_RANKS <= rank <= last)]
+    ranks = [
+        *range(1, min(_FIRST_RANKS, last + 1)),
+        *(rank for rank in spread.tolist() if _FIRST_RANKS <= rank <= last),
+    ]
     order = np.argsort(values if down else -values, kind="stable")
     passed = np.cumsum(weights[order]) / weights.sum()
     places = np.searchsorted(passed, np.array(ranks) / count - _ROUNDING).clip(0, len(values) - 1)

@@ -28,7 +28,9 @@ from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, cached_fit
+from gradewire_server.metrics.calibrated.regimes import VERDICT
+from gradewire_server.metrics.calibrated.shape import SHAPE, shape
 from gradewire_server.metrics.checks import check_item, check_references, cut_warning
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
 from gradewire_server.metrics.rounds import embed_references
@@ -123,7 +125,7 @@ class Calibrated:
         inputs = yield from gather_inputs(item, parameters.model)
         if isinstance(inputs, Failure):
             return MetricResult.failed(inputs)
-        return _result(inputs, features(inputs), fit, parameters.confidence)
+        return _result(inputs, features(inputs), shape(inputs), fit, parameters.confidence)
 
     def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
         """Asks for every reference and its keywords, as SMILE does."""
@@ -158,29 +160,47 @@ def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
 
 
 def _result(
-    inputs: CalibratedInputs, values: NDArray[np.float64], fit: CalibratedFit | None, confidence: float
+    inputs: CalibratedInputs,
+    values: NDArray[np.float64],
+    kind: NDArray[np.float64],
+    fit: CalibratedFit | None,
+    confidence: float,
 ) -> MetricResult:
+    told = zip((*_NAMES, *SHAPE), (*values.tolist(), *kind.tolist()), strict=True)
     parts = CalibratedParts(
         smile=inputs.smile,
         sentence=inputs.terms.sentence,
         keyword=inputs.terms.keyword,
         exact=inputs.terms.exact,
         best_window=inputs.terms.best_window,
-        features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
+        features={name: value for name, value in told if not math.isnan(value)},
     )
     warnings = cut_warning(inputs.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
-    probability = fit(values)
+    place = fit.place(kind)
+    probability = fit(values, place)
     if not math.isfinite(probability):
         failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
         return MetricResult.failed(failure)
-    band = fit.band(confidence)
-    uncertain = band.holds(probability) or (probability >= VERDICT and denies(inputs))
+    band = fit.band(confidence, place)
+    reason = ""
+    if band.holds(probability):
+        reason = "band" if fit.band(confidence).holds(probability) else "unlike"
+    elif probability >= VERDICT and denies(inputs):
+        reason = "denial"
     return MetricResult(
         probability,
-        warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,
+        warnings=(*warnings, Warning.UNCERTAIN) if reason else warnings,
         matched_reference=inputs.best,
-        parts=replace(parts, uncertain=uncertain, band_lower=band.lower, band_upper=band.upper, fit=fit.identity),
+        parts=replace(
+            parts,
+            uncertain=bool(reason),
+            band_lower=band.lower,
+            band_upper=band.upper,
+            fit=fit.identity,
+            distance=None if place is None else place.distance,
+            uncertain_reason=reason,
+        ),
         correct=probability >= VERDICT,
     )

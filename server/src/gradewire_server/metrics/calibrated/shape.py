@@ -18,16 +18,19 @@ from gradewire_server.metrics.calibrated.features.words import (
     share,
 )
 
-_YES_NO: Final = frozenset(
-    "is are was were am do does did has have had can could will would should may might must isn't aren't".split()
-)
+_YES_NO: Final = frozenset({
+    "is", "are", "was", "were", "am", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would",
+    "should", "may", "might", "must", "isn't", "aren't",
+})  # fmt: skip
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
 _ASKED: Final = {
     "asks_who": re.compile(r"\b(?:who|whom|whose)\b"),
     "asks_when": re.compile(r"\bwhen\b|\b(?:what|which|in) (?:year|date|day|month|century|decade)\b"),
     "asks_where": re.compile(r"\bwhere\b|\b(?:what|which) (?:country|city|state|town|place)\b"),
     "asks_amount": re.compile(r"\bhow (?:many|much|long|old|far|often|tall|big|high|large|deep|fast)\b"),
-    "asks_why": re.compile(r"\bwhy\b|\bhow (?:do|does|did|can|could|would|is|are|was|were|come)\b|\b(?:explain|describe)\b"),
+    "asks_why": re.compile(
+        r"\bwhy\b|\bhow (?:do|does|did|can|could|would|is|are|was|were|come)\b|\b(?:explain|describe)\b"
+    ),
     "asks_what": re.compile(r"\b(?:what|which)\b"),
 }
 
