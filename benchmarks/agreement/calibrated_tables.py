@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.agreement.calibrated_groups import ablation_table
 from benchmarks.agreement.calibrated_rows import SMILE_CUT, ScoredRows
-from benchmarks.agreement.risk_coverage import accuracy_at_coverage
 from benchmarks.common.rows import HEADLINE_MODELS
 
 from gradewire.agreement import agreement
-from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error
+from gradewire.agreement.fitting.probability_figures import accuracy_at_coverage, brier_score, calibration_error
 from gradewire.agreement.rows import JudgedRows
 
 if TYPE_CHECKING:

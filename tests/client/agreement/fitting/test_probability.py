@@ -32,7 +32,6 @@ def fitted(*data: Any) -> CalibratedFitResult:
     return fit_calibrated(checked(FEATURES, *(data or rows())), provenance=PROVENANCE)
 
 
-
 def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen() -> None:
     """Noise of 0.15 around the cut makes about a tenth of the verdicts wrong for any rule."""
     result = fitted()

@@ -19,24 +19,32 @@ _AT_ONCE: Final = 2048
 _DIGITS: Final = 4
 
 
-def neighbourhood(shapes: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
+def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[numbers], how far each of float64[rows, numbers] spreads; not below 0.25."""
+    found: NDArray[np.float64] = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DIGITS)
+    return found
+
+
+def neighbourhood(
+    shapes: NDArray[np.float64], scale: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]
+) -> dict[str, Any]:
     """What of the rows a fit keeps to tell how unlike another item is.
 
     Args:
         shapes: float64[rows, numbers], finite.
-        keys: Of the rows' questions: rows are drawn in the order of their hashes, so that neither the order of a file
-            nor chance decides.
+        scale: float64[numbers], of `scales`: the units of distances.
+        keys: Of the rows' questions: rows are drawn in the order of their hashes.
         sources: Of the rows; of each the same number is drawn, as far as it has them.
 
     Returns:
         `scale`, one for each number, `rows`, in units of it, and `nearest`.
     """
-    scale = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DIGITS)
     order = sorted(range(len(keys)), key=lambda row: (blake2b(f"{keys[row]}\0{row}".encode()).digest(), row))
     named = sorted(set(sources))
     each = max(1, KEPT_ROWS // len(named))
     drawn = [row for source in named for row in [row for row in order if sources[row] == source][:each]]
-    return {"scale": scale.tolist(), "rows": (shapes[drawn] / scale).round(_DIGITS).tolist(), "nearest": NEAREST}
+    rows = (shapes[drawn] / scale).round(_DIGITS)
+    return {"scale": scale.tolist(), "rows": rows.tolist(), "nearest": min(NEAREST, len(drawn))}
 
 
 def distances(kept: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.distance import distances, neighbourhood, ramp
+from gradewire.agreement.fitting.distance import distances, neighbourhood, ramp, scales
 from gradewire.agreement.fitting.labelled_features import (
     FOLDS,
     LEAST_OF_A_CLASS,
@@ -27,6 +27,8 @@ from gradewire.agreement.fitting.travel import TravelFigures, travel_figures, tr
 
 BAND_FOLDS: Final = 2
 FEW_ROWS: Final = 1000
+TRAVELLED_WEIGHT: Final = 0.5
+"""Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
 """Percentiles of distances of held-out rows: of those held out by question, up to which an item is near; of all, from
 which it is far. With one source nothing is known of others: what is as near as nearly all of its rows is near."""
@@ -111,15 +113,19 @@ class _Evidence:
         """Weights of the rows as evidence about items that are near, or far."""
         return self.weights * (self.share if far else 1 - self.share)
 
-    def points(self, *, far: bool) -> Points:
-        """The map for items near or far; ValueError where higher log-odds are not more often right."""
-        return probability_map(self.log_odds, self.right, self.weighted(far=far))
+    def near(self) -> Points:
+        """The map for near items; ValueError where higher log-odds are not more often right."""
+        return probability_map(self.log_odds, self.right, self.weighted(far=False))
 
-    @property
-    def speaks_of_far(self) -> bool:
-        """Whether enough far rows of both kinds are there to say what log-odds mean for them."""
+    def far(self) -> Points | None:
+        """The map for far items; None where too few rows are far, or higher log-odds are not more often right there."""
         weights = self.weighted(far=True)
-        return min(float(weights[self.right].sum()), float(weights[~self.right].sum())) >= LEAST_OF_A_CLASS
+        if min(float(weights[self.right].sum()), float(weights[~self.right].sum())) < LEAST_OF_A_CLASS:
+            return None
+        try:
+            return probability_map(self.log_odds, self.right, weights)
+        except ValueError:
+            return None
 
 
 def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64]) -> _Evidence:
@@ -133,23 +139,22 @@ def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64]) -> _Evid
         near, far = np.percentile(apart[:count], NEAR if several else ALL_NEAR), np.percentile(known, FAR)
         ends = (float(near), float(far) if several and far > near else 2 * float(near) + 1.0)
         share = ramp(apart, *ends)
-    evidence = _Evidence(
-        np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), np.tile(rows.weights, 2), share, ends
-    )
+    weights = np.concatenate((rows.weights, TRAVELLED_WEIGHT * rows.weights))
+    evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, ends)
     return evidence.where(~np.isnan(found))
 
 
 def _distances(rows: LabelledFeatures, shapes: Shapes) -> NDArray[np.float64]:
     """float64[2 rows], from the other half of the questions, then from the other sources; NaN where there are none."""
     count = len(rows.right)
-    found = np.full(2 * count, np.nan)
+    found, scale = np.full(2 * count, np.nan), scales(shapes.values)
     halves = folds_of_keys(rows.keys, BAND_FOLDS)
     parts = [(0, halves == half) for half in range(BAND_FOLDS)]
     parts += [(count, inside) for _, inside in left_out_sources(rows)]
     for start, inside in parts:
         others = rows.where(rows.unasked(inside))
         if others.shapes is not None and len(others.right):
-            kept = neighbourhood(others.shapes.values, others.keys, others.sources)
+            kept = neighbourhood(others.shapes.values, scale, others.keys, others.sources)
             found[start + np.flatnonzero(inside)] = distances(kept, shapes.values[inside])
     return found
 
@@ -160,8 +165,8 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
     for fold in range(int(folds.max()) + 1):
         inside = folds[evidence.rows] == fold
         others = evidence.where(~inside)
-        near = others.points(far=False)
-        far = others.points(far=True) if others.speaks_of_far else near
+        near = others.near()
+        far = others.far() or near
         mine = evidence.where(inside & (np.arange(len(inside)) < len(folds)))
         found[mine.rows] = (1 - mine.share) * near(mine.log_odds) + mine.share * far(mine.log_odds)
     return found
@@ -171,13 +176,13 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
     """The fit alone, without figures; else as `fit_calibrated`."""
     evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)))
     coarse = _evidence(rows, held_out(rows, folds_of_keys(rows.keys, BAND_FOLDS)))
-    near, far = evidence.points(far=False), evidence.points(far=True) if evidence.speaks_of_far else None
+    near, far = evidence.near(), evidence.far()
     found = near(coarse.log_odds)
     if far is not None:
         found = (1 - coarse.share) * found + coarse.share * far(coarse.log_odds)
     distance = None
     if evidence.ends is not None and rows.shapes is not None:
-        kept = neighbourhood(rows.shapes.values, rows.keys, rows.sources)
+        kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)
         distance = Distance(rows.shapes.names, kept, *(round(end, 6) for end in evidence.ends))
     regimes = [
         Regime(points, HeldOut(found, coarse.right, coarse.weighted(far=is_far)))
@@ -185,7 +190,11 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
         if points is not None
     ]
     return fit_form(
-        fitted_model(rows), regimes[0], provenance or {}, far=regimes[1] if len(regimes) > 1 else None, distance=distance
+        fitted_model(rows),
+        regimes[0],
+        provenance or {},
+        far=regimes[1] if len(regimes) > 1 else None,
+        distance=distance,
     )
 
 

@@ -17,7 +17,7 @@ from gradewire.agreement.point_estimates import RIGHT_FROM, auc
 CONFIDENCE: Final = 0.9
 COVERAGES: Final = (0.9, 0.8, 0.5)
 MOST_ERROR: Final = 0.1
-LEAST_HELD: Final = 0.5
+LEAST_HELD: Final = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TravelFigures:
 
     @property
     def travels(self) -> bool:
-        """Whether the probability is off by at most 0.1 on average and the band holds half of the wrong verdicts."""
+        """Whether the probability is off by at most 0.1 on average and the band holds a third of the wrong verdicts."""
         return not (self.ece > MOST_ERROR or self.held < LEAST_HELD)
 
 

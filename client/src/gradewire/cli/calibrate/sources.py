@@ -26,6 +26,6 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
 def source_of(row: Row, *, several_files: bool) -> str:
     """Where a row of `with_sources` comes from: what its column says, else its file of several, else its data set."""
     said = next(iter(row.grouping.values()), "")
-    if said or set(row.grouping) != {_COLUMN}:
+    if said or (row.grouping and _COLUMN not in row.grouping):
         return said
     return row.file if several_files else row.dataset
