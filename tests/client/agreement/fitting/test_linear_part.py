@@ -29,7 +29,7 @@ def test_it_finds_what_the_labels_were_drawn_from_but_for_what_directions_forbid
     values, right = rows()
     constant, linear = linear_form(values, right, np.ones(len(right)), FEATURES, share=1.0)
     assert linear["weight"][0] == pytest.approx(2, abs=0.2)
-    assert linear["weight"][1] == 0  # it would go up
+    assert -0.05 < linear["weight"][1] <= 0  # alone it goes up with the labels
     assert linear["weight"][2] == pytest.approx(-1, abs=0.15)
     assert evaluated(constant, linear, np.zeros((1, 3)))[0] == pytest.approx(0.5, abs=0.15)
 

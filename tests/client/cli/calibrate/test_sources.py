@@ -13,19 +13,19 @@ def row(grouping: dict[str, str]) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("grouping", "several_files", "source"),
+    ("grouping", "files", "source"),
     [
-        ({"source": "tq"}, True, "tq"),
-        ({"source": ""}, True, "b.jsonl"),
-        ({"source": ""}, False, "nq"),
-        ({}, False, "nq"),
-        ({"dataset": "own"}, True, "own"),
-        ({"dataset": ""}, True, ""),  # asked for by name: what lacks it is of one source
+        ({"source": "tq"}, 2, "tq"),
+        ({"source": ""}, 2, "b.jsonl"),
+        ({"source": ""}, 1, "nq"),
+        ({}, 1, "nq"),
+        ({"dataset": "own"}, 2, "own"),
+        ({"dataset": ""}, 2, ""),  # asked for by name: what lacks it is of one source
     ],
 )
 def test_a_column_counts_before_files_and_files_before_data_sets(
     grouping: dict[str, str],
     several_files: bool,
-    source: str,  # noqa: FBT001 - a parameter of the test
+    source: str,
 ) -> None:
-    assert source_of(row(grouping), several_files=several_files) == source
+    assert source_of(row(grouping), several_files=files > 1) == source
