@@ -128,7 +128,7 @@ async def test_the_list_says_which_encoder_cannot_compute_it(
     if changes is not None:
         give_fit(wire, **changes)
     listed = await wire.models.List(models_pb2.ListModelsRequest())
-    encoder, judge = listed.models
+    encoder, _, judge = listed.models
     assert (encoder.kind, judge.kind) == ("encoder", "judge")
     assert sorted(encoder.without_metrics) == ["auto", "calibrated"]  # which is built on it
     assert why in encoder.without_metrics["calibrated"]

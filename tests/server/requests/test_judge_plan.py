@@ -171,7 +171,7 @@ def test_a_judge_is_no_encoder() -> None:
 
 async def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_for() -> None:
     ports = replace(HashEngine().ports, judge_models=ListedModels(tuple, "judge_backend is none"))
-    mine = Planner(ports.encoders, ports.judge_models, METRICS, PACKAGE_PROMPTS)
+    mine = Planner(ports, METRICS, PACKAGE_PROMPTS)
     with pytest.raises(NothingLoadedError, match=r"judge_backend is none.*here: hash"):
         mine.plan([likeness()], "metrics")
     reply = await handlers_over(ports=ports, metrics=METRICS).list_models()

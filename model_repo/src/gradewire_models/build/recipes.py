@@ -33,7 +33,8 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
         source: Directory with the published model.safetensors and tokenizer.json, and a grader's head.
 
     Raises:
-        BuildError: A grader's head is none of this encoder's, the recipe's method is unknown, or a setting of it cannot be used.
+        BuildError: A grader's head is none of this encoder's, the recipe's method is unknown, or a setting of it cannot
+            be used.
     """
     if model.kind == "grader":
         separator = read_separator(source / "tokenizer.json")

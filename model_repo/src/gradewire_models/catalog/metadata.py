@@ -28,8 +28,8 @@ class AdapterMetadata:
     Attributes:
         base: Name of the catalog's model whose weights these were.
         sha256: Of the adapter (`gradewire_models.catalog.adapters.AdapterSource.sha256`), 64 hex characters.
-        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for question,
-            reference and answer together; empty for plain texts or where nobody says.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for
+            question, reference and answer together; empty for plain texts or where nobody says.
     """
 
     base: str

@@ -91,11 +91,11 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
 def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
     """Check built models; without a NAME all that are built.
 
-    Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths (of a grader
-    its logits), alone and in mixed batches, with those an independent computation gave when the model was built. A variant has to give
-    nearly the scores of its base as well, which has to be built for that; one for GPUs is run on the CPU for it. Of a
-    judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and behind a kept prefix. Exit status
-    1 when a check fails.
+    Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths (of a
+    grader its logits), alone and in mixed batches, with those an independent computation gave when the model was
+    built. A variant has to give nearly the scores of its base as well, which has to be built for that; one for GPUs
+    is run on the CPU for it. Of a judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and
+    behind a kept prefix. Exit status 1 when a check fails.
     """
     with needs("server", "verifying"):
         from gradewire_models.build import check_quality, verify_built  # noqa: PLC0415 - as in `build`

@@ -67,7 +67,7 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
     layout.write_output(write_layers(nodes, layout, encoder, model, total), TOKENS_OUTPUT)
     _pool(nodes)
     layers = [TOKENS_OUTPUT, *(layer_output(layer) for layer in model.token_layers)]
-    tokens = {name: ("tokens", model.dims) for name in layers}
+    tokens = dict.fromkeys(layers, ("tokens", model.dims))
     return assemble(nodes, model, {SENTENCE_OUTPUT: (model.dims,), **tokens})
 
 

@@ -45,7 +45,9 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
     for name, shape in shapes.items():
         tensor = tensors[name]
         if tensor.dtype != np.float32 or tensor.shape != shape:
-            raise BuildError(f"{path}: {name} should be float32 {list(shape)}, found {tensor.dtype} {list(tensor.shape)}")
+            raise BuildError(
+                f"{path}: {name} should be float32 {list(shape)}, found {tensor.dtype} {list(tensor.shape)}"
+            )
         if not np.isfinite(tensor).all():
             raise BuildError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
     return Head(tensors["weight"], tensors["bias"])

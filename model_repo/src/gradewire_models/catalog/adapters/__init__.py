@@ -27,8 +27,8 @@ class AdapterSource:
         base: Name of the catalog's model into whose weights it is merged.
         directory: Holds the files.
         files: SHA-256 of PEFT's two files, and of a grader's head, by file name.
-        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for question,
-            reference and answer together; empty for plain texts or where nobody says.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for
+            question, reference and answer together; empty for plain texts or where nobody says.
     """
 
     base: str
