@@ -271,7 +271,7 @@ class Planner:
         )
         pinned = _with_model(parameters, f"{name}@{digest}" if name else "")
         values: dict[str, Any] = {parameter: f"{each.name}@{each.digest}" for parameter, each in beside.items()}
-        pinned = replace(pinned, **values)
+        pinned = replace(pinned, **values) if values else pinned  # making one anew may read a long prompt
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
