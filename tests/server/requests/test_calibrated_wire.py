@@ -141,7 +141,13 @@ async def test_the_list_says_which_encoder_cannot_compute_it(
 async def test_the_list_tells_of_it(wire: Wire) -> None:
     listed = await wire.models.List(models_pb2.ListModelsRequest())
     (told,) = [metric for metric in listed.metrics if metric.name == "calibrated"]
-    assert [parameter.name for parameter in told.parameters] == ["model", "confidence", "features_only", "grader", "fit"]
+    assert [parameter.name for parameter in told.parameters] == [
+        "model",
+        "confidence",
+        "features_only",
+        "grader",
+        "fit",
+    ]
     assert (told.minimum, told.maximum, told.higher_is_better) == (0, 1, True)
 
 

@@ -110,6 +110,7 @@ class HashEngine:
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
         seals: By reference set, the digest that it is to have.
+        grade_failures: Answers that a grader fails on, with their failure.
         graded: Items of each call of a grader, which gives the share of the reference's words as a logit.
         known_synonyms: By word; None: WordNet is not there.
         script: What the judges say, and what they were asked; an equal need is answered from memory.
@@ -127,6 +128,7 @@ class HashEngine:
         self._names = tuple(models)
         self._judges = tuple(judges)
         self._graders = tuple(graders)
+        self.grade_failures: dict[str, Failure] = {}
         self.graded: list[tuple[GradedTexts, ...]] = []
         self.script = Script()
         self.judge_deadlines_s: list[float | None] = []
@@ -200,7 +202,9 @@ class HashEngine:
         await asyncio.sleep(0)
         answers = [_TOKEN.findall(answer.lower()) for _, _, answer in items]
         logits = [3 * (2 * _share(reference, said) - 1) for (_, reference, _), said in zip(items, answers, strict=True)]
-        failures = {row: self.failures[item[2]] for row, item in enumerate(items) if item[2] in self.failures}
+        failures = {
+            row: self.grade_failures[item[2]] for row, item in enumerate(items) if item[2] in self.grade_failures
+        }
         return GradeReply(
             logits=np.array(logits, np.float32),
             truncated=np.array([len(said) > self._max_tokens for said in answers], np.bool_),

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save_file
+from tests.support.models.tiny_models import make_package
 
+from gradewire_models.build import build_model
 from gradewire_models.build.weights.encoder import linear_layers
+from gradewire_models.build.weights.user_adapter import user_adapted
 from gradewire_models.catalog.entries import CatalogModel
 
 RANK = 2
@@ -39,3 +42,12 @@ def write_grader_adapter(
     said = {"base": base.name, "max_tokens": 256, "text_form": "grader", "temperature": temperature, "licence": "MIT"}
     (directory / "gradewire.json").write_text(json.dumps(said), encoding="utf-8")
     return directory
+
+
+def build_tiny_grader(directory: Path, name: str = "tiny-grader", *, seed: int = 0, temperature: float = 1.0) -> Path:
+    """A repository with a grader of a tiny BERT; what it says means nothing, and differs for every text."""
+    package = make_package(directory / f"wheels-{name}", "bert", max_tokens=256)
+    adapter = write_grader_adapter(directory / f"adapter-{name}", package.model, seed=seed, temperature=temperature)
+    model = user_adapted(adapter, package.model, name)
+    build_model(model, directory / "repository", wheels=package.wheels)
+    return directory / "repository"
