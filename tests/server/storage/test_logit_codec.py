@@ -20,8 +20,8 @@ def test_a_logit_comes_back_to_the_last_bit(entries: list[tuple[float, bool, int
     assert pieces.tolist() == [count for _, _, count in entries]
 
 
-@given(LOGITS, st.booleans(), st.integers(1, 8))
-def test_it_is_the_same_behind_a_store(logit: float, cut: bool, pieces: int) -> None:
+@given(logit=LOGITS, cut=st.booleans(), pieces=st.integers(1, 8))
+def test_it_is_the_same_behind_a_store(*, logit: float, cut: bool, pieces: int) -> None:
     blob = with_tier(encode_logit(logit, truncated=cut, pieces=pieces), Tier.PREDICTION)
     value = pack(b"key", blob, LOGIT_DIMS, 99, kind=EntryKind.LOGIT)
     stored = unpack(b"key", value, LOGIT_DIMS, kind=EntryKind.LOGIT)

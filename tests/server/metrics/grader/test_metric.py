@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import ModelMetadata
+from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
 from gradewire_server.domain.needs import Grade, Grades
 from gradewire_server.domain.result import Failure, GraderParts, MetricResult, Status
 from gradewire_server.domain.result import Warning as Remark
@@ -26,7 +26,7 @@ def grades(*logits: float, truncated: bool = False, pieces: int = 1) -> Grades:
     )
 
 
-def run(item: Item, answer: Any, metadata: ModelMetadata = ModelMetadata()) -> tuple[MetricResult, list[Grade]]:
+def run(item: Item, answer: Any, metadata: ModelMetadata = NO_MODEL) -> tuple[MetricResult, list[Grade]]:
     """The result, and what was asked in its single round."""
     program = Grader().score(item, PARAMETERS, metadata)
     asked: list[Grade] = []
