@@ -199,6 +199,22 @@ class CalibratedParts:
 
 
 @dataclass(frozen=True, slots=True)
+class GraderParts:
+    """What a grader said of the reference that gave the score.
+
+    Attributes:
+        logit: Of "right", the highest of the pieces; the score is the logistic function of it, divided by the model's
+            temperature.
+        pieces: Overlapping pieces in which the answer was read, 1 to 8.
+        truncated: Whether a part of question, reference or answer was not read.
+    """
+
+    logit: float
+    pieces: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AutoParts:
     """Who decided, and why.
 
@@ -240,6 +256,7 @@ Parts = (
     | JudgeParts
     | CalibratedParts
     | AutoParts
+    | GraderParts
 )
 
 PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
@@ -254,6 +271,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "judge": JudgeParts,
         "calibrated": CalibratedParts,
         "auto": AutoParts,
+        "grader": GraderParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

@@ -189,6 +189,15 @@ class CalibratedParts:
 
 
 @dataclass(frozen=True, slots=True)
+class GraderParts:
+    """What a grader said of the reference that gave the score; fields as in gradewire.v1.GraderParts."""
+
+    logit: float
+    pieces: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AutoParts:
     """Who decided, and why; fields as in gradewire.v1.AutoParts.
 
@@ -228,6 +237,7 @@ Parts: TypeAlias = (
     | JudgeParts
     | CalibratedParts
     | AutoParts
+    | GraderParts
 )
 
 

@@ -24,8 +24,6 @@ def row(grouping: dict[str, str]) -> Row:
     ],
 )
 def test_a_column_counts_before_files_and_files_before_data_sets(
-    grouping: dict[str, str],
-    several_files: bool,
-    source: str,
+    grouping: dict[str, str], files: int, source: str
 ) -> None:
     assert source_of(row(grouping), several_files=files > 1) == source
