@@ -74,6 +74,17 @@ def test_what_does_not_belong_there_is_not_found(scorer: Scorer) -> None:
     assert long.sentence < short.sentence + 0.08
 
 
+def test_sfve_compares_answers_behind_the_end_of_a_long_question(scorer: Scorer) -> None:
+    asked = {"question": f"{notes(400)}. {QUESTION}", "references": [REFERENCE]}
+    items = [asked | {"prediction": said} for said in ("a heart attack", "cardiac arrest", "a car accident")]
+    same, right, wrong = (item.scores["sfve"] for item in scorer.score(items, "sfve"))
+    assert [each.warnings for each in (same, right, wrong)] == [(ScoreWarning.TRUNCATED,)] * 3
+    assert same.score == pytest.approx(1.0, abs=1e-6)
+    assert right.score is not None
+    assert wrong.score is not None
+    assert 0.999 > right.score > wrong.score
+
+
 def test_only_what_is_not_read_is_truncated(scorer: Scorer) -> None:
     assert not graded(scorer, notes(2_048)).warnings
     assert graded(scorer, notes(2_100)).warnings == (ScoreWarning.TRUNCATED,)
