@@ -11,13 +11,12 @@ from typing import Any
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Tier, Vectors, ask
-from gradewire_server.domain.result import Failure, MetricResult
+from gradewire_server.domain.result import Failure, MetricResult, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.checks import (
     MAX_QUESTION_CHARACTERS,
     check_item,
     check_question,
     check_references,
-    cut_warning,
 )
 from gradewire_server.metrics.embedding.closest_reference import closest_reference
 from gradewire_server.metrics.embedding.question_end import question_with_room
@@ -57,7 +56,7 @@ class Sfve:
         if isinstance(answers, Failure):
             return MetricResult.failed(answers)
         result = closest_reference(*answers, parameters.threshold)
-        return result if question == item.question else replace(result, warnings=cut_warning(True))
+        return result if question == item.question else replace(result, warnings=(Warning.TRUNCATED,))
 
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
         """Asks for the references, each with the question, as `score` does."""
