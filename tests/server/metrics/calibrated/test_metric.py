@@ -1,8 +1,6 @@
 """P(right) of an item: what it asks for, what it is made of, when it is uncertain, and when there is none."""
 
 import math
-import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.calibrated_fits import DIGEST, FORM, fit_text, stored_fit
-from tests.support.engines.programs import Table, at
+from tests.support.engines.programs import Table, at, table_of
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata, ParameterError
-from gradewire_server.domain.needs import Embed, Tier, TokenVectors
+from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
-from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, _result, fit_of
-from gradewire_server.metrics.calibrated.shape import SHAPE, shape
+from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, Measured, _result, fit_of
+from gradewire_server.metrics.calibrated.shape import SHAPE
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 
@@ -34,21 +32,6 @@ VECTORS = {"red cat": at(0), "cat": at(10), "dog": at(60), "red": at(40)}
 SMILES = SmileParameters(model=MODEL, preset="one_pass")
 
 
-def table_of(vectors: Mapping[str, tuple[float, float]] = VECTORS, truncated: frozenset[str] = frozenset()) -> Table:
-    """Texts of several words have their words' vectors as those of their tokens."""
-    tokens = {}
-    for text, vector in vectors.items():
-        words = list(re.finditer(r"\w+", text))
-        tokens[text] = TokenVectors(
-            sentence=np.array(vector, dtype=np.float32),
-            tokens=np.array([vectors[word[0]] for word in words], dtype=np.float32),
-            offsets=np.array([word.span() for word in words], dtype=np.int32),
-            ids=np.arange(len(words), dtype=np.int32),
-            truncated=text in truncated,
-        )
-    return Table(vectors, tokens=tokens, truncated=truncated)
-
-
 def graded(
     prediction: str = "red cat",
     *references: str,
@@ -58,13 +41,13 @@ def graded(
     metadata: ModelMetadata = METADATA,
 ) -> Any:
     item = Item("1", question, references or ("dog",), prediction)
-    return (table or table_of()).run(METRIC.score(item, parameters, metadata))
+    return (table or table_of(VECTORS)).run(METRIC.score(item, parameters, metadata))
 
 
 def test_the_terms_are_smiles() -> None:
     """Closest window of "dog" is "red": cosine of 20 degrees, so the ramp at 0.8 is passed, and exact is 0."""
     result = graded()
-    smile = table_of().run(Smile().score(Item("1", "Which?", ("dog",), "red cat"), SMILES, NO_MODEL))
+    smile = table_of(VECTORS).run(Smile().score(Item("1", "Which?", ("dog",), "red cat"), SMILES, NO_MODEL))
     assert isinstance(result.parts, CalibratedParts)
     for name in ("sentence", "keyword", "exact", "best_window"):
         assert getattr(result.parts, name) == getattr(smile.parts, name)
@@ -117,7 +100,7 @@ def test_a_right_word_is_surely_right() -> None:
 
 @pytest.mark.parametrize("references", [("dog",), ("dog", "cat"), ("red cat", "dog")])
 def test_what_smile_asks_for_is_asked_for_and_nothing_else(references: tuple[str, ...]) -> None:
-    mine, smiles = table_of(), table_of()
+    mine, smiles = table_of(VECTORS), table_of(VECTORS)
     graded("red cat", *references, table=mine)
     smiles.run(Smile().score(Item("1", "", references, "red cat"), SMILES, NO_MODEL))
     assert mine.rounds == smiles.rounds
@@ -147,8 +130,8 @@ def test_features_alone_need_no_fit() -> None:
     )
 
 
-def test_a_cut_text_is_a_warning_beside_the_other() -> None:
-    result = graded(table=table_of(truncated=frozenset({"red cat"})))
+def test_a_cut_reference_is_a_warning_beside_the_other() -> None:
+    result = graded(table=table_of(VECTORS, truncated=frozenset({"dog"})))
     assert result.warnings == (Warning.TRUNCATED, Warning.UNCERTAIN)
 
 
@@ -242,10 +225,10 @@ def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_f
 def test_what_is_no_number_is_no_score() -> None:
     """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
     asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, METADATA)
-    assert table_of().run(asked).status is Status.OK
+    assert table_of(VECTORS).run(asked).status is Status.OK
     spoilt = replace(read_fit(fit_text(), FEATURES, version=1), base=math.nan)
-    inputs = table_of().run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
-    result = _result(inputs, features(inputs), shape(inputs), spoilt, 0.9)
+    inputs = table_of(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
+    result = _result(inputs, Measured.of(inputs), spoilt, 0.9)
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)
     assert "gradewire calibrate" in result.message
 

@@ -134,13 +134,12 @@ class Calibrated:
         inputs = yield from gather_inputs(item, parameters.model)
         if isinstance(inputs, Failure):
             return MetricResult.failed(inputs)
-        values, kind = features(inputs), shape(inputs)
-        if not parameters.grader:
-            return _result(inputs, values, kind, fit, parameters.confidence)
-        graded = yield from ask_grader(inputs, parameters.grader)
-        if isinstance(graded, Failure):
-            return MetricResult.failed(graded)
-        return _result(inputs, np.append(values, graded.logit), kind, fit, parameters.confidence, graded)
+        graded = None
+        if parameters.grader:
+            graded = yield from ask_grader(inputs, parameters.grader)
+            if isinstance(graded, Failure):
+                return MetricResult.failed(graded)
+        return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
 
     def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
         """Asks for every reference and its keywords, as SMILE does."""
@@ -187,29 +186,53 @@ def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a fit is asked about.
+
+    Attributes:
+        names: Of the features.
+        features: float64[features]; NaN where one does not apply.
+        shape: float64[len(SHAPE)].
+        truncated: Whether the grader read an answer only in part.
+    """
+
+    names: tuple[str, ...]
+    features: NDArray[np.float64]
+    shape: NDArray[np.float64]
+    truncated: bool
+
+    @classmethod
+    def of(cls, inputs: CalibratedInputs, graded: Graded | None = None) -> Self:
+        """Measures an item; with the grader's logit where it was asked."""
+        values = features(inputs)
+        names = tuple(feature.name for feature in features_of("graded" if graded else ""))
+        if graded is None:
+            return cls(names, values, shape(inputs), truncated=False)
+        return cls(names, np.append(values, graded.logit), shape(inputs), graded.truncated)
+
+    def told(self) -> dict[str, float]:
+        """What stands in results: all numbers by their names, but for those that do not apply."""
+        values = (*self.features.tolist(), *self.shape.tolist())
+        return {name: value for name, value in zip((*self.names, *SHAPE), values, strict=True) if not math.isnan(value)}
+
+
 def _result(
-    inputs: CalibratedInputs,
-    values: NDArray[np.float64],
-    kind: NDArray[np.float64],
-    fit: CalibratedFit | None,
-    confidence: float,
-    graded: Graded | None = None,
+    inputs: CalibratedInputs, measured: Measured, fit: CalibratedFit | None, confidence: float
 ) -> MetricResult:
-    names = (feature.name for feature in features_of("graded" if graded else ""))
-    told = zip((*names, *SHAPE), (*values.tolist(), *kind.tolist()), strict=True)
     parts = CalibratedParts(
         smile=inputs.smile,
         sentence=inputs.terms.sentence,
         keyword=inputs.terms.keyword,
         exact=inputs.terms.exact,
         best_window=inputs.terms.best_window,
-        features={name: value for name, value in told if not math.isnan(value)},
+        features=measured.told(),
     )
-    warnings = cut_warning(inputs.truncated, graded is not None and graded.truncated)
+    warnings = cut_warning(inputs.truncated, measured.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
-    place = fit.place(kind)
-    probability = fit(values, place)
+    place = fit.place(measured.shape)
+    probability = fit(measured.features, place)
     if not math.isfinite(probability):
         failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
         return MetricResult.failed(failure)

@@ -12,9 +12,9 @@ from rapidfuzz.distance import Indel, JaroWinkler
 from gradewire_server.metrics.calibrated.features.words import Said, weight
 
 _MAX_REFERENCE_WORDS: Final = 32
-_MAX_ANSWER_WORDS: Final = 256
+_MAX_ANSWER_WORDS: Final = 1_024
 _MAX_LETTERS: Final = 64
-_MAX_ANSWER_LETTERS: Final = 4096
+_MAX_ANSWER_LETTERS: Final = 16_384
 _MAX_REFERENCE_LETTERS: Final = 128
 _PROVES: Final = 0.5
 """Weight of a word from which on it has to be there."""
