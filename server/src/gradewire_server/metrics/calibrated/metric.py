@@ -25,7 +25,6 @@ from gradewire_server.domain.result import (
     Warning,  # noqa: A004 - the domain's word for it
 )
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
-from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
@@ -37,6 +36,7 @@ from gradewire_server.metrics.text.smile_normalise import normalise
 
 VERSION: Final = 1
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
+_DENIED: Final = _NAMES.index("denied")
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -176,7 +176,7 @@ def _result(
         failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
         return MetricResult.failed(failure)
     band = fit.band(confidence)
-    uncertain = band.holds(probability) or (probability >= VERDICT and denies(inputs))
+    uncertain = band.holds(probability) or (probability >= VERDICT and bool(values[_DENIED]))
     return MetricResult(
         probability,
         warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,

@@ -47,4 +47,15 @@ FEATURES: Final = (
     Feature("years_beside", 0),  # how many years among them
     Feature("reference_names", 0),  # share of references with a capital
     Feature("refusals", -1),  # phrases of refusal or not knowing
+    Feature("head_recall", 1),
+    Feature("modifier_recall", 1),
+    Feature("name_recall", 1),
+    Feature("member_recall", 1),
+    Feature("swapped", -1),
+    Feature("opposite", -1),
+    Feature("verdict", 1),
+    Feature("denied", -1),
+    Feature("refused", -1),
+    Feature("alternatives", -1),
+    Feature("verdict_conflict", -1),
 )

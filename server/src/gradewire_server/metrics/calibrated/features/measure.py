@@ -11,11 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
-from gradewire_server.metrics.calibrated.features.cues import cue_features
+from gradewire_server.metrics.calibrated.features.contradictions import contradiction_features
 from gradewire_server.metrics.calibrated.features.dates import date_features, dates_of
+from gradewire_server.metrics.calibrated.features.denials import denies
+from gradewire_server.metrics.calibrated.features.forms import found_forms
+from gradewire_server.metrics.calibrated.features.hedges import alternatives
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
+from gradewire_server.metrics.calibrated.features.missing import missing_features
 from gradewire_server.metrics.calibrated.features.numbers import number_features, numbers_of, pieces_of
+from gradewire_server.metrics.calibrated.features.refusals import refusal_features
 from gradewire_server.metrics.calibrated.features.spelling import spelling_features
+from gradewire_server.metrics.calibrated.features.verdicts import verdict_features
 from gradewire_server.metrics.calibrated.features.words import (
     MAX_REFERENCE_CHARACTERS,
     Said,
@@ -75,10 +81,11 @@ def _of_values(question: Said, references: Sequence[Said], answer: Said) -> dict
 
 def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
     """`references` begin with SMILE's best one."""
-    asked, said, best = question.distinct, answer.distinct, references[0]
+    asked, said, best = question.distinct, found_forms(references, answer), references[0]
     cores = [core_of(reference) for reference in references]
     recalls = [recall(reference, said, asked) for reference in references]
     closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_CANDIDATES]
+    parts = parts_of(best)
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
     return {
         "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
@@ -86,7 +93,12 @@ def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[
         "last_word": float(any(core.content[-1] in said for core in cores)),
         "new_recall": share(word in said for word in new),
         "echo": share(word in asked for word in best.content),
-        "parts_least": min(recall(part, said, asked) for part in parts_of(best)),
+        "parts_least": min(recall(part, said, asked) for part in parts),
+        **missing_features(best, parts, said, asked),
+        **contradiction_features(best, answer, said, asked),
+        **verdict_features(question, best, answer),
+        **refusal_features(question, best, answer),
+        "denied": float(denies(question, best, answer)),
+        "alternatives": alternatives(question, references, answer),
         **spelling_features([references[index] for index in closest], best, answer, asked),
-        **cue_features(answer),
     }
