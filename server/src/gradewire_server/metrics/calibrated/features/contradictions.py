@@ -17,11 +17,16 @@ _MOST_CLAUSES: Final = 32
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
 """Words around what is negated in which a negation stands."""
+_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\bbut\b|\bbecause\b|\bsince\b|\bhowever\b")
 _SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
 _NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
-NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "without", "none", "nobody", "nothing", "hardly", "cannot"})
-_NO_NEGATIONS: Final = frozenset({"only", "just", "until", "doubt", "other", "merely", "necessarily"})
-"""Behind a negation they take it back: "not only", "not until 1989", "no doubt", "none other than"."""
+NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
+"""Words that turn what stands behind them into its opposite; `clause_words` makes "not" of "n't"."""
+_NO_NEGATIONS: Final = frozenset({
+    "only", "just", "until", "doubt", "other", "merely", "necessarily", "less", "little", "few", "more", "much", "many", "thanks",
+    "expert", "sure", "at",
+})  # fmt: skip
+"""Behind a negation they take it back: "not only", "not until 1989", "no doubt", "none other than", "no less than"."""
 
 
 def contradiction_features(best: Said, answer: Said, said: Collection[str], asked: Collection[str]) -> dict[str, float]:
@@ -36,17 +41,27 @@ def contradiction_features(best: Said, answer: Said, said: Collection[str], aske
     Returns:
         `swapped`: how much of the reference (share of its words, 0 to below 1) an answer's sentence has around another
         word in the place of a new one; 0 where none is swapped. `opposite`: 1 where the answer has the opposite of a
-        word that the reference has, or negates what it does not, or the other way round (not both); else 0.
+        word that the reference has, or negates what it does not, or compares the other way round; 0 else, and where two
+        of these make up for each other ("A is older than B", "B is younger than A").
     """
     reference = clause_words(best.raw)[:_MOST_WORDS]
     new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)
-    sentences = [clause_words(part) for part in islice(_SENTENCE_END.split(answer.raw), _MOST_CLAUSES) if part.strip()]
+    sentences = _clauses(answer.raw, _SENTENCE_END)
     closest = max(sentences, key=lambda words: len(frozenset(reference).intersection(words)), default=())
     known = frozenset(reference).union(asked)
+    turned = (
+        _has_antonym(best.distinct.difference(said), answer.distinct)
+        + _negated_otherwise(reference, _clauses(answer.raw, _CLAUSE_END), asked)
+        + _compares_the_other_way(reference, closest)
+    )
     return {
         "swapped": _swapped(reference, closest[:_MOST_WORDS], new, known) if new else 0.0,
-        "opposite": float(_has_antonym(best.distinct.difference(said), answer.distinct) != _negated_otherwise(reference, closest, asked)),
+        "opposite": float(turned % 2),
     }
+
+
+def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
+    return [clause_words(part) for part in islice(end.split(text), _MOST_CLAUSES) if part.strip()]
 
 
 def clause_words(text: str) -> tuple[str, ...]:
@@ -80,27 +95,38 @@ def _is_another(word: str, theirs: Sequence[str]) -> bool:
 
 def _has_antonym(missing: Collection[str], said: Collection[str]) -> bool:
     """Whether an answer has the opposite of a word that it lacks; what the question says of both does not matter."""
-    return any(not opposites_of(word).isdisjoint(said) for word in missing if word not in STOP_WORDS)
+    return any(not opposites_of(word).isdisjoint(said) for word in missing if word not in FUNCTION_WORDS)
 
 
-def _negated_otherwise(reference: Sequence[str], sentence: Sequence[str], asked: Collection[str]) -> bool:
-    """Whether one of two sentences that share a word negates it and the other one does not.
-
-    Behind a question with a negation either may repeat it and say the same.
-    """
-    if not NEGATIONS.isdisjoint(asked):
+def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -> bool:
+    """Whether what a reference compares stands behind "than" in a sentence."""
+    if "than" not in sentence or sentence[-1] == "than":
         return False
-    shared = frozenset(reference).intersection(sentence) - STOP_WORDS - NEGATIONS - frozenset(asked)
-    shared = shared or frozenset(reference).intersection(sentence) - STOP_WORDS - NEGATIONS
-    return bool(shared) and _negated(reference, shared) != _negated(sentence, shared)
+    than = sentence.index("than")
+    compared = frozenset(reference[: reference.index("than")] if "than" in reference else reference) - FUNCTION_WORDS
+    before, behind = compared.intersection(sentence[:than]), compared.intersection(sentence[than:])
+    return bool(behind) and not before.difference(reference[-1:]) and not behind.issubset(before)
+
+
+def _negated_otherwise(reference: Sequence[str], clauses: Sequence[Sequence[str]], asked: Collection[str]) -> bool:
+    """Whether the clause with most of a reference negates what the reference does not, or the other way round.
+
+    It has to have half of the reference's words. Behind a question with a negation either may repeat it and say the
+    same.
+    """
+    counted = frozenset(reference).difference(FUNCTION_WORDS, NEGATIONS)
+    if not counted or not NEGATIONS.isdisjoint(asked):
+        return False
+    closest = max(clauses, key=lambda words: len(counted.intersection(words)), default=())
+    shared = counted.intersection(closest)
+    return 2 * len(shared) >= len(counted) and _negated(reference, shared) != _negated(closest, shared)
 
 
 def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
     """Whether an odd number of negations stands in the few words before the first of the `named` ones."""
     place = next(place for place, word in enumerate(words) if word in named)
-    around = words[max(0, place - _NEAR) : place]
-    count = 0
-    for position, word in enumerate(around):
-        if word in NEGATIONS and _NO_NEGATIONS.isdisjoint(around[position + 1 : position + 2]):
-            count += 1
-    return count % 2 == 1
+    first = max(0, place - _NEAR)
+    return sum(
+        word in NEGATIONS and (position + 1 == len(words) or words[position + 1] not in _NO_NEGATIONS)
+        for position, word in enumerate(words[first:place], first)
+    ) % 2 == 1

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.contradictions import contradiction_features
-from gradewire_server.metrics.calibrated.features.dates import date_features, dates_of
 from gradewire_server.metrics.calibrated.features.denials import denies
 from gradewire_server.metrics.calibrated.features.forms import found_forms
 from gradewire_server.metrics.calibrated.features.hedges import alternatives
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
 from gradewire_server.metrics.calibrated.features.missing import missing_features
-from gradewire_server.metrics.calibrated.features.numbers import number_features, numbers_of, pieces_of
 from gradewire_server.metrics.calibrated.features.refusals import refusal_features
 from gradewire_server.metrics.calibrated.features.spelling import spelling_features
+from gradewire_server.metrics.calibrated.features.values import Values
 from gradewire_server.metrics.calibrated.features.verdicts import verdict_features
 from gradewire_server.metrics.calibrated.features.words import (
     MAX_REFERENCE_CHARACTERS,
@@ -48,12 +47,15 @@ def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
     """
     question, answer = Said.of(inputs.item.question), Said.of(inputs.item.prediction)
     references = _read(inputs)
+    values = Values.of(question, references, answer)
+    if values.matched:
+        references.insert(0, references.pop(values.matched))
     found = {
         "sentence": inputs.terms.sentence,
         "keyword": inputs.terms.keyword,
         "exact": inputs.terms.exact,
         **_of_words(question, references, answer),
-        **_of_values(question, references, answer),
+        **values.features(),
         "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
@@ -69,14 +71,6 @@ def _read(inputs: CalibratedInputs) -> list[Said]:
         read.append(Said.of(inputs.item.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
         left -= len(read[-1].raw)
     return read
-
-
-def _of_values(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
-    texts = [question.raw, answer.raw, *(reference.raw for reference in references)]
-    pieces = [pieces_of(text) for text in texts]
-    asked, said, *known = map(numbers_of, pieces)
-    at, when, *dates = map(dates_of, pieces, texts)
-    return {**number_features(asked, known, said), **date_features(at, dates, when)}
 
 
 def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:

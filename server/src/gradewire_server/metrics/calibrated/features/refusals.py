@@ -36,7 +36,7 @@ _REFUSES: Final = re.compile(
 # What comes behind one of these is an answer after all.
 _TURN: Final = re.compile(
     r"\b(?:but|however|nevertheless|nonetheless|yet|still|though|although|as of|based on|here|i (?:think|believe)"
-    r"|answer is|therefore|thus|likely|probably)\b"
+    r"|answer is|therefore|thus|likely|probably|(?:should|must|would) be)\b"
 )
 _NO_TURN: Final = re.compile(r"\b(?:i(?:'m| am) )?sorry,? but\b|\bunfortunately,? but\b")
 _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
