@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.clock import Time
-from gradewire_server.metrics.text.values.dates import Asked, Date
+from gradewire_server.metrics.text.values.dates.clock import Time
+from gradewire_server.metrics.text.values.dates.dates import Asked, Date
 from gradewire_server.metrics.text.values.kinds import Kind, Outcome
-from gradewire_server.metrics.text.values.ordinals import Ordinal
-from gradewire_server.metrics.text.values.quantities import Quantity, contradicts
+from gradewire_server.metrics.text.values.signs.ordinals import Ordinal
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity, contradicts
 from gradewire_server.metrics.text.values.reading import values_of
 from gradewire_server.metrics.text.values.value import Value
 
@@ -127,9 +127,9 @@ def _says(value: Value, reference: Value, asked: _Asked) -> bool:
     amount, wanted = _number(ours), _number(theirs)
     if amount is None or wanted is None:
         return False
-    if asked.scale > 1 and (amount.value >= asked.scale) != (wanted.value >= asked.scale):
-        return amount.says(_scaled(wanted, asked.scale)) or amount.says(wanted)
-    return amount.says(wanted)
+    if amount.says(wanted):
+        return True
+    return asked.scale > 1 and (amount.says(_scaled(wanted, asked.scale)) or _scaled(amount, asked.scale).says(wanted))
 
 
 def _number(content: object) -> Quantity | None:

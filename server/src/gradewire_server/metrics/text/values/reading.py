@@ -8,15 +8,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from gradewire_server.metrics.text.values.clock import time_at
-from gradewire_server.metrics.text.values.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
+from gradewire_server.metrics.text.values.dates.clock import time_at
+from gradewire_server.metrics.text.values.dates.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
 from gradewire_server.metrics.text.values.kinds import Kind
-from gradewire_server.metrics.text.values.number_words import ORDINALS, SMALL, TENS, TIMES
-from gradewire_server.metrics.text.values.ordinals import label_at, ordinal_at
-from gradewire_server.metrics.text.values.plain_form import plain
-from gradewire_server.metrics.text.values.quantity_reading import quantity_at
-from gradewire_server.metrics.text.values.roman_numerals import roman_value
-from gradewire_server.metrics.text.values.tokens import Token, tokens_of
+from gradewire_server.metrics.text.values.writing.number_words import ORDINALS, SMALL, TENS, TIMES
+from gradewire_server.metrics.text.values.signs.ordinals import label_at, ordinal_at
+from gradewire_server.metrics.text.values.writing.plain_form import plain
+from gradewire_server.metrics.text.values.amounts.quantity_reading import quantity_at
+from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
+from gradewire_server.metrics.text.values.writing.tokens import Token, tokens_of
 from gradewire_server.metrics.text.values.value import Value
 
 MAX_VALUES: Final = 256

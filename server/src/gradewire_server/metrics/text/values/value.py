@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from gradewire_server.metrics.text.values.clock import Time
-from gradewire_server.metrics.text.values.dates import Date
+from gradewire_server.metrics.text.values.dates.clock import Time
+from gradewire_server.metrics.text.values.dates.dates import Date
 from gradewire_server.metrics.text.values.kinds import Kind
-from gradewire_server.metrics.text.values.ordinals import Ordinal
-from gradewire_server.metrics.text.values.quantities import Quantity
+from gradewire_server.metrics.text.values.signs.ordinals import Ordinal
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity
 
 Content = Date | Time | Quantity | Ordinal
 

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from gradewire_server.metrics.text.values.number_words import ORDINALS, PARTS, PLAIN_SCALES, SCALES, SMALL, TENS, TIMES
-from gradewire_server.metrics.text.values.tokens import Token
+from gradewire_server.metrics.text.values.writing.number_words import (
+    ORDINAL_ENDINGS,
+    ORDINALS,
+    PARTS,
+    PLAIN_SCALES,
+    SCALES,
+    SMALL,
+    TENS,
+    TIMES,
+)
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
@@ -58,7 +67,7 @@ def adjacent(tokens: Sequence[Token], at: int) -> bool:
 
 def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
     value = tokens[at].number
-    if value is None:
+    if value is None or (adjacent(tokens, at + 1) and lower_at(tokens, at + 1) in ORDINAL_ENDINGS):
         return None
     place, end = tokens[at].place, at + 1
     if lower_at(tokens, end) == "^":

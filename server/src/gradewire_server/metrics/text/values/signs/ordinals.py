@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.number_words import ORDINALS, SMALL, TENS
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at, number_at
-from gradewire_server.metrics.text.values.roman_numerals import roman_value
-from gradewire_server.metrics.text.values.tokens import Token
+from gradewire_server.metrics.text.values.writing.number_words import ORDINAL_ENDINGS, ORDINALS, SMALL, TENS
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at
+from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
-_ENDINGS: Final = frozenset({"st", "nd", "rd", "th"})
 # Nouns that a number follows even in small letters.
 _LABELS: Final = frozenset({
     "chapter", "part", "type", "row", "route", "section", "figure", "page", "step", "level", "grade", "class", "phase",
@@ -64,7 +63,7 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
     if token.number is not None:
         behind = at + 1
         counted = token.text.isdecimal() and len(token.text) <= _MAX_DIGITS
-        if counted and adjacent(tokens, behind) and lower_at(tokens, behind) in _ENDINGS:
+        if counted and adjacent(tokens, behind) and lower_at(tokens, behind) in ORDINAL_ENDINGS:
             return int(token.number), behind + 1
         return None
     if token.lower in ORDINALS:

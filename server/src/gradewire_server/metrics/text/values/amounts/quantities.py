@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import floor, isclose, log10
 from typing import Final
 
-from gradewire_server.metrics.text.values.units import Dimension, Unit
+from gradewire_server.metrics.text.values.amounts.units import Dimension, Unit
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01

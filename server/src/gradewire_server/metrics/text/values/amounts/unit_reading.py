@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at, number_at, tokens_are
-from gradewire_server.metrics.text.values.tokens import Token
-from gradewire_server.metrics.text.values.units import (
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at, tokens_are
+from gradewire_server.metrics.text.values.writing.tokens import Token
+from gradewire_server.metrics.text.values.amounts.units import (
     CELSIUS,
     CURRENCIES,
     CURRENCY_SIGNS,

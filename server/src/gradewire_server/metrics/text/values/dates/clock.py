@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at
-from gradewire_server.metrics.text.values.tokens import Token
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _HALF_DAY: Final = 720
 _DAY: Final = 1440

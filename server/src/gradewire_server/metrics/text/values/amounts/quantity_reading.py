@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.metrics.text.values.number_words import SHORT_SCALES
-from gradewire_server.metrics.text.values.numerals import Numeral, adjacent, lower_at, numeral_at, tokens_are
-from gradewire_server.metrics.text.values.quantities import Quantity
-from gradewire_server.metrics.text.values.tokens import Token
-from gradewire_server.metrics.text.values.unit_reading import UnitFound, unit_at
-from gradewire_server.metrics.text.values.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH, Unit
+from gradewire_server.metrics.text.values.writing.number_words import SHORT_SCALES
+from gradewire_server.metrics.text.values.writing.numerals import Numeral, adjacent, lower_at, numeral_at, tokens_are
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity
+from gradewire_server.metrics.text.values.writing.tokens import Token
+from gradewire_server.metrics.text.values.amounts.unit_reading import UnitFound, unit_at
+from gradewire_server.metrics.text.values.amounts.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH, Unit
 
 _HEDGES: Final = frozenset({
     "about", "approximately", "approx", "around", "roughly", "nearly", "almost", "some", "circa", "ca", "~", "c",

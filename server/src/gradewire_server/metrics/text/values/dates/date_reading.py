@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.metrics.text.values.dates import MONTHS, Date
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at, tokens_are
-from gradewire_server.metrics.text.values.ordinals import ordinal_number_at
-from gradewire_server.metrics.text.values.tokens import Token
-from gradewire_server.metrics.text.values.units import CURRENCY_SIGNS, NAMES
+from gradewire_server.metrics.text.values.dates.dates import MONTHS, Date
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, tokens_are
+from gradewire_server.metrics.text.values.signs.ordinals import ordinal_number_at
+from gradewire_server.metrics.text.values.writing.tokens import Token
+from gradewire_server.metrics.text.values.amounts.units import CURRENCY_SIGNS, NAMES, SYMBOLS
 
 _NAMES: Final = "january february march april may june july august september october november december"
 MONTH_NAMES: Final = {
@@ -270,7 +270,7 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     before = lower_at(tokens, at - 1)
     dated = before in _PREPOSITIONS
     behind = tokens[at + 1] if at + 1 < len(tokens) else None
-    counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in {"m", "g", "s", "V", "W"})
+    counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in SYMBOLS)
     if not dated and (counts or before in {"-", "=", "*", "+"} and adjacent(tokens, at)):
         return None
     date = Date.years(year, year)
@@ -304,6 +304,8 @@ def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[
         and date.month is None and short > year % 100 and not adjacent(tokens, end + 2)
     ):  # fmt: skip
         upper: tuple[Date, int] | None = (Date.years(year // 100 * 100 + short, year // 100 * 100 + short), end + 2)
+    elif (full := _full_year(tokens, end + 1)) is not None and date.month is None:
+        upper = (Date.years(full, full), end + 2)
     else:
         upper = _point(tokens, end + 1)
     if upper is None or upper[0].last is None or upper[0].last <= (date.last or 0):
