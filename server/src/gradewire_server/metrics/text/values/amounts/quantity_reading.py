@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity
+from gradewire_server.metrics.text.values.amounts.unit_reading import UnitFound, unit_at
+from gradewire_server.metrics.text.values.amounts.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH
 from gradewire_server.metrics.text.values.writing.number_words import SHORT_SCALES
 from gradewire_server.metrics.text.values.writing.numerals import Numeral, adjacent, lower_at, numeral_at, tokens_are
-from gradewire_server.metrics.text.values.amounts.quantities import Quantity
 from gradewire_server.metrics.text.values.writing.tokens import Token
-from gradewire_server.metrics.text.values.amounts.unit_reading import UnitFound, unit_at
-from gradewire_server.metrics.text.values.amounts.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH, Unit
 
 _HEDGES: Final = frozenset({
     "about", "approximately", "approx", "around", "roughly", "nearly", "almost", "some", "circa", "ca", "~", "c",
@@ -175,7 +175,7 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
         value = -abs(value)
     end = behind
     bound, start = _bound_before(tokens, start)
-    hedged = lower_at(tokens, start - 1) in _HEDGES or lower_at(tokens, start - 2) in _HEDGES and bool(bound)
+    hedged = lower_at(tokens, start - 1) in _HEDGES or (lower_at(tokens, start - 2) in _HEDGES and bool(bound))
     bound = bound or _bound_behind(tokens, end)
     return (
         replace(

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at, tokens_are
-from gradewire_server.metrics.text.values.writing.tokens import Token
 from gradewire_server.metrics.text.values.amounts.units import (
     CELSIUS,
     CURRENCIES,
@@ -18,6 +16,8 @@ from gradewire_server.metrics.text.values.amounts.units import (
     SYMBOLS,
     Unit,
 )
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at, tokens_are
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _POWERS: Final = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _SCALES_OF_TEMPERATURE: Final = {

@@ -143,6 +143,7 @@ FAHRENHEIT: Final = Unit(_TEMPERATURE, 5 / 9, 459.67 * 5 / 9)
 KELVIN: Final = Unit(_TEMPERATURE, 1.0)
 PERCENT: Final = Unit((), 0.01)
 DEGREE: Final = Unit(_ANGLE, 1.0)
+RADIAN: Final = Unit(_ANGLE, 57.29577951308232)
 FOOT: Final = Unit(_LENGTH, 0.3048)
 INCH: Final = Unit(_LENGTH, 0.0254)
 

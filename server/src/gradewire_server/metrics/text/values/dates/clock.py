@@ -49,7 +49,7 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     half, behind = _half(tokens, end)
     if half is None:
         return (
-            (Time(hour * 60 + minute, half_known=hour > 12 or len(token.text) == 2 and hour < 10), end)
+            (Time(hour * 60 + minute, half_known=hour > 12 or (len(token.text) == 2 and hour < 10)), end)
             if written
             else None
         )

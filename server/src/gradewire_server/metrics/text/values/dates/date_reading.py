@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.metrics.text.values.dates.dates import MONTHS, Date
-from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, tokens_are
-from gradewire_server.metrics.text.values.signs.ordinals import ordinal_number_at
-from gradewire_server.metrics.text.values.writing.tokens import Token
 from gradewire_server.metrics.text.values.amounts.units import CURRENCY_SIGNS, NAMES, SYMBOLS
+from gradewire_server.metrics.text.values.dates.dates import MONTHS, Date
+from gradewire_server.metrics.text.values.signs.ordinals import ordinal_number_at
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, tokens_are
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _NAMES: Final = "january february march april may june july august september october november december"
 MONTH_NAMES: Final = {
@@ -20,8 +20,7 @@ MONTH_NAMES: Final = {
 WEEKDAYS: Final = {
     name: number // 2
     for number, name in enumerate(
-        "monday mondays tuesday tuesdays wednesday wednesdays thursday thursdays friday fridays saturday saturdays "
-        "sunday sundays".split()
+        ["monday", "mondays", "tuesday", "tuesdays", "wednesday", "wednesdays", "thursday", "thursdays", "friday", "fridays", "saturday", "saturdays", "sunday", "sundays"]
     )
 }
 """Days of the week by name."""
@@ -271,7 +270,7 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     dated = before in _PREPOSITIONS
     behind = tokens[at + 1] if at + 1 < len(tokens) else None
     counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in SYMBOLS)
-    if not dated and (counts or before in {"-", "=", "*", "+"} and adjacent(tokens, at)):
+    if not dated and (counts or (before in {"-", "=", "*", "+"} and adjacent(tokens, at))):
         return None
     date = Date.years(year, year)
     return (date if dated else replace(date, number=int(token.number or 0))), at + 1

@@ -136,8 +136,8 @@ def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
         whole <= value
         or value < 1
         or (int(whole) in _YEARS and whole % 1000)
-        or adjacent(tokens, end + 1)
-        and (tokens[end + 1].word or lower_at(tokens, end + 1) == "/")
+        or (adjacent(tokens, end + 1)
+        and (tokens[end + 1].word or lower_at(tokens, end + 1) == "/"))
     ):
         return None
     return Numeral(value / whole, 0.0, end + 1, fraction=True)
@@ -225,7 +225,7 @@ def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
         step = end + (lower_at(tokens, end) == "-" and end > at and adjacent(tokens, end) and adjacent(tokens, end + 1))
         step += lower_at(tokens, end) == "and" and end > at and last >= 100
         lower = lower_at(tokens, step)
-        if lower in SMALL and (last == 10 and 0 < SMALL[lower] < 10 or last >= 100):
+        if lower in SMALL and ((last == 10 and 0 < SMALL[lower] < 10) or last >= 100):
             current, last = current + SMALL[lower], 1.0
         elif lower in TENS and last >= 100:
             current, last = current + TENS[lower], 10.0
