@@ -36,6 +36,7 @@ class ValueMatch:
         found: How many of them the answer has.
         contradicted: How many it has another value of the same kind and unit in place of.
         missing: How many it has neither way; `wanted` is the sum of the three.
+        coarser: How many of the missing ones are dates that it has less exactly: the year of a day.
         kinds: Kinds of the wanted values, each with the worst that became of one: CONTRADICTED, MISSING, else FOUND.
         extra: Values of the answer, of those kinds, that neither question nor reference has.
     """
@@ -44,6 +45,7 @@ class ValueMatch:
     found: int
     contradicted: int
     missing: int
+    coarser: int
     kinds: Mapping[Kind, Outcome]
     extra: int
 
@@ -58,7 +60,7 @@ class _Asked:
     years: frozenset[int]
 
 
-NOTHING: Final = ValueMatch(0, 0, 0, 0, {}, 0)
+NOTHING: Final = ValueMatch(0, 0, 0, 0, 0, {}, 0)
 """A reference without values."""
 _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
@@ -77,7 +79,7 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
             in_order(ordered, plain(answer))
         ]
         counts = [outcome is each for each in (Outcome.FOUND, Outcome.CONTRADICTED, Outcome.MISSING)]
-        return ValueMatch(1, *map(int, counts), {Kind.LIST: outcome}, 0)
+        return ValueMatch(1, *map(int, counts), 0, {Kind.LIST: outcome}, 0)
     of_reference = values_of(reference)
     if not of_reference:
         return NOTHING
@@ -95,6 +97,10 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
         found=outcomes.count(Outcome.FOUND),
         contradicted=outcomes.count(Outcome.CONTRADICTED),
         missing=outcomes.count(Outcome.MISSING),
+        coarser=sum(
+            outcome is Outcome.MISSING and any(_coarser(each, value) for each in said)
+            for value, outcome in zip(wanted, outcomes, strict=True)
+        ),
         kinds=kinds,
         extra=sum(value.kind in kinds and not any(_says(value, other, asked) for other in known) for value in said),
     )
@@ -147,6 +153,11 @@ def _says(value: Value, reference: Value, asked: _Asked) -> bool:
     if amount.says(wanted):
         return True
     return asked.scale > 1 and (amount.says(_scaled(wanted, asked.scale)) or _scaled(amount, asked.scale).says(wanted))
+
+
+def _coarser(value: Value, reference: Value) -> bool:
+    ours, theirs = value.content, reference.content
+    return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
 
 def _number(content: object) -> Quantity | None:

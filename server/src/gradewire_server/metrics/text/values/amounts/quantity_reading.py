@@ -98,6 +98,8 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
             break
         numeral = numeral_at(tokens, start)
         found = None if numeral is None else unit_at(tokens, numeral.end)
+        if numeral is not None and found is None and lower_at(tokens, numeral.end) == "in":  # "6ft 1in"
+            found = UnitFound(INCH, "in", numeral.end + 1)
         if numeral is None or found is None or found.unit.dimension != quantity.unit.dimension:
             break
         share = found.unit.factor / quantity.unit.factor

@@ -20,7 +20,22 @@ MONTH_NAMES: Final = {
 WEEKDAYS: Final = {
     name: number // 2
     for number, name in enumerate(
-        ["monday", "mondays", "tuesday", "tuesdays", "wednesday", "wednesdays", "thursday", "thursdays", "friday", "fridays", "saturday", "saturdays", "sunday", "sundays"]
+        [
+            "monday",
+            "mondays",
+            "tuesday",
+            "tuesdays",
+            "wednesday",
+            "wednesdays",
+            "thursday",
+            "thursdays",
+            "friday",
+            "fridays",
+            "saturday",
+            "saturdays",
+            "sunday",
+            "sundays",
+        ]
     )
 }
 """Days of the week by name."""
@@ -40,6 +55,7 @@ _PREPOSITIONS: Final = frozenset({
     "in", "since", "until", "till", "by", "year", "from", "circa", "ca", "c", "during", "before", "after", "between",
 })  # fmt: skip
 _HEDGES: Final = frozenset({"about", "around", "circa", "ca", "c", "roughly", "approximately", "~"})
+_ERAS: Final = frozenset({"bc", "bce", "b", "ad", "ce", "a", "c"})
 _FIRST_YEAR: Final = 1000
 _LAST_YEAR: Final = 2100
 _MAX_DAY: Final = 31
@@ -213,6 +229,8 @@ def _century(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 def _era(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
     """-1 before Christ, 1 behind, and the place after it."""
+    if lower_at(tokens, at) not in _ERAS:
+        return None
     for words, sign in (
         (("bc",), -1), (("bce",), -1), (("b", ".", "c", ".", "e", "."), -1), (("b", ".", "c", "."), -1),
         (("b", ".", "c"), -1), (("ad",), 1), (("ce",), 1), (("a", ".", "d", "."), 1), (("c", ".", "e", "."), 1),
@@ -300,7 +318,7 @@ def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[
     year = date.year
     if (
         short is not None and year is not None and len(tokens[end + 1].text) == 2 and link in {"-", "/"}
-        and date.month is None and short > year % 100 and not adjacent(tokens, end + 2)
+        and date.month is None and short > year % 100 and lower_at(tokens, end + 2) not in {"-", "/"}
     ):  # fmt: skip
         upper: tuple[Date, int] | None = (Date.years(year // 100 * 100 + short, year // 100 * 100 + short), end + 2)
     elif (full := _full_year(tokens, end + 1)) is not None and date.month is None:

@@ -1,7 +1,7 @@
 """Formulas of a text as values: constants are quantities, the others expressions and relations."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,8 +11,11 @@ from gradewire_server.metrics.text.values.formulas.formula import Formula, parse
 from gradewire_server.metrics.text.values.formulas.relations import Relation
 from gradewire_server.metrics.text.values.formulas.runs import Sign, runs_of
 
-_MAYBE: Final = re.compile(r"[\^*/=<>]|sqrt|\bpi\b|[\d)]!|[\w)] ?\+ ?[\w(]|\d[a-z](?![a-z])|\d ?\(|log|\bln\b|\be\^")
-"""What every formula has; most texts have nothing of it, and are not looked at further."""
+_SIGNED: Final = frozenset("^*/=<>+!")
+_PI: Final = re.compile(r"\bpi\b")
+_NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
+"""What formulas have; most texts have nothing of it, and are not looked at further."""
+_RELATED: Final = ("than ", "at least ", "at most ", " below ", " above ", " under ", " over ", "equal to ")
 _SPOKEN: Final = re.compile(
     r"(?<![\w'])([a-zA-Z\u03b1-\u03c9]) (?:is|must be|has to be|should be) (not equal to|less than or equal to|"
     r"greater than or equal to|less than|smaller than|below|under|greater than|more than|larger than|above|over|"
@@ -27,6 +30,7 @@ _SIGNS: Final = {
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
 _VARIABLES: Final = frozenset("xyznabctruvwpqijXYZNABC\u03b1\u03b2\u03b3\u03b8\u03bb")
 """Behind a number; other letters there are units and scales: "5m", "10k"."""
+_COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})
 
 
@@ -47,12 +51,19 @@ class FormulaFound:
 
 def with_signs(text: str) -> str:
     """The text with "x is at least 3" as "x >= 3"."""
-    return _SPOKEN.sub(lambda found: f"{found[1]} {_SIGNS[found[2]]} ", text) if " " in text else text
+    if not any(word in text for word in _RELATED):
+        return text
+    return _SPOKEN.sub(lambda found: f"{found[1]} {_SIGNS[found[2]]} ", text)
 
 
-def formulas_of(text: str) -> Iterator[FormulaFound]:
-    """The formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8"."""
-    if _MAYBE.search(text) is None:
+def formulas_of(text: str, characters: Set[str]) -> Iterator[FormulaFound]:
+    """The formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
+
+    Args:
+        text: In plain form.
+        characters: The text's.
+    """
+    if _SIGNED.isdisjoint(characters) and not _has_names(text) and not _multiplied(text, characters):
         return
     for run in runs_of(text):
         relations = [index for index, sign in enumerate(run) if sign.kind == "relation"]
@@ -60,6 +71,15 @@ def formulas_of(text: str) -> Iterator[FormulaFound]:
             yield from _side(run, text)
         else:
             yield from _related(run, relations, text)
+
+
+def _has_names(text: str) -> bool:
+    return any(name in text for name in _NAMED) or ("pi" in text and _PI.search(text) is not None)
+
+
+def _multiplied(text: str, characters: Set[str]) -> bool:
+    """Whether a number stands before a letter, as in "2x - 3"."""
+    return "-" in characters and _COEFFICIENT.search(text) is not None
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:

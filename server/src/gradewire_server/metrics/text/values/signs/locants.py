@@ -1,14 +1,14 @@
 """Chemical names with what tells isomers, isotopes and states of oxidation apart."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Final
 
-_MAYBE: Final = re.compile(
-    r"\d-[a-z(]|-\d|\((?:I{1,3}|IV|VI{0,3}|V|[RSEZ])\)|\b[A-Za-z]-[a-z]{4}|[\u03b1\u03b2\u03b3\u03c9]|\b(?:cis|trans|ortho|meta|para|"
-    r"alpha|beta|gamma|delta|omega)\b|\b[a-z]{4,9} \d{1,3}\b"
-)
+from gradewire_server.metrics.text.values.writing.tokens import DIGITS
+
+_GREEK_WORDS: Final = ("alpha", "beta", "gamma", "delta", "omega", "Alpha", "Beta", "Gamma", "Delta", "Omega")
+_GREEK_LETTERS: Final = frozenset("\u03b1\u03b2\u03b3\u03c9")
 _ROOTS: Final = (
     "meth|eth|prop|but|pent|hex|hept|oct|non|dec|benz|phen|tolu|xyl|naphth|furan|pyr|amin|chlor|brom|fluor|iod|nitr|"
     "hydrox|cycl|gluc|fruct|lact|cresol|anis|acet|ibuprofen|naproxen|carvone|limonene|alanine|serine|valine|leucine|"
@@ -25,6 +25,9 @@ _STEREO_NAMES: Final = {
     "\u03b1": "alpha", "\u03b2": "beta", "\u03b3": "gamma", "\u03c9": "omega", "o": "ortho", "m": "meta", "p": "para",
     "d": "D", "l": "L",
 }  # fmt: skip
+_PREFIXES: Final = frozenset({
+    "cis", "trans", "ortho", "meta", "para", "tert", "sec", "iso", "neo", "alpha", "beta", "gamma", "delta",
+})  # fmt: skip
 _NAME: Final = re.compile(
     rf"(?<![\w-])((?:\(?{_STEREO}\)?-){{0,3}}(?:(?:\d{{1,2}}'?(?:,\d{{1,2}}'?){{0,5}})-)?[A-Za-z]{{3,30}}"
     r"(?:-\d{1,2}(?:,\d{1,2}){0,5}-[a-z]{2,30}){0,4})(?![\w])"
@@ -63,12 +66,25 @@ class Locant:
         return self.stem == reference.stem and self.marks == reference.marks
 
 
-def locants_of(text: str) -> Iterator[tuple[int, int, Locant]]:
-    """Where chemical names stand in a text in plain form, and what they are."""
-    if _MAYBE.search(text) is None:
-        return
-    for match in _OXIDATION.finditer(text):
-        yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
+def locants_of(text: str, characters: Set[str]) -> Iterator[tuple[int, int, Locant]]:
+    """Where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
+    if "(" in characters:
+        for match in _OXIDATION.finditer(text):
+            yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
+    if not DIGITS.isdisjoint(characters):
+        yield from _isotopes(text)
+    if "-" in characters:
+        for match in _NAME.finditer(text):
+            if (found := _locant(match[1])) is not None:
+                yield match.start(), match.end(), found
+    if not _GREEK_LETTERS.isdisjoint(characters) or any(word in text for word in _GREEK_WORDS):
+        for match in _GREEK.finditer(text):
+            number = match[2].isdigit()
+            marks = (_greek(match[1]), match[2]) if number else (_greek(match[1]),)
+            yield match.start(), match.end(), Locant("" if number else match[2].lower(), marks)
+
+
+def _isotopes(text: str) -> Iterator[tuple[int, int, Locant]]:
     for match in _ISOTOPE.finditer(text):
         name = match[1].lower()
         element = _ELEMENTS.get(name)
@@ -76,23 +92,10 @@ def locants_of(text: str) -> Iterator[tuple[int, int, Locant]]:
             element = name
         if element is not None:
             yield match.start(), match.end(), Locant(element, (match[3],))
-    for match in _NAME.finditer(text):
-        if (found := _locant(match[1])) is not None:
-            yield match.start(), match.end(), found
-    for match in _GREEK.finditer(text):
-        yield (
-            match.start(),
-            match.end(),
-            Locant(match[2].lower() if match[2].isalpha() else "", (_greek(match[1]), *_count(match[2]))),
-        )
 
 
 def _greek(letter: str) -> str:
     return _STEREO_NAMES.get(letter, letter.lower())
-
-
-def _count(text: str) -> tuple[str, ...]:
-    return (text,) if text.isdigit() else ()
 
 
 def _locant(name: str) -> Locant | None:
@@ -105,11 +108,7 @@ def _locant(name: str) -> Locant | None:
         bare = part.strip("()")
         if _NUMBERS.fullmatch(bare.replace("'", "")):
             marks.append(bare)
-        elif not letters and (
-            len(bare) == 1
-            or bare in {"cis", "trans", "ortho", "meta", "para", "tert", "sec", "iso", "neo"}
-            or bare.lower() in {"alpha", "beta", "gamma", "delta"}
-        ):
+        elif not letters and (len(bare) == 1 or bare.lower() in _PREFIXES):
             marks.append(_STEREO_NAMES.get(bare, bare.lower() if len(bare) > 1 else bare))
         else:
             letters.append(bare.lower())

@@ -136,8 +136,7 @@ def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
         whole <= value
         or value < 1
         or (int(whole) in _YEARS and whole % 1000)
-        or (adjacent(tokens, end + 1)
-        and (tokens[end + 1].word or lower_at(tokens, end + 1) == "/"))
+        or (adjacent(tokens, end + 1) and (tokens[end + 1].word or lower_at(tokens, end + 1) == "/"))
     ):
         return None
     return Numeral(value / whole, 0.0, end + 1, fraction=True)
