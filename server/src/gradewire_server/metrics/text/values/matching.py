@@ -5,13 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.clock import Time
-from gradewire_server.metrics.text.values.dates import Asked, Date
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity, contradicts
+from gradewire_server.metrics.text.values.dates.clock import Time
+from gradewire_server.metrics.text.values.dates.dates import Asked, Date
+from gradewire_server.metrics.text.values.formulas.formula import Formula
+from gradewire_server.metrics.text.values.formulas.relations import Relation
 from gradewire_server.metrics.text.values.kinds import Kind, Outcome
-from gradewire_server.metrics.text.values.ordinals import Ordinal
-from gradewire_server.metrics.text.values.quantities import Quantity, contradicts
 from gradewire_server.metrics.text.values.reading import values_of
+from gradewire_server.metrics.text.values.signs.lists import in_order, ordered_list
+from gradewire_server.metrics.text.values.signs.locants import Locant
+from gradewire_server.metrics.text.values.signs.ordinals import Ordinal
+from gradewire_server.metrics.text.values.signs.symbols import Symbol
 from gradewire_server.metrics.text.values.value import Value
+from gradewire_server.metrics.text.values.writing.plain_form import plain
 
 _ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
 _FINENESS: Final = {"year": Asked.YEAR, "month": Asked.MONTH, "day": Asked.DAY, "date": Asked.DAY}
@@ -30,6 +36,7 @@ class ValueMatch:
         found: How many of them the answer has.
         contradicted: How many it has another value of the same kind and unit in place of.
         missing: How many it has neither way; `wanted` is the sum of the three.
+        coarser: How many of the missing ones are dates that it has less exactly: the year of a day.
         kinds: Kinds of the wanted values, each with the worst that became of one: CONTRADICTED, MISSING, else FOUND.
         extra: Values of the answer, of those kinds, that neither question nor reference has.
     """
@@ -38,6 +45,7 @@ class ValueMatch:
     found: int
     contradicted: int
     missing: int
+    coarser: int
     kinds: Mapping[Kind, Outcome]
     extra: int
 
@@ -52,7 +60,7 @@ class _Asked:
     years: frozenset[int]
 
 
-NOTHING: Final = ValueMatch(0, 0, 0, 0, {}, 0)
+NOTHING: Final = ValueMatch(0, 0, 0, 0, 0, {}, 0)
 """A reference without values."""
 _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
@@ -65,6 +73,13 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
         reference: Of these texts as much is read as `values_of` reads.
         answer: Not read where the reference has no values.
     """
+    ordered = ordered_list(plain(reference), question[:_MAX_QUESTION])
+    if ordered is not None:
+        outcome = {True: Outcome.FOUND, False: Outcome.CONTRADICTED, None: Outcome.MISSING}[
+            in_order(ordered, plain(answer))
+        ]
+        counts = [outcome is each for each in (Outcome.FOUND, Outcome.CONTRADICTED, Outcome.MISSING)]
+        return ValueMatch(1, *map(int, counts), 0, {Kind.LIST: outcome}, 0)
     of_reference = values_of(reference)
     if not of_reference:
         return NOTHING
@@ -82,6 +97,10 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
         found=outcomes.count(Outcome.FOUND),
         contradicted=outcomes.count(Outcome.CONTRADICTED),
         missing=outcomes.count(Outcome.MISSING),
+        coarser=sum(
+            outcome is Outcome.MISSING and any(_coarser(each, value) for each in said)
+            for value, outcome in zip(wanted, outcomes, strict=True)
+        ),
         kinds=kinds,
         extra=sum(value.kind in kinds and not any(_says(value, other, asked) for other in known) for value in said),
     )
@@ -122,20 +141,32 @@ def _says(value: Value, reference: Value, asked: _Asked) -> bool:
             return value.whole and theirs.unit is None and ours.number == f"{theirs.value:g}"
         case Quantity(), Ordinal():
             return value.whole and ours.unit is None and theirs.number == f"{ours.value:g}"
+        case (Symbol(), Symbol()) | (Locant(), Locant()) | (Relation(), Relation()):
+            return bool(ours.says(theirs))
+        case Formula(), Formula():
+            return ours.equals(theirs)
         case _:
             pass
     amount, wanted = _number(ours), _number(theirs)
     if amount is None or wanted is None:
         return False
-    if asked.scale > 1 and (amount.value >= asked.scale) != (wanted.value >= asked.scale):
-        return amount.says(_scaled(wanted, asked.scale)) or amount.says(wanted)
-    return amount.says(wanted)
+    if amount.says(wanted):
+        return True
+    return asked.scale > 1 and (amount.says(_scaled(wanted, asked.scale)) or _scaled(amount, asked.scale).says(wanted))
+
+
+def _coarser(value: Value, reference: Value) -> bool:
+    ours, theirs = value.content, reference.content
+    return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
 
 def _number(content: object) -> Quantity | None:
     """A quantity, or a year that may be a number as well."""
     if isinstance(content, Quantity):
         return content
+    if isinstance(content, Relation):
+        solution = content.solution
+        return None if solution is None else Quantity(solution, 0.0, signed=solution < 0)
     return Quantity(float(content.number), 1.0) if isinstance(content, Date) and content.number is not None else None
 
 
@@ -159,6 +190,12 @@ def _contradicts(value: Value, reference: Value) -> bool:
             return True
         case Ordinal() as ours, Ordinal() as theirs:
             return ours.alike(theirs)
+        case Symbol() as ours, Symbol() as theirs:
+            return ours.contradicts(theirs)
+        case (Locant(), Locant()):
+            return True
+        case (Formula() as ours, Formula() as theirs) | (Relation() as ours, Relation() as theirs):
+            return bool(ours.names & theirs.names)
         case Quantity() as ours, Quantity() as theirs:
             return contradicts(theirs, ours)
         case _:

@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass
 
-from gradewire_server.metrics.text.values.clock import Time
-from gradewire_server.metrics.text.values.dates import Date
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity
+from gradewire_server.metrics.text.values.dates.clock import Time
+from gradewire_server.metrics.text.values.dates.dates import Date
+from gradewire_server.metrics.text.values.formulas.formula import Formula
+from gradewire_server.metrics.text.values.formulas.relations import Relation
 from gradewire_server.metrics.text.values.kinds import Kind
-from gradewire_server.metrics.text.values.ordinals import Ordinal
-from gradewire_server.metrics.text.values.quantities import Quantity
+from gradewire_server.metrics.text.values.signs.locants import Locant
+from gradewire_server.metrics.text.values.signs.ordinals import Ordinal
+from gradewire_server.metrics.text.values.signs.symbols import Symbol
 
-Content = Date | Time | Quantity | Ordinal
+Content = Date | Time | Quantity | Ordinal | Symbol | Locant | Formula | Relation
 
 
 @dataclass(frozen=True, slots=True)

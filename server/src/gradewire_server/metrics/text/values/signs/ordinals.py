@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.number_words import ORDINALS, SMALL, TENS
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at, number_at
-from gradewire_server.metrics.text.values.roman_numerals import roman_value
-from gradewire_server.metrics.text.values.tokens import Token
+from gradewire_server.metrics.text.values.writing.number_words import ORDINAL_ENDINGS, ORDINALS, SMALL, TENS
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at
+from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
-_ENDINGS: Final = frozenset({"st", "nd", "rd", "th"})
 # Nouns that a number follows even in small letters.
 _LABELS: Final = frozenset({
     "chapter", "part", "type", "row", "route", "section", "figure", "page", "step", "level", "grade", "class", "phase",
@@ -28,8 +27,15 @@ _NO_NAMES: Final = frozenset({
 })  # fmt: skip
 _NO_NOUNS: Final = _NO_NAMES | {"behind", "place", "ahead", "later", "earlier", "ago", "who", "which", "into", "out"}
 _UNITS_BEFORE: Final = frozenset({"one", "per", "each", "every", "a", "split"})
+# What follows a king's "I" and hardly ever the pronoun.
+_AFTER_KINGS: Final = frozenset({
+    "of", "was", "is", "and", "in", "to", "who", "became", "at", "on", "from", "by", "the", "died", "reigned", "ruled",
+    "or", "for", "began", "ended", "started", "took", "were", "had", "has", "as", "with", "after", "until", "during",
+})  # fmt: skip
+_NO_PREFIXES: Final = frozenset({"pre", "post", "mid", "sub", "under", "over", "top", "non", "early", "late", "of"})
 _MAX_NAME: Final = 3
 _MAX_DIGITS: Final = 4
+_NUMBER_WORDS: Final = frozenset(SMALL) | set(TENS)
 _ABBREVIATIONS: Final = {"ww": "war", "wwi": "war", "wwii": "war"}
 
 
@@ -64,7 +70,7 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
     if token.number is not None:
         behind = at + 1
         counted = token.text.isdecimal() and len(token.text) <= _MAX_DIGITS
-        if counted and adjacent(tokens, behind) and lower_at(tokens, behind) in _ENDINGS:
+        if counted and adjacent(tokens, behind) and lower_at(tokens, behind) in ORDINAL_ENDINGS:
             return int(token.number), behind + 1
         return None
     if token.lower in ORDINALS:
@@ -98,7 +104,7 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     token = tokens[at]
     if token.lower in _ABBREVIATIONS:
         return _abbreviated(tokens, at)
-    name = _name(tokens, at - 1)
+    name = _hyphened(tokens, at) or _name(tokens, at - 1)
     roman = roman_value(token.text) if token.word else None
     if roman is not None:
         return _roman(tokens, at, name, roman)
@@ -109,6 +115,14 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
         return (Ordinal(token.text.lstrip("0") or "0", name, named=True), at + 1) if whole else None
     value = SMALL.get(token.lower)
     return None if value is None or not token.text[0].isupper() else (Ordinal(str(value), name, named=True), at + 1)
+
+
+def _hyphened(tokens: Sequence[Token], at: int) -> str:
+    """The word that a number belongs to by a hyphen, "covid" of "COVID-19"; empty for none."""
+    if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
+        return ""
+    word = tokens[at - 2]
+    return word.lower if word.word and word.lower not in _NO_PREFIXES and word.lower not in _NUMBER_WORDS else ""
 
 
 def _abbreviated(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
@@ -124,8 +138,8 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
     text = tokens[at].text
     if len(text) == 1:
         following = tokens[at + 1] if at + 1 < len(tokens) else None
-        verb = following is not None and following.word and following.text[0].islower() and name not in _LABELS
-        if not name or (text == "I" and verb and following is not None and not following.lower.endswith("s")):
+        pronoun = text == "I" and following is not None and following.word and following.lower not in _AFTER_KINGS
+        if not name or (pronoun and name not in _LABELS):
             return None
         return Ordinal(str(value), name, named=True), at + 1
     if not name and not set(text) <= set("IVX"):

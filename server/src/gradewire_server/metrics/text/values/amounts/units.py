@@ -43,19 +43,23 @@ _PREFIX_SYMBOLS: Final = {
     "p": 1e-12, "n": 1e-9, "\u03bc": 1e-6, "u": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "h": 1e2, "k": 1e3, "M": 1e6,
     "G": 1e9, "T": 1e12,
 }  # fmt: skip
-_LENGTH, _MASS, _TIME, _TEMPERATURE = (("length", 1),), (("mass", 1),), (("time", 1),), (("temperature", 1),)
-_FORCE: Final = (("length", 1), ("mass", 1), ("time", -2))
-_ENERGY: Final = (("length", 2), ("mass", 1), ("time", -2))
-_POWER: Final = (("length", 2), ("mass", 1), ("time", -3))
-_PRESSURE: Final = (("length", -1), ("mass", 1), ("time", -2))
-_VOLUME: Final = (("length", 3),)
-_AREA: Final = (("length", 2),)
-_SPEED: Final = (("length", 1), ("time", -1))
-_DATA: Final = (("data", 1),)
-_ANGLE: Final = (("angle", 1),)
+_NUMBER: Final[Dimension] = ()
+_LENGTH: Final[Dimension] = (("length", 1),)
+_MASS: Final[Dimension] = (("mass", 1),)
+_TIME: Final[Dimension] = (("time", 1),)
+_TEMPERATURE: Final[Dimension] = (("temperature", 1),)
+_FORCE: Final[Dimension] = (("length", 1), ("mass", 1), ("time", -2))
+_ENERGY: Final[Dimension] = (("length", 2), ("mass", 1), ("time", -2))
+_POWER: Final[Dimension] = (("length", 2), ("mass", 1), ("time", -3))
+_PRESSURE: Final[Dimension] = (("length", -1), ("mass", 1), ("time", -2))
+_VOLUME: Final[Dimension] = (("length", 3),)
+_AREA: Final[Dimension] = (("length", 2),)
+_SPEED: Final[Dimension] = (("length", 1), ("time", -1))
+_DATA: Final[Dimension] = (("data", 1),)
+_ANGLE: Final[Dimension] = (("angle", 1),)
 
 # Symbol, names, dimension, factor: units that take prefixes.
-_PREFIXED: Final = (
+_PREFIXED: Final[tuple[tuple[str, str, Dimension, float], ...]] = (
     ("m", "metre meter", _LENGTH, 1.0),
     ("g", "gram gramme", _MASS, 1e-3),
     ("s", "second", _TIME, 1.0),
@@ -84,7 +88,7 @@ _PREFIXED: Final = (
 _DAY: Final = 86_400.0
 _YEAR: Final = 365.25 * _DAY
 # Names and symbols, dimension, factor: units without prefixes. Plurals in "s" come by themselves.
-_PLAIN: Final = (
+_PLAIN: Final[tuple[tuple[str, Dimension, float], ...]] = (
     ("minute min", _TIME, 60.0),
     ("hour h hr", _TIME, 3600.0),
     ("day d", _TIME, _DAY),
@@ -139,6 +143,7 @@ FAHRENHEIT: Final = Unit(_TEMPERATURE, 5 / 9, 459.67 * 5 / 9)
 KELVIN: Final = Unit(_TEMPERATURE, 1.0)
 PERCENT: Final = Unit((), 0.01)
 DEGREE: Final = Unit(_ANGLE, 1.0)
+RADIAN: Final = Unit(_ANGLE, 57.29577951308232)
 FOOT: Final = Unit(_LENGTH, 0.3048)
 INCH: Final = Unit(_LENGTH, 0.0254)
 

@@ -1,14 +1,15 @@
 """A text as words, numbers and signs, each with its place."""
 
 import re
-from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
-from typing import Final
+from typing import Final, NamedTuple
 
 MAX_TOKENS: Final = 2_048
 """Words, numbers and signs of a text that values are read from."""
 _MAX_DIGITS: Final = 40
+DIGITS: Final = frozenset("0123456789")
+"""The digits of a text in plain form."""
 
 # Commas, blanks or points part thousands; a point with one group behind it is a decimal point.
 _NUMBER: Final = (
@@ -20,8 +21,7 @@ _TOKEN: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One word, number or sign.
 
     Attributes:

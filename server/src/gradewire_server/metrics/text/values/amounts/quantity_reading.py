@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.metrics.text.values.number_words import SHORT_SCALES
-from gradewire_server.metrics.text.values.numerals import Numeral, adjacent, lower_at, numeral_at, tokens_are
-from gradewire_server.metrics.text.values.quantities import Quantity
-from gradewire_server.metrics.text.values.tokens import Token
-from gradewire_server.metrics.text.values.unit_reading import UnitFound, unit_at
-from gradewire_server.metrics.text.values.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH, Unit
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity
+from gradewire_server.metrics.text.values.amounts.unit_reading import UnitFound, unit_at
+from gradewire_server.metrics.text.values.amounts.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH
+from gradewire_server.metrics.text.values.writing.number_words import SHORT_SCALES
+from gradewire_server.metrics.text.values.writing.numerals import Numeral, adjacent, lower_at, numeral_at, tokens_are
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _HEDGES: Final = frozenset({
     "about", "approximately", "approx", "around", "roughly", "nearly", "almost", "some", "circa", "ca", "~", "c",
@@ -98,6 +98,8 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
             break
         numeral = numeral_at(tokens, start)
         found = None if numeral is None else unit_at(tokens, numeral.end)
+        if numeral is not None and found is None and lower_at(tokens, numeral.end) == "in":  # "6ft 1in"
+            found = UnitFound(INCH, "in", numeral.end + 1)
         if numeral is None or found is None or found.unit.dimension != quantity.unit.dimension:
             break
         share = found.unit.factor / quantity.unit.factor
@@ -175,7 +177,7 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
         value = -abs(value)
     end = behind
     bound, start = _bound_before(tokens, start)
-    hedged = lower_at(tokens, start - 1) in _HEDGES or lower_at(tokens, start - 2) in _HEDGES and bool(bound)
+    hedged = lower_at(tokens, start - 1) in _HEDGES or (lower_at(tokens, start - 2) in _HEDGES and bool(bound))
     bound = bound or _bound_behind(tokens, end)
     return (
         replace(

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at, number_at, tokens_are
-from gradewire_server.metrics.text.values.tokens import Token
-from gradewire_server.metrics.text.values.units import (
+from gradewire_server.metrics.text.values.amounts.units import (
     CELSIUS,
     CURRENCIES,
     CURRENCY_SIGNS,
@@ -18,6 +16,8 @@ from gradewire_server.metrics.text.values.units import (
     SYMBOLS,
     Unit,
 )
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at, tokens_are
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _POWERS: Final = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _SCALES_OF_TEMPERATURE: Final = {
@@ -26,6 +26,7 @@ _SCALES_OF_TEMPERATURE: Final = {
 }  # fmt: skip
 _DEGREES: Final = frozenset({"\u00b0", "degree", "degrees", "deg"})
 _DIRECTIONS: Final = {"n": 1, "north": 1, "e": 1, "east": 1, "s": -1, "south": -1, "w": -1, "west": -1}
+_SHARES: Final = frozenset({"%", "percent", "percentage", "per", "\u2030", "basis"})
 _MAX_POWER: Final = 9
 
 
@@ -58,6 +59,8 @@ def unit_at(tokens: Sequence[Token], at: int) -> UnitFound | None:
 
 
 def _share(tokens: Sequence[Token], at: int) -> UnitFound | None:
+    if lower_at(tokens, at) not in _SHARES:
+        return None
     for words, factor in (
         (("%",), 0.01),
         (("percent",), 0.01),

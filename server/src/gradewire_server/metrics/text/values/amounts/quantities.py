@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import floor, isclose, log10
 from typing import Final
 
-from gradewire_server.metrics.text.values.units import Dimension, Unit
+from gradewire_server.metrics.text.values.amounts.units import RADIAN, Dimension, Unit
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
@@ -86,6 +86,10 @@ class Quantity:
                 readings.append(self)
         elif _pounds(self, reference):
             readings.append(replace(self, unit=reference.unit))
+        if not reference.place and not reference.dimension and self.dimension == RADIAN.dimension:
+            readings.append(replace(self, value=self.in_base(self.value) / RADIAN.factor, unit=reference.unit))
+        if not self.place and not self.dimension and reference.dimension == RADIAN.dimension:
+            readings.append(replace(self, unit=RADIAN))
         return readings
 
 

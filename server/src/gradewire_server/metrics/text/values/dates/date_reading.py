@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.metrics.text.values.dates import MONTHS, Date
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at, tokens_are
-from gradewire_server.metrics.text.values.ordinals import ordinal_number_at
-from gradewire_server.metrics.text.values.tokens import Token
-from gradewire_server.metrics.text.values.units import CURRENCY_SIGNS, NAMES
+from gradewire_server.metrics.text.values.amounts.units import CURRENCY_SIGNS, NAMES, SYMBOLS
+from gradewire_server.metrics.text.values.dates.dates import MONTHS, Date
+from gradewire_server.metrics.text.values.signs.ordinals import ordinal_number_at
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, tokens_are
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _NAMES: Final = "january february march april may june july august september october november december"
 MONTH_NAMES: Final = {
@@ -20,8 +20,22 @@ MONTH_NAMES: Final = {
 WEEKDAYS: Final = {
     name: number // 2
     for number, name in enumerate(
-        "monday mondays tuesday tuesdays wednesday wednesdays thursday thursdays friday fridays saturday saturdays "
-        "sunday sundays".split()
+        [
+            "monday",
+            "mondays",
+            "tuesday",
+            "tuesdays",
+            "wednesday",
+            "wednesdays",
+            "thursday",
+            "thursdays",
+            "friday",
+            "fridays",
+            "saturday",
+            "saturdays",
+            "sunday",
+            "sundays",
+        ]
     )
 }
 """Days of the week by name."""
@@ -41,6 +55,7 @@ _PREPOSITIONS: Final = frozenset({
     "in", "since", "until", "till", "by", "year", "from", "circa", "ca", "c", "during", "before", "after", "between",
 })  # fmt: skip
 _HEDGES: Final = frozenset({"about", "around", "circa", "ca", "c", "roughly", "approximately", "~"})
+_ERAS: Final = frozenset({"bc", "bce", "b", "ad", "ce", "a", "c"})
 _FIRST_YEAR: Final = 1000
 _LAST_YEAR: Final = 2100
 _MAX_DAY: Final = 31
@@ -214,6 +229,8 @@ def _century(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 def _era(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
     """-1 before Christ, 1 behind, and the place after it."""
+    if lower_at(tokens, at) not in _ERAS:
+        return None
     for words, sign in (
         (("bc",), -1), (("bce",), -1), (("b", ".", "c", ".", "e", "."), -1), (("b", ".", "c", "."), -1),
         (("b", ".", "c"), -1), (("ad",), 1), (("ce",), 1), (("a", ".", "d", "."), 1), (("c", ".", "e", "."), 1),
@@ -270,8 +287,8 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     before = lower_at(tokens, at - 1)
     dated = before in _PREPOSITIONS
     behind = tokens[at + 1] if at + 1 < len(tokens) else None
-    counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in {"m", "g", "s", "V", "W"})
-    if not dated and (counts or before in {"-", "=", "*", "+"} and adjacent(tokens, at)):
+    counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in SYMBOLS)
+    if not dated and (counts or (before in {"-", "=", "*", "+"} and adjacent(tokens, at))):
         return None
     date = Date.years(year, year)
     return (date if dated else replace(date, number=int(token.number or 0))), at + 1
@@ -301,9 +318,11 @@ def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[
     year = date.year
     if (
         short is not None and year is not None and len(tokens[end + 1].text) == 2 and link in {"-", "/"}
-        and date.month is None and short > year % 100 and not adjacent(tokens, end + 2)
+        and date.month is None and short > year % 100 and lower_at(tokens, end + 2) not in {"-", "/"}
     ):  # fmt: skip
         upper: tuple[Date, int] | None = (Date.years(year // 100 * 100 + short, year // 100 * 100 + short), end + 2)
+    elif (full := _full_year(tokens, end + 1)) is not None and date.month is None:
+        upper = (Date.years(full, full), end + 2)
     else:
         upper = _point(tokens, end + 1)
     if upper is None or upper[0].last is None or upper[0].last <= (date.last or 0):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.numerals import adjacent, lower_at
-from gradewire_server.metrics.text.values.tokens import Token
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _HALF_DAY: Final = 720
 _DAY: Final = 1440
@@ -49,7 +49,7 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     half, behind = _half(tokens, end)
     if half is None:
         return (
-            (Time(hour * 60 + minute, half_known=hour > 12 or len(token.text) == 2 and hour < 10), end)
+            (Time(hour * 60 + minute, half_known=hour > 12 or (len(token.text) == 2 and hour < 10)), end)
             if written
             else None
         )

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from gradewire_server.metrics.text.values.number_words import ORDINALS, PARTS, PLAIN_SCALES, SCALES, SMALL, TENS, TIMES
-from gradewire_server.metrics.text.values.tokens import Token
+from gradewire_server.metrics.text.values.writing.number_words import (
+    ORDINAL_ENDINGS,
+    ORDINALS,
+    PARTS,
+    PLAIN_SCALES,
+    SCALES,
+    SMALL,
+    TENS,
+    TIMES,
+)
+from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
@@ -58,7 +67,7 @@ def adjacent(tokens: Sequence[Token], at: int) -> bool:
 
 def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
     value = tokens[at].number
-    if value is None:
+    if value is None or (adjacent(tokens, at + 1) and lower_at(tokens, at + 1) in ORDINAL_ENDINGS):
         return None
     place, end = tokens[at].place, at + 1
     if lower_at(tokens, end) == "^":
@@ -127,8 +136,7 @@ def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
         whole <= value
         or value < 1
         or (int(whole) in _YEARS and whole % 1000)
-        or adjacent(tokens, end + 1)
-        and (tokens[end + 1].word or lower_at(tokens, end + 1) == "/")
+        or (adjacent(tokens, end + 1) and (tokens[end + 1].word or lower_at(tokens, end + 1) == "/"))
     ):
         return None
     return Numeral(value / whole, 0.0, end + 1, fraction=True)
@@ -216,7 +224,7 @@ def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
         step = end + (lower_at(tokens, end) == "-" and end > at and adjacent(tokens, end) and adjacent(tokens, end + 1))
         step += lower_at(tokens, end) == "and" and end > at and last >= 100
         lower = lower_at(tokens, step)
-        if lower in SMALL and (last == 10 and 0 < SMALL[lower] < 10 or last >= 100):
+        if lower in SMALL and ((last == 10 and 0 < SMALL[lower] < 10) or last >= 100):
             current, last = current + SMALL[lower], 1.0
         elif lower in TENS and last >= 100:
             current, last = current + TENS[lower], 10.0

@@ -102,6 +102,14 @@ class Date:
             return True
         return self.ranged and any(lower <= end.first and end.last <= upper for end in _ends(self))
 
+    def coarser_than(self, reference: "Date") -> bool:
+        """Whether an answer's date holds the reference's and says it less exactly: the year of a day."""
+        if self.weekday is not None or self.first is None or self.last is None or self.ranged:
+            return False
+        if reference.first is None or reference.last is None or reference.ranged:
+            return False
+        return self.first <= reference.first and reference.last <= self.last
+
     def _in_year(self, reference: "Date") -> bool:
         return self.month == reference.month and reference.day in {None, self.day}
 

@@ -46,3 +46,5 @@ PARTS: Final = {
     **{f"{word}s": value for word, value in ORDINALS.items() if value > 2},
 }  # fmt: skip
 """Names of fractions to their denominators: "two thirds", "a quarter"."""
+ORDINAL_ENDINGS: Final = frozenset({"st", "nd", "rd", "th"})
+"""Behind the digits of an ordinal."""
