@@ -17,7 +17,6 @@ from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
-from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
 from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, Measured, _result, fit_of
 from gradewire_server.metrics.calibrated.shape import SHAPE

@@ -24,8 +24,7 @@ from gradewire_server.domain.result import (
     Status,
     Warning,  # noqa: A004 - the domain's word for it
 )
-from gradewire_server.metrics.calibrated.features.catalog import features_of
-from gradewire_server.metrics.calibrated.features.cues import denies
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES, features_of
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, cached_fit
@@ -39,6 +38,7 @@ from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
 VERSION: Final = 1
+_DENIED: Final = tuple(feature.name for feature in FEATURES).index("denied")
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -134,11 +134,11 @@ class Calibrated:
         inputs = yield from gather_inputs(item, parameters.model)
         if isinstance(inputs, Failure):
             return MetricResult.failed(inputs)
-        graded = None
-        if parameters.grader:
-            graded = yield from ask_grader(inputs, parameters.grader)
-            if isinstance(graded, Failure):
-                return MetricResult.failed(graded)
+        if not parameters.grader:
+            return _result(inputs, Measured.of(inputs), fit, parameters.confidence)
+        graded = yield from ask_grader(inputs, parameters.grader)
+        if isinstance(graded, Failure):
+            return MetricResult.failed(graded)
         return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
 
     def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
@@ -240,7 +240,7 @@ def _result(
     reason = ""
     if band.holds(probability):
         reason = "band" if fit.band(confidence).holds(probability) else "unlike"
-    elif probability >= VERDICT and denies(inputs):
+    elif probability >= VERDICT and measured.features[_DENIED]:
         reason = "denial"
     return MetricResult(
         probability,

@@ -37,16 +37,22 @@ FEATURES: Final = (
     # Mean similarity of a reference's words to their closest words, by Jaro-Winkler, which forgives endings.
     Feature("spelling_begin", 1),
     Feature("spelling_within", 1),  # similarity of a reference to the stretch of the prediction closest by edits
-    Feature("number_recall", 1),  # share of a reference's numbers that the prediction has, as values
-    Feature("year_recall", 1),  # the same, years alone
-    Feature("century_recall", 1),  # the same, centuries alone, those of years among them
-    Feature("number_near", 1),  # how close the closest number comes that is no year
-    # Kinds of date (year, month, day, century) in which the prediction contradicts every reference.
-    Feature("date_conflict", -1),
-    Feature("numbers_beside", 0),  # how many numbers that neither question nor references have
-    Feature("years_beside", 0),  # how many years among them
+    Feature("value_recall", 1),
+    Feature("value_conflict", -1),
+    Feature("values_beside", 0),
     Feature("reference_names", 0),  # share of references with a capital
     Feature("refusals", -1),  # phrases of refusal or not knowing
+    Feature("head_recall", 1),
+    Feature("modifier_recall", 1),
+    Feature("name_recall", 1),
+    Feature("member_recall", 1),
+    Feature("swapped", -1),
+    Feature("opposite", -1),
+    Feature("verdict", 1),
+    Feature("denied", -1),
+    Feature("refused", -1),
+    Feature("alternatives", -1),
+    Feature("verdict_conflict", -1),
 )
 
 GRADER: Final = Feature("grader", 1, 0.25)
