@@ -85,9 +85,7 @@ def test_what_is_left_out_is_told_once(caplog: pytest.LogCaptureFixture) -> None
             assert client.score([ITEM], model="unfitted").labels == ("smile",)
         assert [list(each.scores) for each in client.score_stream([ITEM], model="unfitted")] == [["smile"]]
         assert client.score([ITEM], model="fitted").labels == ("smile", "calibrated")
-    assert [record.message for record in caplog.records] == [
-        f"calibrated is left out, smile is scored alone: {WHY}"
-    ]
+    assert [record.message for record in caplog.records] == [f"calibrated is left out, smile is scored alone: {WHY}"]
 
 
 def test_who_names_both_gets_both_whatever_the_server_has() -> None:
