@@ -4,7 +4,8 @@ In time linear in the text, of which the first 8 192 characters, 2 048 tokens an
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -14,7 +15,8 @@ from typing import Final
 from gradewire_server.metrics.text.values.amounts.quantities import Quantity
 from gradewire_server.metrics.text.values.amounts.quantity_reading import quantity_at
 from gradewire_server.metrics.text.values.dates.clock import time_at
-from gradewire_server.metrics.text.values.dates.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
+from gradewire_server.metrics.text.values.dates.date_reading import date_at
+from gradewire_server.metrics.text.values.dates.date_words import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS
 from gradewire_server.metrics.text.values.formulas.formula import Formula
 from gradewire_server.metrics.text.values.formulas.reading import formulas_of, with_signs
 from gradewire_server.metrics.text.values.formulas.relations import Relation
@@ -93,7 +95,7 @@ def _is_roman(word: str) -> bool:
     return _ROMAN.issuperset(word) and roman_value(word) is not None
 
 
-def _claims(written: str, characters: Set[str]) -> list[tuple[int, int, Value]]:
+def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
     """What is read by its signs and not word by word: chemical names, indices, formulas; the first claim counts."""
     found: list[tuple[int, int, Value]] = []
     taken: list[tuple[int, int]] = []
@@ -104,7 +106,7 @@ def _claims(written: str, characters: Set[str]) -> list[tuple[int, int, Value]]:
     return sorted(found, key=itemgetter(0))
 
 
-def _by_signs(written: str, characters: Set[str]) -> Iterator[tuple[int, int, Content]]:
+def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Content]]:
     yield from locants_of(written, characters)
     yield from symbols_of(written, characters)
     for formula in formulas_of(written, characters):
@@ -113,7 +115,8 @@ def _by_signs(written: str, characters: Set[str]) -> Iterator[tuple[int, int, Co
 
 def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
     """The text with a mark and blanks for what is claimed, so that places stay."""
-    pieces, at = [], 0
+    pieces: list[str] = []
+    at = 0
     for start, end, _ in claims:
         pieces.extend((written[at:start], ";", " " * (end - start - 1)))
         at = end

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 MAX_ITEMS: Final = 32
@@ -78,5 +79,5 @@ def in_order(ordered: OrderedList, answer: str) -> bool | None:
         return None
     descending = "<" in answer and ">" not in answer and "->" not in answer
     numbers = all(item.lstrip("-").replace(".", "").isdigit() for item in ordered.items)
-    rising = all(first < second for first, second in zip(places, places[1:], strict=False))
+    rising = all(first < second for first, second in pairwise(places))
     return rising and (numbers or not descending)
