@@ -1,6 +1,6 @@
 """Reads the values of a text.
 
-In time linear in the text, of which the first 8 192 characters, 2 048 tokens and 256 values are read.
+In time linear in the text, of which the first 8 192 characters, 2 048 tokens and 64 values are read.
 """
 
 import re
@@ -30,7 +30,7 @@ from gradewire_server.metrics.text.values.writing.plain_form import plain
 from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
 from gradewire_server.metrics.text.values.writing.tokens import DIGITS, Token, tokens_of
 
-MAX_VALUES: Final = 256
+MAX_VALUES: Final = 64
 """Values of a text that are compared, the first ones."""
 
 _BEGINNERS: Final = frozenset({
@@ -56,7 +56,7 @@ _KINDS: Final[Mapping[type[Content], Kind]] = {
 }
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
     """The values that a text names, in their order.
 

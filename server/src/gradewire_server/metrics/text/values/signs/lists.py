@@ -22,6 +22,8 @@ _THEN: Final = re.compile(r",?\s*(?:and )?\bthen\b\s*,?\s*", re.IGNORECASE)
 _COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
+_MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
+"""One of which every list has; most references have none, and are not looked at further."""
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
 
@@ -43,6 +45,8 @@ def ordered_list(reference: str, question: str) -> OrderedList | None:
         reference: In plain form.
         question: Asks for an order or not: "in order", "sort", "rank".
     """
+    if not any(mark in reference for mark in _MARKS):
+        return None
     numbered = [part for part in _NUMBERED.split(reference)[2::2] if part.strip()]
     if len(numbered) > 1 and _NUMBERED.match(reference):
         return _list_of(numbered)
