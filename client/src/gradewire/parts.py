@@ -268,7 +268,6 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "smile": SmileParts,
         "bertscore": BertscoreParts,
         "vqa": VqaParts,
-        "value_match": ValueMatchParts,
         "rouge_l": RougeLParts,
         "bleu": BleuParts,
         "meteor": MeteorParts,
@@ -276,6 +275,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "judge": JudgeParts,
         "calibrated": CalibratedParts,
         "auto": AutoParts,
+        "value_match": ValueMatchParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

@@ -147,7 +147,10 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
             {"references": ["a"]},
             "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, and it compares annotators",
         ),
-        ({"references": ["a", "b"]}, "value_match (some rows have no number in their references, and it compares dates"),
+        (
+            {"references": ["a", "b"]},
+            "value_match (some rows have no number in their references, and it compares dates",
+        ),
         ({"references": ["a", "b"]}, "cider (all rows have the same references, over which no n-gram is rarer"),
     ],
 )

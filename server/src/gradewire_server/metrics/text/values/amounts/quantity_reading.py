@@ -44,7 +44,8 @@ def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] |
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
-    numeral = numeral_at(tokens, at)
+    # A power that is too high for a number is none without its base either.
+    numeral = None if lower_at(tokens, at - 1) == "^" else numeral_at(tokens, at)
     if numeral is None:
         return None
     first, currency = _currency_before(tokens, at)

@@ -24,7 +24,7 @@ from gradewire_server.metrics.text.values.writing.tokens import Token
 _VERBS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "oct", "nov", "apr", "jun", "jul", "feb", "aug"})
 _IN: Final = frozenset({
     "in", "of", "on", "since", "until", "till", "by", "before", "after", "during", "from", "to", "year", "early",
-    "late", "mid", "circa", "last", "next", "this", "every", "and", "between", "around", "about",
+    "late", "mid", "circa", "last", "next", "this", "every", "between", "around", "about",
 })  # fmt: skip
 _PREPOSITIONS: Final = frozenset({
     "in", "since", "until", "till", "by", "year", "from", "circa", "ca", "c", "during", "before", "after", "between",

@@ -18,7 +18,7 @@ _ASKED: Final = re.compile(
 _ARROWS: Final = re.compile(r"\s*(?:->|=>|-->)\s*")
 _CHAIN: Final = re.compile(r"\s*>\s*")
 _NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
-_THEN: Final = re.compile(r",?\s*(?:and )?\bthen\b\s*,?\s*", re.IGNORECASE)
+_THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
 _COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")

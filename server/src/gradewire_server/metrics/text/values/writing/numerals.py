@@ -19,9 +19,37 @@ from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
+_MAX_WORDS: Final = 32
+"""Number words in a row that are one number."""
 _YEARS: Final = range(1000, 2100)
 # Before "one" they make a pronoun of it.
-_PRONOUN: Final = frozenset({"no", "any", "every", "some", "each", "the", "this", "that", "which", "another", "first"})
+_PRONOUN: Final = frozenset(
+    {
+        "no",
+        "any",
+        "every",
+        "some",
+        "each",
+        "the",
+        "this",
+        "that",
+        "which",
+        "another",
+        "first",
+        "other",
+        "last",
+        "next",
+        "same",
+        "right",
+        "wrong",
+        "good",
+        "bad",
+        "new",
+        "old",
+        "who",
+        "whom",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +251,7 @@ def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
     total = current = 0.0
     last = float("inf")  # what the last word of the current group counted; only a smaller one may follow it
     end = at
-    while end < len(tokens):
+    while end < min(len(tokens), at + _MAX_WORDS):
         step = end + (lower_at(tokens, end) == "-" and end > at and adjacent(tokens, end) and adjacent(tokens, end + 1))
         step += lower_at(tokens, end) == "and" and end > at and last >= 100
         lower = lower_at(tokens, step)
