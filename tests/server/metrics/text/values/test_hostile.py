@@ -2,6 +2,7 @@
 
 import math
 import sys
+from itertools import pairwise
 from types import FrameType
 from typing import Any, Final
 
@@ -88,22 +89,11 @@ def test_any_text_has_values_that_are_numbers(text: str) -> None:
         assert math.isfinite(number)
 
 
-ALPHABET: Final = st.sampled_from(
-    [
-        *"0123456789",
-        *" .,-+*/^!()=<>%$:'\"",
-        "\u00bd",
-        "\u00b2",
-        "\u03bb",
-        "\u2212",
-        "sqrt",
-        "pi",
-        " million",
-        " km",
-        " of ",
-    ]
-    + [" May ", " century ", " BC", " and a half", "IV", " first ", "x", "e", "\\frac{", "}{", "}", "H2O", "2-butanol"]
-)
+ALPHABET: Final = st.sampled_from([
+    *"0123456789", *" .,-+*/^!()=<>%$:'\"", "\u00bd", "\u00b2", "\u03bb", "\u2212", "sqrt", "pi", " million", " km",
+    " of ", " May ", " century ", " BC", " and a half", "IV", " first ", "x", "e", "\\frac{", "}{", "}", "H2O",
+    "2-butanol",
+])  # fmt: skip
 
 
 @given(st.lists(ALPHABET, max_size=60).map("".join), st.lists(ALPHABET, max_size=60).map("".join))
@@ -125,4 +115,4 @@ def test_every_text_says_its_own_values(text: str) -> None:
 def test_tokens_lie_in_order_inside_the_text(text: str) -> None:
     tokens = tokens_of(text)
     assert all(text[token.start : token.end] == token.text for token in tokens)
-    assert all(first.end <= second.start for first, second in zip(tokens, tokens[1:], strict=False))
+    assert all(first.end <= second.start for first, second in pairwise(tokens))

@@ -13,7 +13,10 @@ from gradewire_server.metrics.text.values.writing.tokens import read_number
 
 
 def test_values_stand_in_their_order_with_what_was_written() -> None:
-    text = "On 4 July 1776 at 5:30 pm, 56 men saw the third of 2-butanol \u03bb\u2081 at 9.81 m/s\u00b2 where x < 3 and x + 1."
+    text = (
+        "On 4 July 1776 at 5:30 pm, 56 men saw the third of 2-butanol \u03bb\u2081 at 9.81 m/s\u00b2 where x < 3 and "
+        "x + 1."
+    )
     assert [(value.kind, value.text) for value in values_of(text)] == [
         (Kind.DATE, "4 July 1776"),
         (Kind.TIME, "5:30 pm"),
