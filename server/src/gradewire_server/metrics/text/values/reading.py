@@ -45,7 +45,8 @@ _ALL_BEGINNERS: Final = (
 )
 """One of which a text without digits has, where it has a value: an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
-_WORD: Final = re.compile(r"[A-Za-z]+")
+_WORD: Final = re.compile(r"[a-z]+")
+_ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
 _ROMAN: Final = frozenset("IVXLCDM")
 _KINDS: Final[Mapping[type[Content], Kind]] = {
     Quantity: Kind.QUANTITY,
@@ -87,8 +88,9 @@ def values_of(text: str) -> tuple[Value, ...]:
 
 def _begins_in_words(written: str) -> bool:
     """Whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
-    words = _WORD.findall(written)
-    return not _ALL_BEGINNERS.isdisjoint(map(str.lower, words)) or any(map(_is_roman, words))
+    if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(written.lower())):
+        return True
+    return any(roman_value(word) for word in _ROMAN_WORD.findall(written))
 
 
 def _is_roman(word: str) -> bool:
