@@ -23,7 +23,7 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
     graders, judges = ports.grader_models.statuses(), ports.judge_models.statuses()
     missing = _Missing(
         encoder=_without_encoder(models),
-        grader=_without_encoder(graders, what="grader"),
+        grader=_without_grader(graders),
         judge=_without_judge(ports.judge_models, judges),
         synonyms=await without_synonyms(ports.lexicon),
     )
@@ -107,11 +107,19 @@ class _Missing:
         return self.synonyms if info.needs_synonyms else ""
 
 
-def _without_encoder(models: Sequence[ModelStatus], *, what: str = "encoder") -> str:
+def _without_encoder(models: Sequence[ModelStatus]) -> str:
     if any(model.state in USABLE_STATES for model in models):
         return ""
     hint = next((model.how_to_get for model in models if model.is_default), "")
-    return f"no {what} is here; get the default one with: {hint}"
+    return f"no encoder is here; get the default one with: {hint}"
+
+
+def _without_grader(graders: Sequence[ModelStatus]) -> str:
+    default = next((model for model in graders if model.is_default), None)
+    if default is not None and default.state in USABLE_STATES:
+        return ""
+    hint = default.how_to_get if default else "gradewire models build"
+    return f"the default grader is not here; get it with: {hint}"
 
 
 def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:

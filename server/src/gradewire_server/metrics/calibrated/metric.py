@@ -106,13 +106,13 @@ class Calibrated:
                 "features_only", "SMILE's score and the features alone, for fitting.", "false", "false, true"
             ),
             ParameterInfo(
+                "fit", "Insist on a fit by its identity.", "", "8 hex digits or more; empty: the one that the model has"
+            ),
+            ParameterInfo(
                 "grader",
                 "Grader whose logit is one feature more; the encoder needs a fit that was made with it.",
                 "",
                 "a built grader, NAME or NAME@DIGEST; empty: none",
-            ),
-            ParameterInfo(
-                "fit", "Insist on a fit by its identity.", "", "8 hex digits or more; empty: the one that the model has"
             ),
         ),
         needs_model=True,

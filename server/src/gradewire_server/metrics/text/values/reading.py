@@ -1,10 +1,11 @@
 """Reads the values of a text.
 
-In time linear in the text, of which the first 8 192 characters, 2 048 tokens and 256 values are read.
+In time linear in the text, of which the first 8 192 characters, 2 048 tokens and 64 values are read.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -14,7 +15,8 @@ from typing import Final
 from gradewire_server.metrics.text.values.amounts.quantities import Quantity
 from gradewire_server.metrics.text.values.amounts.quantity_reading import quantity_at
 from gradewire_server.metrics.text.values.dates.clock import time_at
-from gradewire_server.metrics.text.values.dates.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
+from gradewire_server.metrics.text.values.dates.date_reading import date_at
+from gradewire_server.metrics.text.values.dates.date_words import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS
 from gradewire_server.metrics.text.values.formulas.formula import Formula
 from gradewire_server.metrics.text.values.formulas.reading import formulas_of, with_signs
 from gradewire_server.metrics.text.values.formulas.relations import Relation
@@ -28,7 +30,7 @@ from gradewire_server.metrics.text.values.writing.plain_form import plain
 from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
 from gradewire_server.metrics.text.values.writing.tokens import DIGITS, Token, tokens_of
 
-MAX_VALUES: Final = 256
+MAX_VALUES: Final = 64
 """Values of a text that are compared, the first ones."""
 
 _BEGINNERS: Final = frozenset({
@@ -43,7 +45,8 @@ _ALL_BEGINNERS: Final = (
 )
 """One of which a text without digits has, where it has a value: an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
-_WORD: Final = re.compile(r"[A-Za-z]+")
+_WORD: Final = re.compile(r"[a-z]+")
+_ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
 _ROMAN: Final = frozenset("IVXLCDM")
 _KINDS: Final[Mapping[type[Content], Kind]] = {
     Quantity: Kind.QUANTITY,
@@ -54,7 +57,7 @@ _KINDS: Final[Mapping[type[Content], Kind]] = {
 }
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
     """The values that a text names, in their order.
 
@@ -85,15 +88,16 @@ def values_of(text: str) -> tuple[Value, ...]:
 
 def _begins_in_words(written: str) -> bool:
     """Whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
-    words = _WORD.findall(written)
-    return not _ALL_BEGINNERS.isdisjoint(map(str.lower, words)) or any(map(_is_roman, words))
+    if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(written.lower())):
+        return True
+    return any(roman_value(word) for word in _ROMAN_WORD.findall(written))
 
 
 def _is_roman(word: str) -> bool:
     return _ROMAN.issuperset(word) and roman_value(word) is not None
 
 
-def _claims(written: str, characters: Set[str]) -> list[tuple[int, int, Value]]:
+def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
     """What is read by its signs and not word by word: chemical names, indices, formulas; the first claim counts."""
     found: list[tuple[int, int, Value]] = []
     taken: list[tuple[int, int]] = []
@@ -104,7 +108,7 @@ def _claims(written: str, characters: Set[str]) -> list[tuple[int, int, Value]]:
     return sorted(found, key=itemgetter(0))
 
 
-def _by_signs(written: str, characters: Set[str]) -> Iterator[tuple[int, int, Content]]:
+def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Content]]:
     yield from locants_of(written, characters)
     yield from symbols_of(written, characters)
     for formula in formulas_of(written, characters):
@@ -113,7 +117,8 @@ def _by_signs(written: str, characters: Set[str]) -> Iterator[tuple[int, int, Co
 
 def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
     """The text with a mark and blanks for what is claimed, so that places stay."""
-    pieces, at = [], 0
+    pieces: list[str] = []
+    at = 0
     for start, end, _ in claims:
         pieces.extend((written[at:start], ";", " " * (end - start - 1)))
         at = end

@@ -111,17 +111,11 @@ def _bounds_agree(reference: Quantity, answer: Quantity) -> bool:
 
 
 def _same(reference: Quantity, answer: Quantity) -> bool:
-    other_unit = reference.unit != answer.unit and reference.unit is not None and answer.unit is not None
     if reference.upper is not None:
-        lower, upper = reference.in_base(reference.value), reference.in_base(reference.upper)
-        if answer.upper is None:
-            return lower <= answer.in_base(answer.value) <= upper
-        return _near(lower, answer.in_base(answer.value)) and _near(upper, answer.in_base(answer.upper))
-    if answer.upper is not None:
+        return _in_range(reference, reference.upper, answer)
+    if answer.upper is not None or not _signs_agree(reference, answer):
         return False
     ours, theirs = reference.in_base(reference.value), answer.in_base(answer.value)
-    if not _signs_agree(reference, answer):
-        return False
     if reference.signed != answer.signed or reference.direction != answer.direction:
         ours, theirs = abs(ours), abs(theirs)
     if isclose(ours, theirs, rel_tol=_EXACT, abs_tol=1e-30):
@@ -129,9 +123,18 @@ def _same(reference: Quantity, answer: Quantity) -> bool:
     apart = abs(ours - theirs) / max(abs(ours), abs(theirs))
     if reference.hedged or answer.hedged:
         return apart <= _HEDGED_TOLERANCE
-    if other_unit and apart <= _OTHER_UNIT_TOLERANCE and not _temperatures(reference):
-        return True
-    return _rounded(reference, answer, ours, theirs, apart)
+    other_unit = reference.unit != answer.unit and reference.unit is not None and answer.unit is not None
+    converted = other_unit and apart <= _OTHER_UNIT_TOLERANCE and not _temperatures(reference)
+    return converted or _rounded(reference, answer, ours, theirs, apart)
+
+
+def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
+    """Whether an answer is the reference's range, or lies in it."""
+    first, last = reference.in_base(reference.value), reference.in_base(upper)
+    begin = answer.in_base(answer.value)
+    if answer.upper is None:
+        return first <= begin <= last
+    return _near(first, begin) and _near(last, answer.in_base(answer.upper))
 
 
 def _near(one: float, other: float) -> bool:

@@ -20,7 +20,8 @@ _BEFORE: Final = {
     ("less", "than"): "<", ("fewer", "than"): "<", ("under",): "<", ("below",): "<", ("lower", "than"): "<",
     ("at", "least"): ">=", ("minimum", "of"): ">=", ("no", "less", "than"): ">=", ("no", "fewer", "than"): ">=",
     ("at", "most"): "<=", ("maximum", "of"): "<=", ("no", "more", "than"): "<=", ("up", "to"): "<=",
-    ("not", "more", "than"): "<=", ("not", "less", "than"): ">=", (">",): ">", ("<",): "<", (">=",): ">=", ("<=",): "<=",
+    ("not", "more", "than"): "<=", ("not", "less", "than"): ">=", (">",): ">",
+    ("<",): "<", (">=",): ">=", ("<=",): "<=",
 }  # fmt: skip
 _BEHIND: Final = {
     "more": ">=", "older": ">=", "above": ">=", "greater": ">=", "higher": ">=", "over": ">=", "up": ">=",
@@ -43,7 +44,8 @@ def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] |
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
-    numeral = numeral_at(tokens, at)
+    # A power that is too high for a number is none without its base either.
+    numeral = None if lower_at(tokens, at - 1) == "^" else numeral_at(tokens, at)
     if numeral is None:
         return None
     first, currency = _currency_before(tokens, at)
@@ -89,7 +91,7 @@ def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound |
 
 
 def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Quantity, int]:
-    """ "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
+    """As in "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
     while (
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
@@ -111,31 +113,32 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
 
 
 def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None) -> tuple[Quantity, int]:
-    """ "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
+    """As in "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
     link = lower_at(tokens, end)
-    between = link == "and" and _has_before(tokens, end, "between")
-    if link not in {"-", "to", ":"} and not between:
+    if link not in {"-", "to", ":"} and not (link == "and" and _has_before(tokens, end, "between")):
         return quantity, end
-    start = end + 1
-    start += lower_at(tokens, start) in CURRENCY_SIGNS
+    start = end + 1 + (lower_at(tokens, end + 1) in CURRENCY_SIGNS)
     numeral = numeral_at(tokens, start) if start < len(tokens) else None
     if numeral is None:
         return quantity, end
     other, behind = _with_unit(tokens, numeral, currency)
-    if link == ":":
-        if quantity.unit is None and other.unit is None:
-            return Quantity(quantity.value, 0.0, ratio=(quantity.value, other.value)), behind
-        return quantity, end
-    if quantity.unit is None and other.unit is not None:
-        quantity = replace(quantity, unit=other.unit, unit_name=other.unit_name)
-    if quantity.unit is not None and other.unit is not None and quantity.dimension != other.dimension:
-        return quantity, end
-    upper = other.value * (other.unit.factor / quantity.unit.factor if other.unit and quantity.unit else 1.0)
-    if upper > quantity.value:
-        return replace(quantity, upper=upper), behind
-    if link == "to" and quantity.unit is None:
-        return Quantity(quantity.value, 0.0, ratio=(quantity.value, other.value)), behind
-    return quantity, end
+    joined = _joined(quantity, other, link)
+    return (quantity, end) if joined is None else (joined, behind)
+
+
+def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
+    """A range or a ratio of two quantities; None where they are two."""
+    unit = quantity.unit or other.unit
+    falls = other.value <= quantity.value
+    if unit is None and (link == ":" or (link == "to" and falls)):
+        return Quantity(quantity.value, 0.0, ratio=(quantity.value, other.value))
+    if link == ":" or (other.unit is not None and unit is not None and other.dimension != unit.dimension):
+        return None
+    factor = other.unit.factor / unit.factor if other.unit is not None and unit is not None else 1.0
+    upper = other.value * factor
+    if upper <= quantity.value:
+        return None
+    return replace(quantity, unit=unit, unit_name=quantity.unit_name or other.unit_name, upper=upper)
 
 
 def _has_before(tokens: Sequence[Token], end: int, word: str) -> bool:
@@ -143,7 +146,7 @@ def _has_before(tokens: Sequence[Token], end: int, word: str) -> bool:
 
 
 def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """ "An hour and a half"."""
+    """As in "An hour and a half"."""
     if lower_at(tokens, at) not in {"a", "an", "one"}:
         return None
     found = unit_at(tokens, at + 1)
@@ -153,7 +156,7 @@ def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """ "5'11\\""."""
+    """Feet and inches by their marks."""
     feet = tokens[at].whole
     if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
         return None

@@ -75,72 +75,82 @@ class Formula:
 
 def parse(signs: Sequence[Sign]) -> Formula | None:
     """The formula that tokens write, None where they write none. Linear in their number, without recursion."""
-    steps: list[Step] = []
-    waiting: list[str] = []
-    names: set[str] = set()
-    operand = False  # whether the last token ended an operand
-    for sign in signs:
-        if operand and sign.opens:
-            _push("implied", waiting, steps)
-            operand = False
-        if sign.kind == "number":
-            steps.append(("number", float(sign.text.replace(",", ""))))
-            operand = True
-        elif sign.kind == "constant" or sign.text == "e":
-            steps.append(("number", math.pi if sign.kind == "constant" else math.e))
-            operand = True
-        elif sign.kind == "name":
-            names.update(sign.text)
-            steps.extend((letter, 0.0) for letter in sign.text)
-            steps.extend([("*", 0.0)] * (len(sign.text) - 1))
-            operand = True
-        elif sign.kind == "function":
-            waiting.append(sign.text)
-        elif sign.text == "(":
-            waiting.append("(")
-        elif sign.text == ")":
-            if not operand or not _close(waiting, steps):
-                return None
-        elif sign.text == "!" and operand:
-            steps.append(("!", 0.0))
-        elif not operand:
-            if sign.text not in {"-", "+"}:
-                return None
-            if sign.text == "-":
-                waiting.append("negate")
-        else:
-            _push(sign.text, waiting, steps)
-            operand = False
-    if not operand:
-        return None
-    while waiting:
-        step = waiting.pop()
-        if step == "(":
-            return None
-        steps.append((step, 0.0))
-    return Formula(tuple(steps), frozenset(names))
+    parser = _Parser()
+    return parser.formula() if all(map(parser.takes, signs)) else None
 
 
-def _push(operator: str, waiting: list[str], steps: list[Step]) -> None:
-    """Puts an operator on the stack, and does what binds closer before it; powers bind to the right."""
-    while waiting and waiting[-1] != "(":
-        above = _PRECEDENCE.get(waiting[-1], _PRECEDENCE["call"])
-        mine = _PRECEDENCE[operator]
-        if above < mine or (above == mine and operator == "^"):
-            break
-        steps.append((waiting.pop(), 0.0))
-    waiting.append(operator)
+class _Parser:
+    """Puts operators behind their operands (the shunting-yard algorithm)."""
 
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._waiting: list[str] = []
+        self._names: set[str] = set()
+        self._operand = False  # whether the last token ended an operand
 
-def _close(waiting: list[str], steps: list[Step]) -> bool:
-    while waiting:
-        step = waiting.pop()
-        if step == "(":
-            if waiting and waiting[-1] in _FUNCTIONS:
-                steps.append((waiting.pop(), 0.0))
+    def takes(self, sign: Sign) -> bool:
+        """Goes on with a token; False where it cannot stand there."""
+        if self._operand and sign.opens:
+            self._push("implied")
+        if sign.kind in {"number", "constant", "name"}:
+            self._take_operand(sign)
             return True
-        steps.append((step, 0.0))
-    return False
+        if sign.kind == "function" or sign.text == "(":
+            self._waiting.append(sign.text)
+            return True
+        if sign.text == ")":
+            return self._operand and self._close()
+        return self._take_operator(sign.text)
+
+    def formula(self) -> Formula | None:
+        """The formula, None where something is open."""
+        if not self._operand or "(" in self._waiting:
+            return None
+        self._steps.extend((step, 0.0) for step in reversed(self._waiting))
+        return Formula(tuple(self._steps), frozenset(self._names))
+
+    def _take_operand(self, sign: Sign) -> None:
+        self._operand = True
+        if sign.kind == "number":
+            self._steps.append(("number", float(sign.text.replace(",", ""))))
+        elif sign.kind == "constant" or sign.text == "e":
+            self._steps.append(("number", math.pi if sign.kind == "constant" else math.e))
+        else:  # "ab" is a times b
+            self._names.update(sign.text)
+            self._steps.extend((letter, 0.0) for letter in sign.text)
+            self._steps.extend([("*", 0.0)] * (len(sign.text) - 1))
+
+    def _take_operator(self, operator: str) -> bool:
+        if self._operand and operator == "!":
+            self._steps.append(("!", 0.0))
+        elif self._operand:
+            self._push(operator)
+        elif operator == "-":
+            self._waiting.append("negate")
+        else:
+            return operator == "+"
+        return True
+
+    def _push(self, operator: str) -> None:
+        """Puts an operator on the stack, and does what binds closer before it; powers bind to the right."""
+        self._operand = False
+        mine = _PRECEDENCE[operator]
+        while self._waiting and self._waiting[-1] != "(":
+            above = _PRECEDENCE.get(self._waiting[-1], _PRECEDENCE["call"])
+            if above < mine or (above == mine and operator == "^"):
+                break
+            self._steps.append((self._waiting.pop(), 0.0))
+        self._waiting.append(operator)
+
+    def _close(self) -> bool:
+        while self._waiting:
+            step = self._waiting.pop()
+            if step == "(":
+                if self._waiting and self._waiting[-1] in _FUNCTIONS:
+                    self._steps.append((self._waiting.pop(), 0.0))
+                return True
+            self._steps.append((step, 0.0))
+        return False
 
 
 def _value(steps: Sequence[Step], point: int) -> float | None:

@@ -1,8 +1,10 @@
 """Formulas of a text as values: constants are quantities, the others expressions and relations."""
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from gradewire_server.metrics.text.values.amounts.quantities import Quantity
@@ -56,7 +58,7 @@ def with_signs(text: str) -> str:
     return _SPOKEN.sub(lambda found: f"{found[1]} {_SIGNS[found[2]]} ", text)
 
 
-def formulas_of(text: str, characters: Set[str]) -> Iterator[FormulaFound]:
+def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
     """The formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
 
     Args:
@@ -77,7 +79,7 @@ def _has_names(text: str) -> bool:
     return any(name in text for name in _NAMED) or ("pi" in text and _PI.search(text) is not None)
 
 
-def _multiplied(text: str, characters: Set[str]) -> bool:
+def _multiplied(text: str, characters: AbstractSet[str]) -> bool:
     """Whether a number stands before a letter, as in "2x - 3"."""
     return "-" in characters and _COEFFICIENT.search(text) is not None
 
@@ -101,19 +103,16 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
 def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
     """Sides of equations and inequalities."""
     bounds = [-1, *relations, len(run)]
-    sides = [run[first + 1 : last] for first, last in zip(bounds, bounds[1:], strict=False)]
-    formulas = [parse(side) if side else None for side in sides]
+    sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
-    if len(sides) == 2 and formulas[0] is not None and formulas[1] is not None:
-        left, right = formulas
+    left, right = parse(sides[0]), parse(sides[-1])
+    if len(sides) == 2 and left is not None and right is not None and (left.names or right.names):
         lone = len(left.steps) == 1 and bool(left.names)
-        if left.names or right.names:
-            if operators[0] == "=" and not lone and right.names and _is_call(sides[0]):
-                yield from _side(sides[1], text, alone=False)
-            elif not (lone and _followed_by_unit(sides[1], text)):
-                yield FormulaFound(run[0].start, run[-1].end, Relation.of(left, operators[0], right))
-            return
-    if set(operators) == {"="}:
+        if operators[0] == "=" and right.names and _is_call(sides[0]):
+            yield from _side(sides[1], text, alone=False)
+        elif not (lone and _followed_by_unit(sides[1], text)):
+            yield FormulaFound(run[0].start, run[-1].end, Relation.of(left, operators[0], right))
+    elif set(operators) == {"="}:
         for side in sides:
             if len(side) > 1:
                 yield from _side(side, text)
@@ -153,7 +152,7 @@ def _is_mathematical(run: Sequence[Sign]) -> bool:
         return True
     coefficient = any(
         first.kind == "number" and second.kind == "name" and second.text in _VARIABLES
-        for first, second in zip(run, run[1:], strict=False)
+        for first, second in pairwise(run)
     )
     return coefficient and bool(signs & {"^", "*", "+", "-", "/", "("})
 

@@ -26,7 +26,8 @@ _WORDS: Final = frozenset({
     "him", "his", "how", "its", "may", "new", "now", "old", "one", "our", "out", "own", "say", "see", "she", "too",
     "two", "use", "way", "who", "you", "yes", "any", "day", "get", "let", "man", "put", "set", "did", "per", "six",
     "ten", "km", "kg", "cm", "mm", "ml", "min", "hr", "ft", "mi", "lb", "oz", "kw", "mw", "mph", "usd", "eur", "gbp",
-    "ad", "bc", "ce", "pm", "st", "nd", "rd", "th", "co", "vs", "eg", "ie", "etc", "aka", "tv", "uk", "eu", "usa", "mid",
+    "ad", "bc", "ce", "pm", "st", "nd", "rd", "th", "co", "vs", "eg", "ie", "etc", "aka", "tv", "uk", "eu", "usa",
+    "mid",
 })  # fmt: skip
 
 

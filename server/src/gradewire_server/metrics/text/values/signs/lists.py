@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 MAX_ITEMS: Final = 32
@@ -17,10 +18,12 @@ _ASKED: Final = re.compile(
 _ARROWS: Final = re.compile(r"\s*(?:->|=>|-->)\s*")
 _CHAIN: Final = re.compile(r"\s*>\s*")
 _NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
-_THEN: Final = re.compile(r",?\s*(?:and )?\bthen\b\s*,?\s*", re.IGNORECASE)
+_THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
 _COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
+_MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
+"""One of which every list has; most references have none, and are not looked at further."""
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
 
@@ -42,6 +45,8 @@ def ordered_list(reference: str, question: str) -> OrderedList | None:
         reference: In plain form.
         question: Asks for an order or not: "in order", "sort", "rank".
     """
+    if not any(mark in reference for mark in _MARKS):
+        return None
     numbered = [part for part in _NUMBERED.split(reference)[2::2] if part.strip()]
     if len(numbered) > 1 and _NUMBERED.match(reference):
         return _list_of(numbered)
@@ -78,5 +83,5 @@ def in_order(ordered: OrderedList, answer: str) -> bool | None:
         return None
     descending = "<" in answer and ">" not in answer and "->" not in answer
     numbers = all(item.lstrip("-").replace(".", "").isdigit() for item in ordered.items)
-    rising = all(first < second for first, second in zip(places, places[1:], strict=False))
+    rising = all(first < second for first, second in pairwise(places))
     return rising and (numbers or not descending)

@@ -1,7 +1,8 @@
 """Chemical names with what tells isomers, isotopes and states of oxidation apart."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,7 +67,7 @@ class Locant:
         return self.stem == reference.stem and self.marks == reference.marks
 
 
-def locants_of(text: str, characters: Set[str]) -> Iterator[tuple[int, int, Locant]]:
+def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
     """Where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
     if "(" in characters:
         for match in _OXIDATION.finditer(text):

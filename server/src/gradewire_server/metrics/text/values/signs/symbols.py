@@ -1,7 +1,8 @@
 """Signs with an index or a charge: "x_3", "CD4", "H2O", "Na+"; and numbers that are read digit by digit."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,7 +43,7 @@ class Symbol:
         return self.stem == reference.stem and self.key != reference.key
 
 
-def symbols_of(text: str, characters: Set[str]) -> Iterator[tuple[int, int, Symbol]]:
+def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
     """Where signs stand in a text in plain form, and what they are; `characters` are the text's."""
     digits = not DIGITS.isdisjoint(characters)
     if digits and ("." in characters or "-" in characters):

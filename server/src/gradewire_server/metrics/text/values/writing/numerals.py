@@ -19,9 +19,37 @@ from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
+_MAX_WORDS: Final = 32
+"""Number words in a row that are one number."""
 _YEARS: Final = range(1000, 2100)
 # Before "one" they make a pronoun of it.
-_PRONOUN: Final = frozenset({"no", "any", "every", "some", "each", "the", "this", "that", "which", "another", "first"})
+_PRONOUN: Final = frozenset(
+    {
+        "no",
+        "any",
+        "every",
+        "some",
+        "each",
+        "the",
+        "this",
+        "that",
+        "which",
+        "another",
+        "first",
+        "other",
+        "last",
+        "next",
+        "same",
+        "right",
+        "wrong",
+        "good",
+        "bad",
+        "new",
+        "old",
+        "who",
+        "whom",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +94,30 @@ def adjacent(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
-    value = tokens[at].number
-    if value is None or (adjacent(tokens, at + 1) and lower_at(tokens, at + 1) in ORDINAL_ENDINGS):
+    value, end = tokens[at].number, at + 1
+    if value is None or (adjacent(tokens, end) and lower_at(tokens, end) in ORDINAL_ENDINGS):
         return None
-    place, end = tokens[at].place, at + 1
     if lower_at(tokens, end) == "^":
         return _power(tokens, at)
     if lower_at(tokens, end) in {"*", "x"} and tokens_are(tokens, end + 1, "10", "^"):
         power = _power(tokens, end + 1)
-        return None if power is None else Numeral(value * power.value, place * power.value, power.end)
+        return power and Numeral(value * power.value, tokens[at].place * power.value, power.end)
+    return _fraction(tokens, end, value) or _chance(tokens, end, value) or _scaled(tokens, end, value, tokens[at].place)
+
+
+def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None:
+    """The rest of "3/4" and of "3 1/2"; dates have two bars."""
     if lower_at(tokens, end) == "/" and (below := number_at(tokens, end + 1)) and lower_at(tokens, end + 2) != "/":
         return Numeral(value / below, 0.0, end + 2, fraction=True)
     above, below = number_at(tokens, end), number_at(tokens, end + 2)
     if above is not None and below and lower_at(tokens, end + 1) == "/" and above < below and value % 1 == 0:
         return Numeral(value + above / below, 0.0, end + 3)
-    if (chance := _chance(tokens, end, value)) is not None:
-        return chance
+    return None
+
+
+def _scaled(tokens: Sequence[Token], end: int, value: float, place: float) -> Numeral:
     scale, end = _scale(tokens, end)
-    value, place = value * scale, place * scale
-    return _with_half(tokens, end, Numeral(value, place, end), scale)
+    return _with_half(tokens, end, Numeral(value * scale, place * scale, end), scale)
 
 
 def tokens_are(tokens: Sequence[Token], at: int, *texts: str) -> bool:
@@ -144,24 +177,22 @@ def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
 
 def _words(tokens: Sequence[Token], at: int) -> Numeral | None:
     lower = tokens[at].lower
+    if lower in SMALL or lower in TENS:
+        pronoun = lower == "one" and lower_at(tokens, at - 1) in _PRONOUN
+        return None if pronoun else _cardinal(tokens, at)
     if lower in TIMES:
         return Numeral(TIMES[lower], 1.0, at + 1, words=True)
-    if lower == "half":
-        return _half(tokens, at)
     if lower in {"a", "an"}:
         return _article(tokens, at)
-    if lower not in SMALL and lower not in TENS:
-        return None
-    if lower == "one" and lower_at(tokens, at - 1) in _PRONOUN:
-        return None
+    return _half(tokens, at) if lower == "half" else None
+
+
+def _cardinal(tokens: Sequence[Token], at: int) -> Numeral | None:
     value, end = _counted(tokens, at)
     if end < 0:
         return None
-    if (part := _part(tokens, end, value)) is not None:
-        return part
-    if (chance := _chance(tokens, end, value)) is not None:
-        return chance
-    return _with_half(tokens, end, Numeral(value, _place(value), end, words=True), 1.0)
+    whole = Numeral(value, _place(value), end, words=True)
+    return _part(tokens, end, value) or _chance(tokens, end, value) or _with_half(tokens, end, whole, 1.0)
 
 
 def _place(value: float) -> float:
@@ -180,7 +211,7 @@ def _half(tokens: Sequence[Token], at: int) -> Numeral:
 
 
 def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """ "A dozen", "a hundred and five", "a third of it"; no other article is a number."""
+    """As in "A dozen", "a hundred and five", "a third of it"; no other article is a number."""
     following = lower_at(tokens, at + 1)
     if following in SCALES:
         value, end = _counted(tokens, at)
@@ -220,7 +251,7 @@ def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
     total = current = 0.0
     last = float("inf")  # what the last word of the current group counted; only a smaller one may follow it
     end = at
-    while end < len(tokens):
+    while end < min(len(tokens), at + _MAX_WORDS):
         step = end + (lower_at(tokens, end) == "-" and end > at and adjacent(tokens, end) and adjacent(tokens, end + 1))
         step += lower_at(tokens, end) == "and" and end > at and last >= 100
         lower = lower_at(tokens, step)

@@ -33,8 +33,9 @@ _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{
 _COMMANDS: Final = {
     "times": "*", "cdot": "*", "div": "/", "pi": " pi ", "le": "<=", "leq": "<=", "ge": ">=", "geq": ">=", "ne": "!=",
     "neq": "!=", "lt": "<", "gt": ">", "to": "->", "rightarrow": "->", "approx": "~", "pm": "+/-", "circ": "°",
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "mu": "μ", "theta": "θ", "sigma": "σ",
-    "omega": "ω", "left": "", "right": "", "quad": " ", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan",
+    "alpha": "\u03b1", "beta": "\u03b2", "gamma": "\u03b3", "delta": "\u03b4", "lambda": "\u03bb", "mu": "\u03bc",
+    "theta": "\u03b8", "sigma": "\u03c3", "omega": "\u03c9", "left": "", "right": "", "quad": " ", "sqrt": "sqrt",
+    "sin": "sin", "cos": "cos", "tan": "tan",
     "ln": "ln", "log": "log", "exp": "exp", "infty": "∞", "degree": "°",
 }  # fmt: skip
 _COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
