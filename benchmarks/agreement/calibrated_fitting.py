@@ -14,7 +14,6 @@ from gradewire_models.catalog.loading import find_model
 from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION
-from gradewire_server.metrics.calibrated.regimes import VERDICT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,12 +44,11 @@ class Fitted:
         return np.array([self.served(values, place) for values, place in zip(rows.values, places, strict=True)])
 
     def uncertain(self, rows: ScoredRows, confidence: float) -> NDArray[np.bool_]:
-        """bool[rows], whose verdict lies in the band at that confidence, or denies what it names."""
-        denied = [column.name for column in rows.columns].index("denied")
+        """bool[rows], whose verdict lies in the band at that confidence, or is a rule's."""
         found = []
         for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
-            band = self.served.band(confidence, self.served.place(shape))
-            found.append(band.holds(probability) or (probability >= VERDICT and values[denied] > 0))
+            place = self.served.place(shape)
+            found.append(self.served.band(confidence, place).holds(probability) or self.served.overruled(values, place))
         return np.array(found)
 
 
@@ -80,5 +78,5 @@ def fitted(parts: tuple[ScoredRows, ...], model: str, date: str, half: str, grad
         "date": date,
     }
     found = fit_calibrated(together(*parts), provenance=provenance)
-    known = [Feature(column.name, column.monotone, column.width) for column in parts[0].columns]
+    known = [Feature(column.name, column.monotone, column.width, column.rules_out) for column in parts[0].columns]
     return Fitted(found, read_fit(json.dumps(found.fit), known, version=VERSION))

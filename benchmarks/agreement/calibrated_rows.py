@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.fitting.halves import Half
 
-COLUMNS = tuple(FittedFeature(feature.name, feature.monotone, feature.width) for feature in FEATURES)
+COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out) for each in FEATURES)
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
 """SMILE's own threshold of preset `v1`, as its paper has it."""

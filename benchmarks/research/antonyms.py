@@ -47,7 +47,8 @@ def _pairs(directory: Path, part: str) -> set[tuple[str, str]]:
     for words, pointers in senses.values():
         for symbol, offset, _, ends in pointers:
             if symbol == "!":
-                pair = words[int(ends[:2], 16) - 1], senses[offset][0][int(ends[2:], 16) - 1]
+                here, there = bytes.fromhex(ends)
+                pair = words[here - 1], senses[offset][0][there - 1]
                 if all(map(str.isalpha, pair)):
                     found.add((min(pair), max(pair)))
     return found

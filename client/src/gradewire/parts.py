@@ -207,8 +207,8 @@ class CalibratedParts:
         distance: How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; None where the
             fit does not say what they were like.
         uncertain_reason: "band": the probability lies inside the band for items like the fit's. "unlike": inside the
-            band that is wider because the item is not. "denial": the answer denies what it names. "" where the verdict
-            is not uncertain.
+            band that is wider because the item is not. "rule": a rule calls wrong what the rest calls
+            right. "" where the verdict is not uncertain.
     """
 
     smile: float

@@ -2164,7 +2164,7 @@ class CalibratedParts(_message.Message):
     """
     uncertain_reason: _builtins.str
     """Why the verdict is uncertain. "band": the probability lies inside the band for items like the fit's. "unlike": inside
-    the band that is wider because the item is not. "denial": the answer denies what it names. Else empty.
+    the band that is wider because the item is not. "rule": a rule calls wrong what the rest calls right. Else empty.
     """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:

@@ -189,7 +189,7 @@ class CalibratedParts:
         band_upper: Where it ends.
         fit: Identity of the fit.
         distance: From the rows of the fit; None where it does not say what they were like.
-        uncertain_reason: "band", "unlike" or "denial"; "" where the verdict is not uncertain.
+        uncertain_reason: "band", "unlike" or "rule"; "" where the verdict is not uncertain.
     """
 
     smile: float

@@ -57,6 +57,11 @@ class LabelledFeatures:
         weights: NDArray[np.float64] = len(place) / len(counts) / counts[place]
         return weights
 
+    @property
+    def rules(self) -> NDArray[np.float64]:
+        """float64[rows, rules], the features that rule answers out from 1 on."""
+        return self.values[:, [feature.rules_out for feature in self.features]]
+
     def where(self, kept: NDArray[np.bool_]) -> "LabelledFeatures":
         """The rows of a mask."""
         chosen = np.flatnonzero(kept).tolist()

@@ -22,7 +22,7 @@ from gradewire.agreement.fitting.labelled_features import (
 from gradewire.agreement.fitting.probability_figures import probability_figures
 from gradewire.agreement.fitting.probability_map import probability_map
 from gradewire.agreement.fitting.probability_model import fitted_model, held_out, left_out_sources, travelled
-from gradewire.agreement.fitting.stored_form import Distance, HeldOut, Points, Regime, fit_form
+from gradewire.agreement.fitting.stored_form import Distance, HeldOut, Points, Regime, fit_form, ruled
 from gradewire.agreement.fitting.travel import TravelFigures, travel_figures, travel_warnings
 
 BAND_FOLDS: Final = 2
@@ -82,7 +82,7 @@ def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDA
         ValueError: The features say nothing about the labels.
     """
     folds = folds_of_keys(rows.keys, parts)
-    return _crossed(_evidence(rows, held_out(rows, folds)), folds)
+    return ruled(_crossed(_evidence(rows, held_out(rows, folds)), folds), rows.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +180,7 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
     found = near(coarse.log_odds)
     if far is not None:
         found = (1 - coarse.share) * found + coarse.share * far(coarse.log_odds)
+    found = ruled(found, rows.rules[coarse.rows])
     distance = None
     if evidence.ends is not None and rows.shapes is not None:
         kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)

@@ -16,6 +16,8 @@ from gradewire.agreement.fitting.distance import distances, ramp
 from gradewire.agreement.point_estimates import RIGHT_FROM
 
 FORMAT: Final = 1
+RULED_OUT: Final = 0.4
+"""The highest probability of an answer that a rule of the metric calls wrong."""
 _ROUNDING: Final = 1e-9
 _ALWAYS_LEFT: Final = float(np.finfo(np.float64).max)
 _MAX_RANKS: Final = 512
@@ -31,11 +33,13 @@ class FittedFeature:
         name: As in the metric.
         monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
         width: Of the ramps at its splits, in its own unit; 0: hard splits.
+        rules_out: Whether from 1 on a rule calls the answer wrong.
     """
 
     name: str
     monotone: int
     width: float
+    rules_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,9 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weigh
             _append(trees, predictor.nodes, share)
     return {
         "features": [
-            {"name": feature.name, "monotone": feature.monotone, "width": feature.width} for feature in features
+            {"name": feature.name, "monotone": feature.monotone, "width": feature.width}
+            | ({"rules_out": True} if feature.rules_out else {})
+            for feature in features
         ],
         "base": base,
         "trees": trees,
@@ -184,8 +190,13 @@ def probabilities(
         for regime in (form, form.get("far", form))
     )
     share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
-    judged: NDArray[np.float64] = (1 - share) * near + share * far
-    return judged
+    rules = np.array([feature.get("rules_out", False) for feature in form["features"]], dtype=np.bool_)
+    return ruled((1 - share) * near + share * far, rows[:, rules])
+
+
+def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows], probabilities of at most RULED_OUT where one of float64[rows, rules] is 1 or more."""
+    return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
 
 
 def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:

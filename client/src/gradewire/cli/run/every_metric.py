@@ -16,7 +16,6 @@ from gradewire.metric_types.encoders import Smile
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics, without_metrics
 from gradewire.metric_types.words import Cider, ValueMatch
-from gradewire.model_list import ModelList
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"

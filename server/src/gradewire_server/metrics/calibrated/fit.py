@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.features.catalog import RULED_OUT, Feature
 from gradewire_server.metrics.calibrated.neighbourhood import Neighbourhood
-from gradewire_server.metrics.calibrated.regimes import EVERYTHING, Band, Regime
+from gradewire_server.metrics.calibrated.regimes import EVERYTHING, VERDICT, Band, Regime
 from gradewire_server.metrics.calibrated.shape import SHAPE
 from gradewire_server.metrics.calibrated.stored_form import DistanceForm, FitForm, TreesForm
 from gradewire_server.metrics.calibrated.trees import Nodes, SoftTrees, TreeError
@@ -66,6 +66,7 @@ class CalibratedFit:
         model_digest: 64 hex digits; whose vectors it was fitted on.
         grader_digest: 64 hex digits; whose logits are a feature, empty for none.
         columns: intp[used], which of the metric's features it reads.
+        rules: intp[rules], which of the metric's features rule an answer out from 1 on.
         base: Log-odds before any tree.
         trees: Over the features that it reads.
         near: For items near the fitted rows.
@@ -77,6 +78,7 @@ class CalibratedFit:
     model_digest: str
     grader_digest: str
     columns: NDArray[np.intp]
+    rules: NDArray[np.intp]
     base: float
     trees: SoftTrees
     near: Regime
@@ -98,12 +100,26 @@ class CalibratedFit:
         return Place(distance, self.rows.far_share(distance))
 
     def __call__(self, features: NDArray[np.float64], place: Place | None = None) -> float:
-        """P(right), 0 to 1, of the metric's features, at a place; None: near."""
+        """P(right), 0 to 1, of the metric's features, at a place; None: near.
+
+        At most RULED_OUT where a rule calls the answer wrong.
+        """
+        learnt = self._learnt(features, place)
+        return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
+
+    def overruled(self, features: NDArray[np.float64], place: Place | None = None) -> bool:
+        """Whether a rule calls an answer wrong that the rest calls right: such a verdict is never certain."""
+        return self._ruled_out(features) and self._learnt(features, place) >= VERDICT
+
+    def _learnt(self, features: NDArray[np.float64], place: Place | None) -> float:
         raw = self.raw(features)
         near = self.near.p_right(raw)
         if place is None or self.far is None:
             return near
         return (1 - place.far) * near + place.far * self.far.p_right(raw)
+
+    def _ruled_out(self, features: NDArray[np.float64]) -> bool:
+        return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float, place: Place | None = None) -> Band:
         """Where the verdict is not trusted at `confidence`, above 0 and below 1; the farther the place, the wider."""
@@ -154,6 +170,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Calibrated
         model_digest=form.model_digest,
         grader_digest=form.grader_digest,
         columns=columns,
+        rules=np.array([place for place, feature in enumerate(known) if feature.rules_out], dtype=_INT),
         base=form.base,
         trees=trees,
         near=Regime.of(form.map, form.conformal),

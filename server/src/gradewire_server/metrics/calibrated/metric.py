@@ -24,7 +24,7 @@ from gradewire_server.domain.result import (
     Status,
     Warning,  # noqa: A004 - the domain's word for it
 )
-from gradewire_server.metrics.calibrated.features.catalog import FEATURES, features_of
+from gradewire_server.metrics.calibrated.features.catalog import features_of
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, cached_fit
@@ -37,8 +37,7 @@ from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
-VERSION: Final = 1
-_DENIED: Final = tuple(feature.name for feature in FEATURES).index("denied")
+VERSION: Final = 2
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -240,8 +239,8 @@ def _result(
     reason = ""
     if band.holds(probability):
         reason = "band" if fit.band(confidence).holds(probability) else "unlike"
-    elif probability >= VERDICT and measured.features[_DENIED]:
-        reason = "denial"
+    elif fit.overruled(measured.features, place):
+        reason = "rule"
     return MetricResult(
         probability,
         warnings=(*warnings, Warning.UNCERTAIN) if reason else warnings,

@@ -33,10 +33,12 @@ class FeatureForm(_Form):
         name: As in the metric.
         monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
         width: Of the ramps at its splits; 0: hard splits.
+        rules_out: Told for who evaluates a fit elsewhere; a server goes by the metric's own rules.
     """
 
     name: str
     monotone: Literal[-1, 0, 1]
+    rules_out: bool = False
     width: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
     @field_validator("width")

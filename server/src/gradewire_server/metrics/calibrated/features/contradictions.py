@@ -14,19 +14,23 @@ from gradewire_server.metrics.text.lemmas import known_words
 _MOST_WORDS: Final = 48
 """Words of a reference, and of a clause of the answer, that are laid side by side."""
 _MOST_CLAUSES: Final = 32
+_NO_ANTONYMS: Final = FUNCTION_WORDS | {"more", "less", "most", "least", "here", "there", "many", "few"}
+"""Words whose opposite decides nothing by itself: "83 or more" is "at least 83"."""
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
 """Words around what is negated in which a negation stands."""
-_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\bbut\b|\bbecause\b|\bsince\b|\bhowever\b")
+_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|since|however)\b")
 _SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
 _NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
 NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
 """Words that turn what stands behind them into its opposite; `clause_words` makes "not" of "n't"."""
 _NO_NEGATIONS: Final = frozenset({
-    "only", "just", "until", "doubt", "other", "merely", "necessarily", "less", "little", "few", "more", "much", "many", "thanks",
-    "expert", "sure", "at",
+    "only", "just", "until", "doubt", "other", "merely", "necessarily", "less", "little", "few", "more", "much", "many",
+    "thanks", "expert", "sure", "at",
 })  # fmt: skip
 """Behind a negation they take it back: "not only", "not until 1989", "no doubt", "none other than", "no less than"."""
+_NO_COMPARATIVES: Final = frozenset({"rather", "more", "less", "few", "fewer", "other", "much", "little"})
+"""Before "than" they compare nothing with a name: "rather than Rome", "more than 259"."""
 
 
 def contradiction_features(best: Said, answer: Said, said: Collection[str], asked: Collection[str]) -> dict[str, float]:
@@ -49,10 +53,12 @@ def contradiction_features(best: Said, answer: Said, said: Collection[str], aske
     sentences = _clauses(answer.raw, _SENTENCE_END)
     closest = max(sentences, key=lambda words: len(frozenset(reference).intersection(words)), default=())
     known = frozenset(reference).union(asked)
+    clauses = _clauses(answer.raw, _CLAUSE_END)
+    antonym = _has_antonym(best.distinct.difference(said), clauses)
     turned = (
-        _has_antonym(best.distinct.difference(said), answer.distinct)
-        + _negated_otherwise(reference, _clauses(answer.raw, _CLAUSE_END), asked)
-        + _compares_the_other_way(reference, closest)
+        antonym
+        + _negated_otherwise(reference, clauses, asked)
+        + (_compares_the_other_way(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
     )
     return {
         "swapped": _swapped(reference, closest[:_MOST_WORDS], new, known) if new else 0.0,
@@ -93,19 +99,26 @@ def _is_another(word: str, theirs: Sequence[str]) -> bool:
     )
 
 
-def _has_antonym(missing: Collection[str], said: Collection[str]) -> bool:
-    """Whether an answer has the opposite of a word that it lacks; what the question says of both does not matter."""
-    return any(not opposites_of(word).isdisjoint(said) for word in missing if word not in FUNCTION_WORDS)
+def _has_antonym(missing: Collection[str], clauses: Sequence[Sequence[str]]) -> bool:
+    """Whether an answer has the opposite of a word that it lacks, and does not negate it.
+
+    What the question says of both does not matter.
+    """
+    opposites = frozenset().union(*(opposites_of(word) for word in missing if word not in _NO_ANTONYMS))
+    found = [(clause, here) for clause in clauses if (here := opposites.intersection(clause))]
+    return bool(found) and not any(_negated(clause, here) for clause, here in found)
 
 
 def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -> bool:
     """Whether what a reference compares stands behind "than" in a sentence."""
-    if "than" not in sentence or sentence[-1] == "than":
+    than = sentence.index("than") if "than" in sentence else 0
+    if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
         return False
-    than = sentence.index("than")
-    compared = frozenset(reference[: reference.index("than")] if "than" in reference else reference) - FUNCTION_WORDS
-    before, behind = compared.intersection(sentence[:than]), compared.intersection(sentence[than:])
-    return bool(behind) and not before.difference(reference[-1:]) and not behind.issubset(before)
+    theirs = reference.index("than") if "than" in reference else len(reference)
+    compared = frozenset(reference[:theirs]).difference(
+        FUNCTION_WORDS, reference[theirs - 1 : theirs], (sentence[than - 1],)
+    )
+    return bool(compared.intersection(sentence[than:])) and not compared.intersection(sentence[:than])
 
 
 def _negated_otherwise(reference: Sequence[str], clauses: Sequence[Sequence[str]], asked: Collection[str]) -> bool:
@@ -126,7 +139,11 @@ def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
     """Whether an odd number of negations stands in the few words before the first of the `named` ones."""
     place = next(place for place, word in enumerate(words) if word in named)
     first = max(0, place - _NEAR)
-    return sum(
-        word in NEGATIONS and (position + 1 == len(words) or words[position + 1] not in _NO_NEGATIONS)
-        for position, word in enumerate(words[first:place], first)
-    ) % 2 == 1
+    return (
+        sum(
+            word in NEGATIONS and (position + 1 == len(words) or words[position + 1] not in _NO_NEGATIONS)
+            for position, word in enumerate(words[first:place], first)
+        )
+        % 2
+        == 1
+    )

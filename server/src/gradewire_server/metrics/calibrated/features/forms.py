@@ -1,5 +1,7 @@
-"""Other forms in which an answer has a word of its reference: initials for a name, a name for its initials, two words
-written as one or one as two, and the plural of a word that the dictionary does not know.
+"""Other forms in which an answer has a word of its reference.
+
+Initials for a name, a name for its initials, two words written as one or one as two, and the plural of a word that the
+dictionary does not know.
 """
 
 import re
@@ -38,11 +40,11 @@ def found_forms(references: Sequence[Said], answer: Said) -> frozenset[str]:
     }
     if not missing:
         return said
-    glued = frozenset(one + other for one, other in pairwise(answer.words))
+    glued = frozenset(one + other for one, other in pairwise(answer.words) if _can_be_glued(one, other))
     initials, names = _written_initials(answer.raw), frozenset(_initials_of_names(answer))
     for reference in references:
         if lacking := missing.get(reference.raw):
-            more.update(word for word in lacking if len(word) >= _LEAST_GLUED and word in glued)
+            more.update(word for word in lacking if word in glued)
             more.update(word for word in lacking if _plural(word, said))
             more.update(_parts(reference, said))
             more.update(_named(reference, lacking, initials, names))
@@ -52,7 +54,12 @@ def found_forms(references: Sequence[Said], answer: Said) -> frozenset[str]:
 def _parts(reference: Said, said: frozenset[str]) -> list[str]:
     """Neighbouring words of a reference that an answer writes as one."""
     pairs = pairwise(reference.words[:_MOST_WORDS])
-    return [word for one, other in pairs if len(one + other) >= _LEAST_GLUED and one + other in said for word in (one, other)]
+    return [word for pair in pairs if _can_be_glued(*pair) and "".join(pair) in said for word in pair]
+
+
+def _can_be_glued(one: str, other: str) -> bool:
+    """Whether two words may be written as one: long enough together, or initials of a name ("J. K.", "JK")."""
+    return len(one) + len(other) >= _LEAST_GLUED or (len(one) == len(other) == 1 and (one + other).isalpha())
 
 
 def _plural(word: str, said: frozenset[str]) -> bool:

@@ -20,24 +20,26 @@ _OR: Final = re.compile(r"(?:,\s*)?\b(?:or|oder)\b|(?<=[^\W\d_])\s*/\s*(?=[^\W\d
 _COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
 # "A, or B" says A in other words as often as not.
 _SPELT_OUT: Final = re.compile(r",\s*or\b")
+_IF_NOT: Final = r"if (?:that |it |this )?(?:is |was )?(?:not|isn't|wasn't)"
 _HEDGE: Final = re.compile(
-    r"\b(?:(?:could|might|may) (?:also )?be|maybe|perhaps|possibly|vielleicht|possible answers?|candidates?|or else|either"
-    r"|(?:any|one) of (?:these|them|the following)|can(?:not|'t) (?:say|tell|decide)|(?:not|un)sure|in frage|into question"
-    r"|if (?:that |it |this )?(?:is |was )?(?:not|isn't|wasn't))\b"
+    r"\b(?:(?:could|might|may) (?:also )?be|maybe|perhaps|possibly|vielleicht|possible answers?|candidates?|or else"
+    r"|either|(?:any|one) of (?:these|them|the following)|can(?:not|'t) (?:say|tell|decide)|(?:not|un)sure|in frage"
+    rf"|into question|{_IF_NOT})\b"
 )
 # What is said about candidates, and is none.
 _TALK: Final = re.compile(
-    r"\b(?:i (?:would say|think|guess|believe|am not sure|cannot (?:say|tell|decide)|can't (?:say|tell|decide))|i'd say"
-    r"|i'm not sure|if (?:that |it |this )?(?:is |was )?(?:not|isn't|wasn't)(?: it)?(?: either)?|which(?: one)?$"
+    r"\b(?:i (?:would say|think|guess|believe|am not sure|cannot (?:say|tell|decide)|can't (?:say|tell|decide))"
+    rf"|i'd say|i'm not sure|{_IF_NOT}(?: it)?(?: either)?|which(?: one)?$"
     r"|(?:any|one) of (?:these|them|the following)|possible answers?(?: are| include)?|candidates?(?: are| include)?"
-    r"|(?:the |my )?answer(?: is|s are)?|(?:could|might|may|would|must|should) (?:also )?be|or else|either|maybe|perhaps|possibly"
-    r"|probably|vielleicht|in frage kommen|everything that comes into question(?: is)?|comes? into question)\b"
+    r"|(?:the |my )?answer(?: is|s are)?|(?:could|might|may|would|must|should) (?:also )?be|or else|either|maybe"
+    r"|perhaps|possibly|probably|vielleicht|in frage kommen|everything that comes into question(?: is)?"
+    r"|comes? into question)\b"
 )
 _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
 # A part with one of these is a clause.
 _CLAUSES: Final = frozenset({
-    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "it", "he", "she", "they", "we",
-    "you", "i", "which", "who", "that", "because", "but", "not", "will", "can", "when", "where", "while", "if",
+    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "it", "he", "she", "they",
+    "we", "you", "i", "which", "who", "that", "because", "but", "not", "will", "can", "when", "where", "while", "if",
 })  # fmt: skip
 _NO_CANDIDATES: Final = STOP_WORDS | {
     "more", "less", "so", "few", "fewer", "late", "later", "early", "earlier", "similar", "any", "other", "another",
@@ -53,13 +55,13 @@ def alternatives(question: Said, references: Sequence[Said], answer: Said) -> fl
     what a sentence calls by two names ("It is called a goad or prod", "Persian (or Farsi)", "a turlough, or turlach"),
     what a reference or the question says itself, lists of which several are right, and "ten or more".
     """
-    raw = answer.raw[:_MAX_CHARACTERS + 1].replace("\u2019", "'").casefold()
+    raw = answer.raw[: _MAX_CHARACTERS + 1].replace("\u2019", "'").casefold()
     if len(raw) > _MAX_CHARACTERS or any(_OR.search(reference.raw.casefold()) for reference in references):
         return 0.0
     text = _ASIDE.sub(" ", raw)
     hedged = _HEDGE.search(text) is not None
     ors = len(_OR.findall(text.rstrip(" ?;.")))
-    if not (hedged or ors or text.count(",") >= _LEAST_LIST - 1):
+    if not (hedged or ors or len(_COMMA.findall(text)) >= _LEAST_LIST - 1):
         return 0.0
     parts = _candidates(_SUBJECT.sub("", text))
     if parts is None or not (hedged or _is_list(text, len(parts), ors)):

@@ -1,6 +1,4 @@
-"""Which of the best reference's new words an answer lacks: the head of its phrase, what goes with the head, names, or
-members of a list.
-"""
+"""Which of the best reference's new words an answer lacks: head of the phrase, modifiers, names, members of a list."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -17,7 +15,9 @@ _BEHIND_HEAD: Final = FUNCTION_WORDS - {"a", "an", "the", "and", "or", "his", "h
 _COMMA: Final = re.compile(r"[,;:(]")
 
 
-def missing_features(best: Said, parts: Sequence[Said], said: Collection[str], asked: Collection[str]) -> dict[str, float]:
+def missing_features(
+    best: Said, parts: Sequence[Said], said: Collection[str], asked: Collection[str]
+) -> dict[str, float]:
     """What of the best reference an answer has, by the place of a word; NaN where it has no such word.
 
     Args:
@@ -45,8 +45,10 @@ def missing_features(best: Said, parts: Sequence[Said], said: Collection[str], a
 
 
 def head_of(reference: Said) -> str:
-    """The last word that counts before the first preposition, verb or comma behind one: "kitchen" of "a large kitchen
-    in the old house"; the last one of all where the phrase begins with such a word.
+    """The last word that counts before the first preposition, verb or comma behind one.
+
+    "kitchen" of "a large kitchen in the old house"; of a phrase that begins with such a word, the last one before the
+    next.
     """
     words = Said.of(_COMMA.split(reference.raw, 1)[0]).words if _COMMA.search(reference.raw) else reference.words
     head = ""

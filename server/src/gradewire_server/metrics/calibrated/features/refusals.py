@@ -18,18 +18,21 @@ _REFUSAL: Final = re.compile(
 """Phrases of which the feature counts how many there are."""
 
 _CANNOT: Final = (
-    r"(?:can ?not|can't|could not|couldn't|unable to|not able to|impossible to|not possible to|no way to)(?: be)?(?: \w+)?"
+    r"(?:can ?not|can't|could not|couldn't|unable to|not able to|impossible to|not possible to|no way to)"
+    r"(?: be)?(?: \w+)?"
 )
 _TO_KNOW: Final = (
-    r"(?:determin|answer|f[io]und|calculat|comput|provid|tell|say|know|identif|verif|confirm|infer|locat|assess|conclud"
+    r"(?:determin|answer|found|calculat|comput|provid|tell|say|know|identif|verif|confirm|infer|locat|assess|conclud"
     r"|estimat|find)"
 )
-_DOCUMENT: Final = r"(?:passage|text|document|context|article|stor[iy]|report|table|filing|paragraph|source|data|statement|figure)"
+_DOCUMENT: Final = (
+    r"(?:passage|text|document|context|article|stor[iy]|report|table|filing|paragraph|source|data|statement|figure)"
+)
 _REFUSES: Final = re.compile(
     rf"\b{_CANNOT} {_TO_KNOW}"
     rf"|\b{_DOCUMENT}\w*(?: \w+)? (?:do(?:es)? not|don't|doesn't|did not|didn't) "
-    r"|\b(?:(?:is|are|was|were) not|isn't|aren't|wasn't|weren't)(?: \w+)? (?:mentioned|stated|specified|provided|disclosed"
-    r"|given|reported|indicated|available|known|clear|enough|sufficient|possible)\b"
+    r"|\b(?:(?:is|are|was|were) not|isn't|aren't|wasn't|weren't)(?: \w+)? (?:mentioned|stated|specified|provided"
+    r"|disclosed|given|reported|indicated|available|known|clear|enough|sufficient|possible)\b"
     r"|\b(?:no|any|not enough|insufficient) (?:information|data|mention|indication|details|evidence|context)\b"
     r"|\bi (?:do not|don't) (?:actually |really )?(?:know|have)\b|\bi have no\b|\bnot sure\b|\bunanswerable\b"
 )

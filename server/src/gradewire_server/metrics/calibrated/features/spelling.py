@@ -17,9 +17,9 @@ from gradewire_server.metrics.calibrated.features.words import Said, weight
 from gradewire_server.metrics.text.lemmas import known_words
 
 _MAX_REFERENCE_WORDS: Final = 32
-_MAX_ANSWER_WORDS: Final = 1_024
+_MAX_ANSWER_WORDS: Final = 256
 _MAX_LETTERS: Final = 64
-_MAX_ANSWER_LETTERS: Final = 16_384
+_MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
 _LEAST_BEGINNING: Final = 4
 """Letters in which two words of the dictionary begin alike, to be near each other."""
@@ -84,7 +84,9 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 def _begins(word: str, begin: str, other: str) -> bool:
     """Whether all but a letter of the shorter of two words, and four of its letters, begin the other one."""
-    return word == other or other.startswith(begin if len(other) >= len(word) else word[: max(_LEAST_BEGINNING, len(other) - 1)])
+    return word == other or other.startswith(
+        begin if len(other) >= len(word) else word[: max(_LEAST_BEGINNING, len(other) - 1)]
+    )
 
 
 def _within(text: str, whole: str) -> float:

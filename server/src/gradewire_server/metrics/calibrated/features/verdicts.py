@@ -13,7 +13,8 @@ _BEGIN: Final = 400
 _LED: Final = re.compile(
     r"[\s'\"*_`\u2018\u201c-]*(?:(?:the |my )?answer(?: is)?\b[\s:*_'\"]*)?"
     r"(?:(?P<yes>yes|yeah|yep|yup|true|correct|affirmative)|(?P<no>no|nope|nah|false|incorrect))\b"
-    r"(?P<end>\s*(?:[.,;:!*'\"\n\u2013\u2014\u2019\u201d(-]|$)|\s+(?:because|since|as|it|they|he|she|this|that|there|we|you|i)\b)"
+    r"(?:\s*(?:[.,;:!*'\"\n\u2013\u2014\u2019\u201d(-]|$)"
+    r"|\s+(?:because|since|as|it|they|he|she|this|that|there|we|you|i)\b)"
 )
 _CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|however)\b")
 
@@ -21,8 +22,8 @@ _CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|how
 def led_verdict(text: str) -> bool | None:
     """The yes (True) or no (False) that a text begins with, or is; None where it begins with neither.
 
-    "No, it does not", "yes because", "False. The ..." begin with one; "No one knows", "no water is lost", "Yes Minister"
-    and "true love" do not.
+    "No, it does not", "yes because", "False. The ..." begin with one; "No one knows", "no water is lost", "true love"
+    and "Yes Minister" do not.
     """
     begin = text[:_BEGIN].casefold()
     led = _LED.match(begin)
