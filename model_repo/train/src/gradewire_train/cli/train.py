@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from gradewire_models.errors import ModelError
+from gradewire_train.cli.grader_texts import grader_texts
 from gradewire_train.cli.texts import (
     COLUMN_OPTION,
     FILE,
@@ -38,6 +39,7 @@ def train() -> None:
 
 
 train.add_command(texts)
+train.add_command(grader_texts)
 
 
 def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
