@@ -17,7 +17,12 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     if given is None:
         return None
     number, slash, count = given.partition("/")
-    if not slash or not (number.isdecimal() and count.isdecimal()) or not 1 <= int(number) <= int(count) or int(count) < 2:
+    if (
+        not slash
+        or not (number.isdecimal() and count.isdecimal())
+        or not 1 <= int(number) <= int(count)
+        or int(count) < 2
+    ):
         raise click.BadParameter(f"{given!r}: K/N is expected, as in 1/5, with K from 1 to N and N at least 2")
     return int(number), int(count)
 
@@ -40,7 +45,9 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     "of several people. Sources (the field dataset, else the file) weigh the same. Repeatable.",
 )
 @click.option(
-    "--half", type=click.Choice(["a", "b"]), help="Only rows whose question is in this split: a, to fit, or b, held out."
+    "--half",
+    type=click.Choice(["a", "b"]),
+    help="Only rows whose question is in this split: a, to fit, or b, held out.",
 )
 @click.option(
     "--leave-out-fold",
@@ -49,7 +56,9 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     callback=_fold,
     help="Leave out the questions of fold K of N, and write the logits of their rows to logits.jsonl.",
 )
-@click.option("--score", type=FILE, multiple=True, help="Labelled rows that only get logits, in logits.jsonl. Repeatable.")
+@click.option(
+    "--score", type=FILE, multiple=True, help="Labelled rows that only get logits, in logits.jsonl. Repeatable."
+)
 @click.option(
     "--temperature",
     type=click.FloatRange(min=0, min_open=True),

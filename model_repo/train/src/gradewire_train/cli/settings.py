@@ -48,6 +48,7 @@ def recipe_option(recipe: type) -> Callable[[Command], Command]:
         "recipe_path",
         metavar="FILE|NAME",
         callback=path,
-        help=f"TOML with any of the settings below, or one that is shipped: {', '.join(shipped)}. An option overrules it.",
+        help=f"TOML with any of the settings below, or one that is shipped: {', '.join(shipped)}. "
+        "An option overrules it.",
     )
     return found

@@ -77,33 +77,65 @@ class Drawer:
     def _draws(self) -> Mapping[str, Callable[[Random], Draw | None]]:
         things = Things(self._lexicon)
         return {
-            "thing": things.shown, "term": things.term, "activity": Activities(self._lexicon).doing,
-            "quality": Qualities(self._lexicon).like, "place": Places(self._lexicon).located,
-            "known_person": People(self._lexicon).known, "person": names.named, "title": _titled,
-            "date": dates.dated, "period": dates.spanned, "time_of_day": dates.timed, "count": numbers.counted,
-            "amount": numbers.measured, "rank": numbers.ranked, "colour": colours.coloured,
-        }  # fmt: skip
+            "thing": things.shown,
+            "term": things.term,
+            "activity": Activities(self._lexicon).doing,
+            "quality": Qualities(self._lexicon).like,
+            "place": Places(self._lexicon).located,
+            "known_person": People(self._lexicon).known,
+            "person": names.named,
+            "title": _titled,
+            "date": dates.dated,
+            "period": dates.spanned,
+            "time_of_day": dates.timed,
+            "count": numbers.counted,
+            "amount": numbers.measured,
+            "rank": numbers.ranked,
+            "colour": colours.coloured,
+        }
 
     @cached_property
     def _kinds(self) -> Mapping[str, Kind]:
         noun, several = nouns.Nouns(self._lexicon), lists.Lists(self._lexicon)
         own: dict[str, Kind] = {
-            "same_sentence_date": days.dated_sentence, "years_about": days.years_about, "part_of_date": days.part_of_date,
-            "unit": figures.unit, "share": figures.share, "magnitude": figures.magnitude, "digit": figures.digit,
-            "bound": figures.bound, "ledger": ledger.ledger, "growth": ledger.growth, "frame": noun.frame,
-            "precise": noun.precise, "definition": noun.definition, "list": several.members, "acronym": lists.acronym,
-            "bound_to": stories.bound_to, "roles": stories.roles, "compared": stories.compared, "reason": stories.reason,
-            "trend": stories.trend, "reply": stories.reply, "science": school.science, "claim": school.claim,
-            "denied": partial(self._evading, evasions.denied), "corrected": partial(self._evading, evasions.corrected),
-            "hedged": partial(self._evading, evasions.hedged), "refused": partial(self._evading, evasions.refused),
-            "off_topic": self._off_topic, "long": self._long,
-        }  # fmt: skip
+            "same_sentence_date": days.dated_sentence,
+            "years_about": days.years_about,
+            "part_of_date": days.part_of_date,
+            "unit": figures.unit,
+            "share": figures.share,
+            "magnitude": figures.magnitude,
+            "digit": figures.digit,
+            "bound": figures.bound,
+            "ledger": ledger.ledger,
+            "growth": ledger.growth,
+            "frame": noun.frame,
+            "precise": noun.precise,
+            "definition": noun.definition,
+            "list": several.members,
+            "acronym": lists.acronym,
+            "bound_to": stories.bound_to,
+            "roles": stories.roles,
+            "compared": stories.compared,
+            "reason": stories.reason,
+            "trend": stories.trend,
+            "reply": stories.reply,
+            "science": school.science,
+            "claim": school.claim,
+            "denied": partial(self._evading, evasions.denied),
+            "corrected": partial(self._evading, evasions.corrected),
+            "hedged": partial(self._evading, evasions.hedged),
+            "refused": partial(self._evading, evasions.refused),
+            "off_topic": self._off_topic,
+            "long": self._long,
+        }
         every = {**{name: partial(self._worded, name) for name in self._draws}, **own}
         return {name: kind for name, kind in every.items() if self._part.name == "train" or name not in _TRAINED_ONLY}
 
     def _worded(self, name: str, rng: PartRandom, *, right: bool) -> Drawn | None:
         draw = checked(found) if (found := self._draws[name](rng)) is not None else None
-        return None if draw is None else worded(rng, draw, right=right, lexicon=None if name in _CLOSED else self._lexicon)
+        return (
+            None if draw is None else worded(rng, draw, right=right, lexicon=None if name in _CLOSED else self._lexicon)
+        )
 
     def _any(self, rng: PartRandom) -> Draw | None:
         kinds = tuple(self._draws.values())

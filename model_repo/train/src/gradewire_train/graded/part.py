@@ -47,7 +47,6 @@ class Part:
             self._kept[id(items)] = (items, own)
         return own
 
-
     def _split(self, items: Sequence[T], texts: Sequence[str]) -> Sequence[T]:
         if not any("{" in text or text.count(" ") > 1 for text in texts):
             if len(items) < _SHORTEST_OF_WORDS:

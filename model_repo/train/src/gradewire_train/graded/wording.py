@@ -11,9 +11,16 @@ from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.style import answer_style, capitalised, question_style
 
 _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
-_OTHERS = ("An earlier source mentions {}.", "Some confuse it with {}.", "For another one it would be {}.",
-           "Next to it people often name {}.", "A similar case elsewhere had {}.", "The one before it had {}.",
-           "Elsewhere you may read about {}.", "Its neighbour is said to have {}.")  # fmt: skip
+_OTHERS = (
+    "An earlier source mentions {}.",
+    "Some confuse it with {}.",
+    "For another one it would be {}.",
+    "Next to it people often name {}.",
+    "A similar case elsewhere had {}.",
+    "The one before it had {}.",
+    "Elsewhere you may read about {}.",
+    "Its neighbour is said to have {}.",
+)
 
 
 def wrapped(rng: PartRandom, statement: str, said: str) -> str:
@@ -65,8 +72,13 @@ def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None 
         prediction = contrast(rng, said, other)[0]
     else:
         prediction = wrapped(rng, draw.statement, said)
-    return Drawn(question_style(rng, draw.question), references(rng, draw), prediction, "right",
-                 "right" if right else normal(said))  # fmt: skip
+    return Drawn(
+        question_style(rng, draw.question),
+        references(rng, draw),
+        prediction,
+        "right",
+        "right" if right else normal(said),
+    )
 
 
 def any_of(rng: PartRandom, texts: Sequence[str]) -> str:

@@ -69,7 +69,7 @@ def drawn_row(row: DrawnRow) -> GraderRow:
 
 
 def best_references(references: Sequence[str], prediction: str, *, most: int = MOST_REFERENCES) -> tuple[str, ...]:
-    """At most `most` of them: those with the greatest share of words that the answer has, the first ones among equals."""
+    """At most `most` of them: those with the greatest share of words that the answer has; of equals the first."""
     said = Counter(_WORD.findall(prediction.casefold()))
 
     def share(reference: str) -> float:
@@ -94,9 +94,7 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
     kinds = sum(source == DRAWN for source, _ in groups)
     sources = len(groups) - kinds
     share = 1.0 if not sources else 0.0 if not kinds else drawn_share
-    parts = {
-        (source, kind): share / kinds if source == DRAWN else (1 - share) / sources for source, kind in groups
-    }
+    parts = {(source, kind): share / kinds if source == DRAWN else (1 - share) / sources for source, kind in groups}
     return [len(rows) * parts[row.source, row.kind] / groups[row.source, row.kind] for row in rows]
 
 

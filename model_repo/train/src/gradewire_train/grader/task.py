@@ -17,7 +17,9 @@ from gradewire_train.recipes.grader_recipe import GraderRecipe
 class Judgement:
     """The `Task` of a grader."""
 
-    def __init__(self, grader: Grader, tokenizer: GraderTokenizer, rows: Sequence[GraderRow], recipe: GraderRecipe) -> None:
+    def __init__(
+        self, grader: Grader, tokenizer: GraderTokenizer, rows: Sequence[GraderRow], recipe: GraderRecipe
+    ) -> None:
         self._grader, self._recipe = grader, recipe
         material, training = recipe.material, recipe.training
         kept = [row.references[: material.reference_count] for row in rows]
@@ -31,13 +33,16 @@ class Judgement:
 
     @property
     def model(self) -> Any:
+        """The grader."""
         return self._grader
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
+        """The adapter at the recipe's rate, the head at its multiple."""
         adapter = [each for each in self._grader.model.parameters() if each.requires_grad]
         return [(1.0, adapter), (self._recipe.training.head_rate, list(self._grader.head.parameters()))]
 
     def terms(self, step: int) -> Mapping[str, Any]:
+        """The mean of the rows' weighted losses."""
         training = self._recipe.training
         chosen = self._batches[step]
         # Another reference in every epoch.
@@ -53,6 +58,7 @@ class Judgement:
         return {"cross_entropy": (self._weights[chosen] * losses).mean()}
 
     def evaluate(self) -> dict[str, float]:
+        """Nothing: the last step is kept."""
         return {}
 
 

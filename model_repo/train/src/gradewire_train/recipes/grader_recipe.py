@@ -1,4 +1,4 @@
-"""The settings of a grader's training; rows that were given with the command are no part of them, the card names them."""
+"""The settings of a grader's training; rows given with the command are no part of them, the card names them."""
 
 import hashlib
 import json
@@ -25,7 +25,10 @@ class Material:
 
     drawn_rows: int = setting(200, "Drawn rows of each kind; 0: none.", minimum=0)
     drawn_share: float = setting(
-        0.5, "Weight of all drawn rows beside that of the rows given, whose sources weigh the same.", minimum=0, maximum=1
+        0.5,
+        "Weight of all drawn rows beside that of the rows given, whose sources weigh the same.",
+        minimum=0,
+        maximum=1,
     )
     reference_count: int = setting(
         2, "References read of each row, one an epoch: those whose words the answer has most of.", minimum=1, maximum=64

@@ -105,10 +105,16 @@ def _asked(rng: PartRandom) -> tuple[str, str]:
 
 def _form(rng: PartRandom, day: dt.date) -> str:
     month = _MONTHS[day.month - 1]
-    return (f"{month} {day.day}, {day.year}", f"{day.day} {month} {day.year}", day.isoformat(),
-            f"{month} {ordinal(day.day)}, {day.year}", f"the {ordinal(day.day)} of {month} {day.year}",
-            f"{month[:3]} {day.day}, {day.year}", f"{day.day} {month[:3]}. {day.year}",
-            f"{day:%A}, {month} {day.day}, {day.year}")[rng.randrange(8)]  # fmt: skip
+    return (
+        f"{month} {day.day}, {day.year}",
+        f"{day.day} {month} {day.year}",
+        day.isoformat(),
+        f"{month} {ordinal(day.day)}, {day.year}",
+        f"the {ordinal(day.day)} of {month} {day.year}",
+        f"{month[:3]} {day.day}, {day.year}",
+        f"{day.day} {month[:3]}. {day.year}",
+        f"{day:%A}, {month} {day.day}, {day.year}",
+    )[rng.randrange(8)]
 
 
 def _row(  # noqa: PLR0913, PLR0917 - all of a row

@@ -1,4 +1,4 @@
-"""Answers that evade: denials, corrections, hedged lists, refusals with and without a figure, praise, other questions."""
+"""Answers that evade: denials, corrections, hedged lists, refusals with and without figures, praise, other topics."""
 
 from gradewire_train.graded.data import words
 from gradewire_train.graded.part import PartRandom
@@ -8,15 +8,21 @@ from gradewire_train.texts.describe import filled, sentence
 from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.style import capitalised, question_style
 
-_UNSURE = ("I am not quite sure, but I believe it is {}.", "I cannot give you more than this: {}.",
-    "I do not know much about it; it should be {}.", "Nobody has told me for certain, yet it is {}.",
-    "Sorry for the delay. It is {}.", "I'm no expert, but the answer is {}.",
-    "There is not much information, though all of it says {}.", "As far as anybody can tell: {}.")  # fmt: skip
+_UNSURE = (
+    "I am not quite sure, but I believe it is {}.",
+    "I cannot give you more than this: {}.",
+    "I do not know much about it; it should be {}.",
+    "Nobody has told me for certain, yet it is {}.",
+    "Sorry for the delay. It is {}.",
+    "I'm no expert, but the answer is {}.",
+    "There is not much information, though all of it says {}.",
+    "As far as anybody can tell: {}.",
+)
 _ALIASES = ("{}, also known as {}", "{} ({})", "{}, or {} as some write it", "{}, in other words {}")
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """ "It is not X": wrong where X is the reference; where X is something else and the reference is given, right."""
+    """A denial, "it is not X": wrong where X is the reference; where X is something else and the reference is given, right."""
     if right:
         return corrected(rng, draw, right=True)
     said = any_of(rng, (draw.answer, *draw.same[:1]))
@@ -24,14 +30,14 @@ def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """ "Not A but B": right where B is the reference."""
+    """A correction, "not A but B": right where B is the reference."""
     other = any_of(rng, draw.wrong)
     said, against = (draw.answer, other) if right else (other, draw.answer)
     return _row(rng, draw, capitalised(rng.choice(words("corrections")).format(said=said, wrong=against)), right=right)
 
 
 def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """ "A or B" decides nothing; one answer that is given with doubts, or with its other name, is an answer."""
+    """A list, "A or B", decides nothing; one answer that is given with doubts, or with its other name, is one."""
     if right:
         if draw.same and rng.random() < 0.3:
             both = _ALIASES[rng.randrange(len(_ALIASES))].format(draw.answer, draw.same[0])

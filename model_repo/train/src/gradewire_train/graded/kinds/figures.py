@@ -32,25 +32,63 @@ _UNITS: Final = (
 )
 _STATEMENT: Final = "It comes to {}"
 _SHARES: Final = ((1, 2), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5), (4, 5), (1, 10), (3, 10), (7, 10), (9, 10), (1, 20))
-_SHARE_WORDS: Final = {(1, 2): "half", (1, 4): "a quarter", (3, 4): "three quarters", (1, 5): "one fifth",
-    (2, 5): "two fifths", (3, 5): "three fifths", (4, 5): "four fifths", (1, 10): "one tenth", (3, 10): "three tenths",
-    (7, 10): "seven tenths", (9, 10): "nine tenths", (1, 20): "one twentieth"}  # fmt: skip
-_OF_WHAT: Final = ("what share of the members voted", "what part of the land is forest", "how much of the budget was spent",
-    "which proportion of the seeds sprouted", "what fraction of the tests failed", "how many of the visitors came back",
-    "what percentage of the cells survived", "how much of the water is lost")  # fmt: skip
+_SHARE_WORDS: Final = {
+    (1, 2): "half",
+    (1, 4): "a quarter",
+    (3, 4): "three quarters",
+    (1, 5): "one fifth",
+    (2, 5): "two fifths",
+    (3, 5): "three fifths",
+    (4, 5): "four fifths",
+    (1, 10): "one tenth",
+    (3, 10): "three tenths",
+    (7, 10): "seven tenths",
+    (9, 10): "nine tenths",
+    (1, 20): "one twentieth",
+}
+_OF_WHAT: Final = (
+    "what share of the members voted",
+    "what part of the land is forest",
+    "how much of the budget was spent",
+    "which proportion of the seeds sprouted",
+    "what fraction of the tests failed",
+    "how many of the visitors came back",
+    "what percentage of the cells survived",
+    "how much of the water is lost",
+)
 _SCALES: Final = (("thousand", 3), ("million", 6), ("billion", 9), ("trillion", 12))
-_HOW_MUCH: Final = ("what was the budget", "how many people live there", "how large was the debt", "how many copies were sold",
-    "what is the distance in kilometres", "how many cells were counted", "what was the total", "how many votes were cast",
-    "how old is the rock in years", "how many trees were planted")  # fmt: skip
-_BOUNDS: Final = (("more than {}", "over {}", "greater than {}", "> {}", "exceeding {}"),
-    ("less than {}", "under {}", "below {}", "< {}", "fewer than {}"), ("at least {}", "no less than {}", "{} or more",
-    ">= {}"), ("at most {}", "up to {}", "no more than {}", "<= {}"))  # fmt: skip
-_BOUNDED: Final = ("what is the limit", "how many points are needed", "which values are allowed", "what temperature is safe",
-    "how many people may enter", "what is the requirement", "how much is permitted", "when does the rule apply")  # fmt: skip
+_HOW_MUCH: Final = (
+    "what was the budget",
+    "how many people live there",
+    "how large was the debt",
+    "how many copies were sold",
+    "what is the distance in kilometres",
+    "how many cells were counted",
+    "what was the total",
+    "how many votes were cast",
+    "how old is the rock in years",
+    "how many trees were planted",
+)
+_BOUNDS: Final = (
+    ("more than {}", "over {}", "greater than {}", "> {}", "exceeding {}"),
+    ("less than {}", "under {}", "below {}", "< {}", "fewer than {}"),
+    ("at least {}", "no less than {}", "{} or more", ">= {}"),
+    ("at most {}", "up to {}", "no more than {}", "<= {}"),
+)
+_BOUNDED: Final = (
+    "what is the limit",
+    "how many points are needed",
+    "which values are allowed",
+    "what temperature is safe",
+    "how many people may enter",
+    "what is the requirement",
+    "how much is permitted",
+    "when does the rule apply",
+)
 
 
 def unit(rng: PartRandom, *, right: bool) -> Drawn:
-    """ "2.5 km" as "2500 m"; wrong: the same number in the other unit, or another number."""
+    """In another unit: "2.5 km" as "2500 m"; wrong: the same number in the other unit, or another number."""
     question, pair = rng.choice(_UNITS)
     (small, _), (large, size) = pair
     halves = rng.randrange(1, 40)
@@ -73,7 +111,7 @@ def unit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def share(rng: PartRandom, *, right: bool) -> Drawn:
-    """ "25 %" as "a quarter" or "1 in 4" or "0.25"; wrong: another share, or the number without its percent."""
+    """A share: "25 %" as "a quarter" or "1 in 4" or "0.25"; wrong: another share, or the number without its percent."""
     top, bottom = rng.choice(_SHARES)
     other = rng.choice([each for each in _SHARES if each != (top, bottom)])
     forms = _share_forms(top, bottom)
@@ -81,13 +119,19 @@ def share(rng: PartRandom, *, right: bool) -> Drawn:
     if right:
         return _row(rng, rng.choice(_OF_WHAT), reference, rng.choice(forms), f"{top}/{bottom}", f"{top}/{bottom}")
     percent = top * 100 // bottom
-    wrong = [rng.choice(_share_forms(*other)), rng.choice(_share_forms(*other)), str(percent + 100),
-             f"{percent / 1000:g}", f"{percent}‰", f"1 in {percent}" if percent not in {2, bottom} else "none"]  # fmt: skip
+    wrong = [
+        rng.choice(_share_forms(*other)),
+        rng.choice(_share_forms(*other)),
+        str(percent + 100),
+        f"{percent / 1000:g}",
+        f"{percent}‰",
+        f"1 in {percent}" if percent not in {2, bottom} else "none",
+    ]
     return _row(rng, rng.choice(_OF_WHAT), reference, rng.choice(wrong), f"{top}/{bottom}", "other")
 
 
 def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
-    """ "1.2 million" as "1,200,000" or "1200 thousand"; wrong: another power of ten, another digit."""
+    """A large number: "1.2 million" as "1,200,000" or "1200 thousand"; wrong: another power of ten, another digit."""
     name, power = rng.choice(_SCALES[1:])
     tenths = rng.randrange(11, 999)
     value = tenths * 10 ** (power - 1)
@@ -128,7 +172,7 @@ def digit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def bound(rng: PartRandom, *, right: bool) -> Drawn:
-    """ "more than 40" as "over 40"; wrong: "less than 40", or another number."""
+    """A limit: "more than 40" as "over 40"; wrong: "less than 40", or another number."""
     own = rng.randrange(len(_BOUNDS))
     number = rng.randrange(2, 500)
     reference, answer = (each.format(number) for each in _two(rng, _BOUNDS[own]))
@@ -151,8 +195,16 @@ def _two(rng: PartRandom, forms: tuple[str, ...]) -> tuple[str, str]:
 
 def _share_forms(top: int, bottom: int) -> list[str]:
     percent = top * 100 // bottom
-    return [f"{percent}%", f"{percent} percent", f"{top}/{bottom}", f"{top} in {bottom}", f"{top} out of {bottom}",
-            _SHARE_WORDS[top, bottom], f"{percent / 100:g}", f"{in_words(percent)} per cent"]  # fmt: skip
+    return [
+        f"{percent}%",
+        f"{percent} percent",
+        f"{top}/{bottom}",
+        f"{top} in {bottom}",
+        f"{top} out of {bottom}",
+        _SHARE_WORDS[top, bottom],
+        f"{percent / 100:g}",
+        f"{in_words(percent)} per cent",
+    ]
 
 
 def _plain(value: Fraction) -> str:
@@ -165,5 +217,7 @@ def _number(rng: PartRandom, value: Fraction) -> str:
     return _plain(value)
 
 
-def _row(rng: PartRandom, question: str, reference: str, answer: str, meant: str, said: str) -> Drawn:
+def _row(  # noqa: PLR0913, PLR0917 - all of a row
+    rng: PartRandom, question: str, reference: str, answer: str, meant: str, said: str
+) -> Drawn:
     return Drawn(question_style(rng, question), (reference,), wrapped(rng, _STATEMENT, answer), meant, said)

@@ -8,30 +8,45 @@ from gradewire_train.graded.row import Drawn
 from gradewire_train.texts.style import question_style
 
 _ASKED: Final = (
-    "what was the {item} of {firm} in {year}", "how much {item} did {firm} report for {year}",
-    "what {item} does {firm} state for fiscal {year}", "{firm} {item} {year}",
-    "in millions of dollars, what is the {year} {item} of {firm}", "give the {item} of {firm} for the year {year}",
-    "what did the {item} of {firm} amount to in FY{year}", "how high was {firm}'s {item} in {year}",
-)  # fmt: skip
+    "what was the {item} of {firm} in {year}",
+    "how much {item} did {firm} report for {year}",
+    "what {item} does {firm} state for fiscal {year}",
+    "{firm} {item} {year}",
+    "in millions of dollars, what is the {year} {item} of {firm}",
+    "give the {item} of {firm} for the year {year}",
+    "what did the {item} of {firm} amount to in FY{year}",
+    "how high was {firm}'s {item} in {year}",
+)
 _LEADS: Final = (
     "According to the annual report, the {item} of {firm} in {year} was {said}.",
-    "{firm} reported {item} of {said} for fiscal {year}.", "For {year}, {firm} states {item} of {said}.",
-    "The {item} amounted to {said} in {year}.", "In FY{year} the {item} of {firm} came to {said}.",
-    "Based on the statement of operations, {item} was {said} for {year}.", "{item} for {year}: {said}.",
+    "{firm} reported {item} of {said} for fiscal {year}.",
+    "For {year}, {firm} states {item} of {said}.",
+    "The {item} amounted to {said} in {year}.",
+    "In FY{year} the {item} of {firm} came to {said}.",
+    "Based on the statement of operations, {item} was {said} for {year}.",
+    "{item} for {year}: {said}.",
     "The answer is {said}, as the table on the {item} shows.",
-)  # fmt: skip
+)
 _ASIDES: Final = (
-    "In the year before, it had been {other}.", "Analysts had expected {other}.", "By comparison, {item2} stood at {other}.",
-    "{firm2} reported {other} in the same period.", "The figure for the following year was {other}.",
-    "The change from {other} is due to higher prices.", "It includes {other} from discontinued operations.",
+    "In the year before, it had been {other}.",
+    "Analysts had expected {other}.",
+    "By comparison, {item2} stood at {other}.",
+    "{firm2} reported {other} in the same period.",
+    "The figure for the following year was {other}.",
+    "The change from {other} is due to higher prices.",
+    "It includes {other} from discontinued operations.",
     "Together with {item2} of {other}, this gives a mixed picture.",
-)  # fmt: skip
+)
 _STEPS: Final = (
-    "To find it, we look at the consolidated statements.", "All amounts are in millions unless stated otherwise.",
-    "The figures are audited.", "Rounding differences may occur.", "The fiscal year ends in September.",
-    "This follows from the table in the notes.", "Currency effects are excluded.",
+    "To find it, we look at the consolidated statements.",
+    "All amounts are in millions unless stated otherwise.",
+    "The figures are audited.",
+    "Rounding differences may occur.",
+    "The fiscal year ends in September.",
+    "This follows from the table in the notes.",
+    "Currency effects are excluded.",
     "The company changed its reporting segments during the period.",
-)  # fmt: skip
+)
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
@@ -60,7 +75,7 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def growth(rng: PartRandom, *, right: bool) -> Drawn:
-    """A change in percent with its direction: "fell by 4.2 %" as "a decline of 4.2 percent"; wrong: a rise, or 5.1 %."""
+    """A change in percent with its direction: "fell by 4.2 %" as "decreased 4.2 percent"; wrong: a rise, or 5.1 %."""
     item, firm = rng.choice(words("ledger_items")), rng.choice(words("companies"))
     tenths, up = rng.randrange(3, 600), rng.random() < 0.5
     other, other_up = tenths, up
@@ -79,15 +94,22 @@ def growth(rng: PartRandom, *, right: bool) -> Drawn:
 
 def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
     percent = f"{tenths / 10:g}"
-    sign = (("rose by {}%", "increased {} percent", "went up by {}%", "grew by {} per cent", "was up {}%"),
-            ("fell by {}%", "decreased {} percent", "went down by {}%", "shrank by {} per cent", "was down {}%"))  # fmt: skip
+    sign = (
+        ("rose by {}%", "increased {} percent", "went up by {}%", "grew by {} per cent", "was up {}%"),
+        ("fell by {}%", "decreased {} percent", "went down by {}%", "shrank by {} per cent", "was down {}%"),
+    )
     return sign[0 if up else 1][rng.randrange(5)].format(percent)
 
 
 def _money(rng: PartRandom, tenths: int) -> str:
     """An amount of `tenths` tenths of a million, in one of the forms of reports."""
-    forms = [f"${tenths / 10:,.1f} million", f"${tenths * 100_000:,}", f"{tenths / 10:,.1f} million dollars",
-             f"USD {tenths / 10:,.1f} million", f"${tenths / 10:,.1f}M"]  # fmt: skip
+    forms = [
+        f"${tenths / 10:,.1f} million",
+        f"${tenths * 100_000:,}",
+        f"{tenths / 10:,.1f} million dollars",
+        f"USD {tenths / 10:,.1f} million",
+        f"${tenths / 10:,.1f}M",
+    ]
     if tenths >= 10_000:
         forms.append(f"${tenths / 10_000:.4g} billion" if tenths % 10 == 0 else f"${tenths / 10_000:.4f} billion")
     return forms[rng.randrange(len(forms))]

@@ -10,14 +10,46 @@ from gradewire_train.texts.lexicon import Lexicon, plain
 from gradewire_train.texts.style import question_style
 from gradewire_train.texts.values.names import person_name
 
-_ASKED: Final = ("which of them were there", "name all that belong to it", "what does it consist of", "who took part",
-    "what was on the list", "which ones are meant", "list the parts", "what are the components", "name the members",
-    "which are the main ones", "what three things are needed", "who are they")  # fmt: skip
-_STATEMENTS: Final = ("They are {}", "It consists of {}", "The list has {}", "These were {}", "There are {}", "I would name {}")
-_MEANT: Final = ("what does {} stand for", "full name of {}", "{} is short for what", "what is {}", "what is the meaning of {}",
-    "expand {}")  # fmt: skip
-_CALLED: Final = ("which body oversees it", "who published the report", "which organisation is it", "who runs the programme",
-    "what was used", "which institution is meant", "who is in charge of it", "what is it called")  # fmt: skip
+_ASKED: Final = (
+    "which of them were there",
+    "name all that belong to it",
+    "what does it consist of",
+    "who took part",
+    "what was on the list",
+    "which ones are meant",
+    "list the parts",
+    "what are the components",
+    "name the members",
+    "which are the main ones",
+    "what three things are needed",
+    "who are they",
+)
+_STATEMENTS: Final = (
+    "They are {}",
+    "It consists of {}",
+    "The list has {}",
+    "These were {}",
+    "There are {}",
+    "I would name {}",
+)
+_MEANT: Final = (
+    "what does {} stand for",
+    "full name of {}",
+    "{} is short for what",
+    "what is {}",
+    "what is the meaning of {}",
+    "expand {}",
+)
+_CALLED: Final = (
+    "which body oversees it",
+    "who published the report",
+    "which organisation is it",
+    "who runs the programme",
+    "what was used",
+    "which institution is meant",
+    "who is in charge of it",
+    "what is it called",
+)
 _SMALL_WORDS: Final = frozenset({"of", "the", "for", "in", "on", "and"})
 
 
@@ -25,14 +57,20 @@ class Lists:
     """Kinds over lists of names and nouns."""
 
     def __init__(self, lexicon: Lexicon) -> None:
-        self._nouns = [each for each in lexicon.decent if each.key[0] == "n" and each.met > 3 and each.topic in {5, 6, 13, 20}
-                       and plain(each.words[0].text)]  # fmt: skip
+        self._nouns = [
+            each
+            for each in lexicon.decent
+            if each.key[0] == "n" and each.met > 3 and each.topic in {5, 6, 13, 20} and plain(each.words[0].text)
+        ]
 
     def members(self, rng: PartRandom, *, right: bool) -> Drawn | None:
         """All members in any order; wrong: one is missing, or another one stands in its place."""
         size = rng.randrange(2, 6)
-        pool = [person_name(rng).usual for _ in range(size + 2)] if rng.random() < 0.4 else [
-            each.words[0].text for each in rng.sample(self._nouns, size + 2)]  # fmt: skip
+        pool = (
+            [person_name(rng).usual for _ in range(size + 2)]
+            if rng.random() < 0.4
+            else [each.words[0].text for each in rng.sample(self._nouns, size + 2)]
+        )
         if len(set(pool)) < len(pool):
             return None
         own, said = pool[:size], pool[:size]
@@ -58,7 +96,9 @@ def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
         said = name if right else other
     else:
         question = rng.choice(_CALLED)
-        reference, said = (name, short if right else other_short) if rng.random() < 0.5 else (short, name if right else other)
+        reference, said = (
+            (name, short if right else other_short) if rng.random() < 0.5 else (short, name if right else other)
+        )
     dotted = said == initials(said) and rng.random() < 0.2
     shown = ".".join(said) + "." if dotted else said
     prediction = wrapped(rng, "It is the {}", shown)

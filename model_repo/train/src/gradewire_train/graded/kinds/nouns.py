@@ -15,10 +15,28 @@ from gradewire_train.texts.wordnet import Synset
 _CONCRETE: Final = frozenset({5, 6, 13, 17, 18, 20, 27})
 _DEFINED_WORDS: Final = range(5, 22)
 _SWAPPABLE: Final = 0.5
-_DEFINITION_ASKED: Final = ("what is {}", "define {}", "what does {} mean", "explain the term {}", "what do we understand by {}",
-    "describe {} in your own words", "what is meant by {}", "give a definition of {}")  # fmt: skip
-_OPENINGS: Final = ("It is {}.", "{}", "That means {}.", "I think it is {}", "it's {}", "This is {}, I think.", "{} basically",
-    "You call it that when it is {}.", "The word stands for {}.", "It refers to {}.")  # fmt: skip
+_DEFINITION_ASKED: Final = (
+    "what is {}",
+    "define {}",
+    "what does {} mean",
+    "explain the term {}",
+    "what do we understand by {}",
+    "describe {} in your own words",
+    "what is meant by {}",
+    "give a definition of {}",
+)
+_OPENINGS: Final = (
+    "It is {}.",
+    "{}",
+    "That means {}.",
+    "I think it is {}",
+    "it's {}",
+    "This is {}, I think.",
+    "{} basically",
+    "You call it that when it is {}.",
+    "The word stands for {}.",
+    "It refers to {}.",
+)
 
 
 class Nouns:
@@ -26,7 +44,9 @@ class Nouns:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        nouns = [each for each in lexicon.decent if each.key[0] == "n" and each.linked("@") and plain(each.words[0].text)]
+        nouns = [
+            each for each in lexicon.decent if each.key[0] == "n" and each.linked("@") and plain(each.words[0].text)
+        ]
         self._concrete = [each for each in nouns if each.topic in _CONCRETE and each.met]
         self._defined = [each for each in nouns if len(each.definition.split()) in _DEFINED_WORDS]
 
@@ -35,8 +55,11 @@ class Nouns:
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         synonyms = [word.text for word in synset.words[1:] if plain(word.text)]
-        others = [each for each in (*self._lexicon.siblings(synset, rng, 2), rng.choice(self._concrete).words[0].text)
-                  if plain(each) and self._lexicon.differs(each, synset)]  # fmt: skip
+        others = [
+            each
+            for each in (*self._lexicon.siblings(synset, rng, 2), rng.choice(self._concrete).words[0].text)
+            if plain(each) and self._lexicon.differs(each, synset)
+        ]
         said = rng.choice(synonyms) if right and synonyms else name if right else rng.choice(others) if others else ""
         if not said or not (owned(rng, self._lexicon, said) and owned(rng, self._lexicon, name)):
             return None
@@ -46,8 +69,13 @@ class Nouns:
         if right and reference == template.format(with_article(said)):
             other_template = rng.choice(words("frames"))
         prediction = other_template.format(with_article(said))
-        return Drawn(question_style(rng, rng.choice(words("frame_questions"))), (reference,), prediction, "same",
-                     "same" if right else said)  # fmt: skip
+        return Drawn(
+            question_style(rng, rng.choice(words("frame_questions"))),
+            (reference,),
+            prediction,
+            "same",
+            "same" if right else said,
+        )
 
     def precise(self, rng: PartRandom, *, right: bool) -> Drawn | None:
         """The reference is a kind of thing: a kind of it is right, what it is only a kind of says too little."""
@@ -79,8 +107,12 @@ class Nouns:
         else:
             drawn = rng.random()
             siblings = self._lexicon.siblings(synset, rng, 2) if drawn < 0.7 else []
-            keys = [key for each in siblings for key in self._lexicon.keys_of(each)
-                    if self._lexicon.synset(key).topic == synset.topic]  # fmt: skip
+            keys = [
+                key
+                for each in siblings
+                for key in self._lexicon.keys_of(each)
+                if self._lexicon.synset(key).topic == synset.topic
+            ]
             other = self._lexicon.synset(keys[0]) if keys else rng.choice(self._defined)
             said = _gloss(other)
             if drawn > 0.9:

@@ -7,13 +7,25 @@ from gradewire_train.graded.wording import remarks
 from gradewire_train.texts.misspell import misspelt
 from gradewire_train.texts.style import capitalised
 
-_LEADS = ("I think {}", "{}", "{}", "because {}", "It is like this: {}", "My answer: {}", "we learned that {}", "Well, {}",
-          "{} I guess")  # fmt: skip
-_YES, _NO = ("Yes", "Yes, that is so", "Yes indeed", "Correct"), ("No", "No, it is not so", "Not at all", "Certainly not")
+_LEADS = (
+    "I think {}",
+    "{}",
+    "{}",
+    "because {}",
+    "It is like this: {}",
+    "My answer: {}",
+    "we learned that {}",
+    "Well, {}",
+    "{} I guess",
+)
+_YES, _NO = (
+    ("Yes", "Yes, that is so", "Yes indeed", "Correct"),
+    ("No", "No, it is not so", "Not at all", "Certainly not"),
+)
 
 
 def science(rng: PartRandom, *, right: bool) -> Drawn:
-    """What is expected, in a pupil's words; wrong: a wrong mechanism, the opposite, or the answer to another question."""
+    """What is expected, in a pupil's words; wrong: a wrong mechanism, the opposite, or another question's answer."""
     by_question = {entry["question"]: entry for entry in entries("science")}
     asked = rng.choice(tuple(by_question))
     entry = by_question[asked]
@@ -32,8 +44,13 @@ def science(rng: PartRandom, *, right: bool) -> Drawn:
     if rng.random() < 0.15:
         text = misspelt(rng, text)
     question = asked if rng.random() < 0.8 else asked.lower().rstrip("?")
-    return Drawn(question, (reference,), text if rng.random() < 0.5 else capitalised(text), "expected",
-                 "expected" if right else "other")  # fmt: skip
+    return Drawn(
+        question,
+        (reference,),
+        text if rng.random() < 0.5 else capitalised(text),
+        "expected",
+        "expected" if right else "other",
+    )
 
 
 def claim(rng: PartRandom, *, right: bool) -> Drawn:

@@ -1,4 +1,4 @@
-"""Short texts to be understood: who did what, who is taller, why something happened, what was proposed, what changed."""
+"""Short texts to be understood: who did what, who is taller, why it happened, what was proposed, what changed."""
 
 from typing import Final
 
@@ -9,17 +9,48 @@ from gradewire_train.graded.wording import remarks
 from gradewire_train.texts.style import answer_style, question_style
 from gradewire_train.texts.values.names import person_name
 
-_WHY: Final = ("why did it happen", "what was the reason", "how come", "what caused this", "why was that", "for what reason",
-    "what led to it", "explain why")  # fmt: skip
+_WHY: Final = (
+    "why did it happen",
+    "what was the reason",
+    "how come",
+    "what caused this",
+    "why was that",
+    "for what reason",
+    "what led to it",
+    "explain why",
+)
 _RISES: Final = ("{} increases", "{} goes up", "{} rises", "{} gets higher", "{} grows", "there is an increase in {}")
 _FALLS: Final = ("{} decreases", "{} goes down", "{} falls", "{} gets lower", "{} drops", "there is a decrease in {}")
-_EFFECT: Final = ("what happens to {}", "how does {} change", "what is the effect on {}", "in which direction does {} move")
-_PROPOSALS: Final = ("How about we {} tonight?", "Do you want to {} with us?", "Shall we {} on Sunday?", "Let's {} tomorrow.",
-    "We could {} after work.", "Would you like to {}?")  # fmt: skip
-_AGREES: Final = ("Sounds great, let us {}.", "Yes, I would love to {}.", "Good idea, I am ready to {}.", "Sure, we can {}.",
-    "Gladly! I have wanted to {} for weeks.", "I am in. When do we {}?")  # fmt: skip
-_DECLINES: Final = ("No thanks, I would rather not {}.", "I can't {}, I have to work.", "Sorry, I do not feel like it; {} without me.",
-    "I am afraid I cannot {} this time.", "Not today. Another time we can {}.", "I'd love to {}, but I am ill.")  # fmt: skip
+_EFFECT: Final = (
+    "what happens to {}",
+    "how does {} change",
+    "what is the effect on {}",
+    "in which direction does {} move",
+)
+_PROPOSALS: Final = (
+    "How about we {} tonight?",
+    "Do you want to {} with us?",
+    "Shall we {} on Sunday?",
+    "Let's {} tomorrow.",
+    "We could {} after work.",
+    "Would you like to {}?",
+)
+_AGREES: Final = (
+    "Sounds great, let us {}.",
+    "Yes, I would love to {}.",
+    "Good idea, I am ready to {}.",
+    "Sure, we can {}.",
+    "Gladly! I have wanted to {} for weeks.",
+    "I am in. When do we {}?",
+)
+_DECLINES: Final = (
+    "No thanks, I would rather not {}.",
+    "I can't {}, I have to work.",
+    "Sorry, I do not feel like it; {} without me.",
+    "I am afraid I cannot {} this time.",
+    "Not today. Another time we can {}.",
+    "I'd love to {}, but I am ill.",
+)
 
 
 def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
@@ -51,7 +82,9 @@ def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
     other = (f"{second} {active} {first}", f"{first} {passive} {second}")
     reference = same[rng.randrange(2)]
     answer = (same if right else other)[rng.randrange(2)]
-    question = rng.choice(("what happened between {} and {}", "how are {} and {} connected", "what is said of {} and {}"))
+    question = rng.choice(
+        ("what happened between {} and {}", "how are {} and {} connected", "what is said of {} and {}")
+    )
     asked = question_style(rng, question.format(*((first, second) if rng.random() < 0.5 else (second, first))))
     says = f"{answer}." if rng.random() < 0.7 else f"{answer}. {' '.join(remarks(rng, rng.randrange(1, 3)))}"
     return Drawn(asked, (f"{reference}.",), says, same[0], same[0] if right else other[0])
@@ -75,8 +108,14 @@ def reason(rng: PartRandom, *, right: bool) -> Drawn:
     why, another = rng.sample(words("reasons"), 2)
     outcome = rng.choice(words("outcomes"))
     told = why if right else another
-    forms = (f"{outcome} because {told}.", f"Because {told}.", f"{told[:1].upper()}{told[1:]}, so {outcome[:1].lower()}{outcome[1:]}.",
-             f"The reason was that {told}.", f"since {told}", f"It was due to the fact that {told}.")  # fmt: skip
+    forms = (
+        f"{outcome} because {told}.",
+        f"Because {told}.",
+        f"{told[:1].upper()}{told[1:]}, so {outcome[:1].lower()}{outcome[1:]}.",
+        f"The reason was that {told}.",
+        f"since {told}",
+        f"It was due to the fact that {told}.",
+    )
     answer = forms[rng.randrange(len(forms))]
     if not right and rng.random() < 0.2:
         answer = f"{outcome}."
