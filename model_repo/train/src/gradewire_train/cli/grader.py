@@ -60,6 +60,11 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     "--score", type=FILE, multiple=True, help="Labelled rows that only get logits, in logits.jsonl. Repeatable."
 )
 @click.option(
+    "--start",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Go on from a grader that was trained before: a folder that this command left in its --out.",
+)
+@click.option(
     "--temperature",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from gradewire.agreement.fitting.halves import Half
 from gradewire_models.build.console import ConsoleProgress
+from gradewire_models.catalog.adapters import ADAPTER_WEIGHTS
 from gradewire_models.repository.digest import file_sha256
 from gradewire_models.repository.grader_input import MAX_TOKENS
 from gradewire_train.encoder import load_base
@@ -59,6 +60,7 @@ class Request:
     half: Half | None
     left_out: Fold | None
     score: tuple[Path, ...]
+    start: Path | None
     temperature: float
     wordnet: Path | None
     checkpoint_every: int
@@ -99,9 +101,13 @@ def run(request: Request) -> bool:
         encoder = load_base(training.base, max_tokens=MAX_TOKENS, wheels=request.wheels, report=progress.report)
     tokenizer = GraderTokenizer(encoder.tokenizer)
     grader = Grader(encoder, training)
+    started = ""
+    if request.start is not None:
+        grader.start_from(request.start)
+        started = file_sha256(request.start / ADAPTER_WEIGHTS)
     course = Course(
         settings=training,
-        identity=identity(recipe, encoder.base.weights_sha256, rows),
+        identity=identity(recipe, encoder.base.weights_sha256 + started, rows),
         directory=request.directory,
         checkpoint_every=request.checkpoint_every,
         resume=request.resume,
@@ -122,7 +128,10 @@ def run(request: Request) -> bool:
         outcome=outcome,
         options=_options(request),
         versions={name: version(name) for name in _PACKAGES},
-        files={path.name: file_sha256(path) for path in request.rows},
+        files={
+            **({f"the adapter of {request.start.name}": started} if request.start is not None else {}),
+            **{path.name: file_sha256(path) for path in request.rows},
+        },
     )
     with staged(request.directory) as fresh:
         grader.save(training, fresh)
@@ -156,6 +165,8 @@ def _write_logits(path: Path, grader: Grader, tokenizer: GraderTokenizer, rows: 
 
 def _options(request: Request) -> str:
     given = [("--rows", path.name) for path in request.rows]
+    if request.start:
+        given.insert(0, ("--start", request.start.name))
     if request.half:
         given.append(("--half", request.half))
     if request.left_out:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
-from gradewire_models.repository.grader_input import Piece, Pieces, grader_input
-from gradewire_train.adapter import prepare, save_trained
+from gradewire_models.catalog.adapters import ADAPTER_WEIGHTS
+from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, grader_input
+from gradewire_train.adapter import prepare, save_trained, trained_weights
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
 from gradewire_train.recipes.grader_recipe import GraderTraining
@@ -24,7 +26,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
     """An encoder with a low-rank adapter, and a head.
 
     Raises:
-        TrainingError: The encoder has no token types, or its tokens are not averaged.
+        TrainingError: The encoder has no token types, its tokens are not averaged, or it reads too few of them.
     """
 
     def __init__(self, encoder: TrainedEncoder, training: GraderTraining) -> None:
@@ -33,6 +35,8 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
             raise TrainingError(
                 f"base: {encoder.base.name} has no token types or is not pooled by the mean; train on all-MiniLM-L6-v2"
             )
+        if encoder.model.config.max_position_embeddings < MAX_TOKENS:
+            raise TrainingError(f"base: {encoder.base.name} reads fewer than the {MAX_TOKENS} tokens of a grader")
         for module in encoder.model.modules():
             # The base's own dropout costs a fifth of the time, and each row is read once or twice.
             if isinstance(module, torch.nn.Dropout):
@@ -66,6 +70,30 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
                 for index, value in zip(chosen, self([pieces[each] for each in chosen]).tolist(), strict=True):
                     found[index] = value
         return found
+
+    def start_from(self, directory: Path) -> None:
+        """Takes the weights of a grader that was trained before.
+
+        Raises:
+            TrainingError: The folder holds none, or one of another base, rank or targets.
+        """
+        try:
+            matrices = load_file(directory / ADAPTER_WEIGHTS)
+            head = load_file(directory / HEAD_FILE)
+        except (OSError, SafetensorError) as error:
+            raise TrainingError(f"--start: {directory} holds no grader ({error})") from error
+        own = {name.replace(".default.", "."): each for name, each in trained_weights(self.model).items()}
+        wanted = {**own, **{f"head.{name}": each for name, each in self.head.state_dict().items()}}
+        found = {**matrices, **{f"head.{name}": each for name, each in head.items()}}
+        if {name: each.shape for name, each in wanted.items()} != {name: each.shape for name, each in found.items()}:
+            raise TrainingError(
+                f"--start: {directory} holds a grader of another base, rank or targets than the recipe's"
+            )
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                if parameter.requires_grad:
+                    parameter.copy_(matrices[name.replace(".default.", ".")].float())
+            self.head.load_state_dict(head)
 
     def rounded(self) -> None:
         """Rounds the adapter's matrices to what its file holds, float16."""

@@ -22,7 +22,7 @@ _ALIASES = ("{}, also known as {}", "{} ({})", "{}, or {} as some write it", "{}
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """A denial, "it is not X": wrong where X is the reference; where X is something else and the reference is given, right."""
+    """A denial, "it is not X": wrong where X is the reference; right where the reference is given instead."""
     if right:
         return corrected(rng, draw, right=True)
     said = any_of(rng, (draw.answer, *draw.same[:1]))
