@@ -121,7 +121,7 @@ def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state:
             return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not in /secret/place")
 
     with pytest.raises(NothingLoadedError) as caught:
-        Planner(Unusable(unusable, ""), HashEngine().ports.judge_models, REGISTRY, PACKAGE_PROMPTS).plan(
+        Planner(replace(HashEngine().ports, encoders=Unusable(unusable, "")), REGISTRY, PACKAGE_PROMPTS).plan(
             [smile(model=model)], "metrics"
         )
     assert f"metrics[0].smile.model: model hash is {words} with: get it so" in str(caught.value)
@@ -136,7 +136,7 @@ def test_unset_metric_is_named() -> None:
 
 
 def test_a_metric_of_a_later_version_is_named() -> None:
-    later = types_pb2.MetricSpec.FromString(bytes([15 << 3 | 2, 0]))
+    later = types_pb2.MetricSpec.FromString(bytes([0x80 | (19 & 15) << 3 | 2, 19 >> 4, 0]))  # field 19
     with pytest.raises(InvalidRequestError, match="not known here"):
         planner().plan([later], "metrics")
 

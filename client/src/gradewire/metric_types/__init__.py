@@ -5,7 +5,7 @@ from typing import get_args
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.calibrated import Calibrated
+from gradewire.metric_types.calibrated import Calibrated, Grader
 from gradewire.metric_types.comparisons import Compare
 from gradewire.metric_types.encoders import Bertscore, Preset, Sbert, Sfve, Smile, Synthetic
 from gradewire.metric_types.judges import JudgeGrade, JudgeSimilarity, JudgeVerdict, Lave
@@ -19,6 +19,7 @@ from gradewire.metric_types.words import (
     Meteor,
     RougeL,
     SoftVqaAccuracy,
+    ValueMatch,
     VqaAccuracy,
 )
 from gradewire_proto.v1 import types_pb2
@@ -30,9 +31,9 @@ METRIC_TYPES: dict[str, type[Metric]] = {
     kind.name: kind
     for kind in (
         *(Smile, Sbert, Sfve, Bertscore),
-        *(ExactMatch, EasyMatch, LexicalMatch, VqaAccuracy, SoftVqaAccuracy),
+        *(ExactMatch, EasyMatch, LexicalMatch, ValueMatch, VqaAccuracy, SoftVqaAccuracy),
         *(RougeL, Bleu, Meteor, Cider),
-        Calibrated,
+        *(Calibrated, Grader),
         *(Lave, JudgeGrade, JudgeSimilarity, JudgeVerdict),
         Auto,
     )

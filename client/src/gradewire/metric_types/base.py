@@ -24,11 +24,14 @@ class Metric:
     name: ClassVar[str]
     # Whether `model` is a judge, a language model, and no encoder.
     needs_judge: ClassVar[bool] = False
+    # Whether `model` is a grader, which reads question, reference and answer together, and no encoder.
+    needs_grader: ClassVar[bool] = False
     # The parameter that names a judge beside the encoder `model`; "" where there is none.
     judge_parameter: ClassVar[str] = ""
     # What an item must have so that the metric with its defaults can grade it, beside one reference.
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
+    needs_values: ClassVar[bool] = False
     version: int | None = None
 
     def __post_init__(self) -> None:

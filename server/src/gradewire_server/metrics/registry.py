@@ -10,6 +10,7 @@ from gradewire_server.metrics.compared.compare import COMPARE
 from gradewire_server.metrics.embedding.bertscore import Bertscore
 from gradewire_server.metrics.embedding.sbert import Sbert
 from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.grader.metric import Grader
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
@@ -18,6 +19,7 @@ from gradewire_server.metrics.matching.easy_match import EasyMatch
 from gradewire_server.metrics.matching.exact_match import ExactMatch
 from gradewire_server.metrics.matching.lexical_match import LexicalMatch
 from gradewire_server.metrics.matching.soft_vqa_accuracy import SoftVqaAccuracy
+from gradewire_server.metrics.matching.value_match import ValueMatchMetric
 from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy
 from gradewire_server.metrics.overlap.bleu import Bleu
 from gradewire_server.metrics.overlap.cider import Cider
@@ -35,11 +37,13 @@ _METRICS: tuple[Metric[Any], ...] = (
     VqaAccuracy(),
     SoftVqaAccuracy(),
     LexicalMatch(),
+    ValueMatchMetric(),
     RougeL(),
     Bleu(),
     Meteor(),
     Cider(),
     Calibrated(),
+    Grader(),
     LAVE,
     JUDGE_GRADE,
     JUDGE_SIMILARITY,

@@ -21,6 +21,7 @@ from gradewire_server.domain.result import (
     CalibratedParts,
     CiderParts,
     Failure,
+    GraderParts,
     JudgeParts,
     MeteorParts,
     MetricResult,
@@ -29,6 +30,7 @@ from gradewire_server.domain.result import (
     ScoredResult,
     SmileParts,
     Status,
+    ValueMatchParts,
     VqaParts,
 )
 from gradewire_server.requests.errors import InvalidRequestError
@@ -55,12 +57,14 @@ _PARTS: Final[Mapping[type[Parts], str]] = {
     SmileParts: "smile",
     BertscoreParts: "bertscore",
     VqaParts: "vqa",
+    ValueMatchParts: "value_match",
     RougeLParts: "rouge_l",
     BleuParts: "bleu",
     MeteorParts: "meteor",
     CiderParts: "cider",
     JudgeParts: "judge",
     CalibratedParts: "calibrated",
+    GraderParts: "grader",
     AutoParts: "auto",
 }
 

@@ -68,6 +68,7 @@ class CalibratedFit:
     Attributes:
         identity: What `fit_id` makes of the stored text.
         model_digest: 64 hex digits; whose vectors it was fitted on.
+        grader_digest: 64 hex digits; whose logits are a feature, empty for none.
         columns: intp[used], which of the metric's features it reads.
         base: Log-odds before any tree.
         trees: Over the features that it reads.
@@ -77,6 +78,7 @@ class CalibratedFit:
 
     identity: str
     model_digest: str
+    grader_digest: str
     columns: NDArray[np.intp]
     base: float
     trees: SoftTrees
@@ -145,6 +147,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Calibrated
     return CalibratedFit(
         identity=fit_id(text),
         model_digest=form.model_digest,
+        grader_digest=form.grader_digest,
         columns=columns,
         base=form.base,
         trees=trees,

@@ -127,6 +127,7 @@ class FitForm(_Form):
     metric_version: int
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    grader_digest: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
     features: Annotated[list[FeatureForm], Field(min_length=1, max_length=_MAX_FEATURES)]
     base: LogOdds
     trees: TreesForm

@@ -48,3 +48,11 @@ FEATURES: Final = (
     Feature("reference_names", 0),  # share of references with a capital
     Feature("refusals", -1),  # phrases of refusal or not knowing
 )
+
+GRADER: Final = Feature("grader", 1, 0.25)
+"""Logit of a grader, the highest over the references that it is asked about; only where a grader is named."""
+
+
+def features_of(grader: str) -> tuple[Feature, ...]:
+    """The features with a grader's among them at the end, where one is named."""
+    return (*FEATURES, GRADER) if grader else FEATURES
