@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.calibrated_fits import DIGEST, FORM, changed, fit_text
 
-from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.features.catalog import RULED_OUT, Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, FitError, cached_fit, fit_id, read_fit
 
 # The metric has more features than the fit reads, in another order.
@@ -64,6 +64,27 @@ def test_the_band_follows_from_ranks(confidence: float, lower: float, upper: flo
     assert band.holds(0.5)
     assert not band.holds(np.nextafter(lower, -1))
     assert not band.holds(np.nextafter(upper, 2))
+
+
+@pytest.mark.parametrize(
+    ("exact", "rule", "probability", "overruled"),
+    [
+        (1.0, 0.0, 0.95, False),
+        (1.0, 1.0, RULED_OUT, True),
+        (1.0, 3.0, RULED_OUT, True),
+        (1.0, 0.5, 0.95, False),
+        (1.0, math.nan, 0.95, False),
+        (0.0, 1.0, 0.5 + 0.225 * (0.25 - 1 - 0.5), False),  # wrong by the trees as well: no rule decides
+    ],
+)
+def test_a_rule_calls_wrong_what_no_labels_teach(
+    *, exact: float, rule: float, probability: float, overruled: bool
+) -> None:
+    known = (*KNOWN, Feature("denied", -1, rules_out=True))
+    fit = read_fit(json.dumps(FORM), known, version=2)
+    features = np.array([exact, math.nan, 1.0 if exact else 0.5, rule])
+    assert fit(features) == pytest.approx(probability, abs=1e-12)
+    assert fit.overruled(features) is overruled
 
 
 @given(st.floats(0.5, 0.999), st.floats(0.5, 0.999))

@@ -14,7 +14,6 @@ from gradewire_server.domain.result import CalibratedParts, MetricResult, Status
 from gradewire_server.domain.result import Warning as Remark
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES, GRADER, features_of
 from gradewire_server.metrics.calibrated.metric import VERSION, Calibrated, CalibratedParameters, fit_of
-from gradewire_server.metrics.calibrated.shape import SHAPE
 from gradewire_server.scoring import MetricRequest, Scorer
 
 DIGEST, OTHER = "5" * 64, "6" * 64
@@ -72,7 +71,6 @@ async def test_the_logit_is_the_last_feature() -> None:
     assert features_of("words") == (*FEATURES, GRADER)
     # Two of the three words of the first reference: 3 (2 · 2/3 - 1).
     assert parts.features["grader"] == pytest.approx(1.0, abs=1e-6)
-    assert list(parts.features)[-len(SHAPE) - 1] == "grader"
     assert result.score == parts.smile
     _, without = await scored(ITEM, HashEngine(), features_only=True, grader="")
     assert {**without.features, "grader": parts.features["grader"]} == parts.features

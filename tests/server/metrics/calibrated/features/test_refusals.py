@@ -128,7 +128,12 @@ def test_marks_inside_a_reference_hide_no_denial(reference: str) -> None:
 
 @pytest.mark.parametrize(
     ("prediction", "reference"),
-    [("unknown", "unknown"), ("It did not fall until 1989", "1989"), ("No doubt Paris", "Paris")],
+    [
+        ("unknown", "unknown"),
+        ("It did not fall until 1989", "1989"),
+        ("No doubt Paris", "Paris"),
+        ("They don't need oxygen", "They do not need oxygen"),
+    ],
 )
 def test_words_of_denials_that_deny_nothing(prediction: str, reference: str) -> None:
     assert of(prediction, reference, question="Which?")["denied"] == 0.0

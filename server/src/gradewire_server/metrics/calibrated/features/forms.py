@@ -43,11 +43,11 @@ def found_forms(references: Sequence[Said], answer: Said) -> frozenset[str]:
     glued = frozenset(one + other for one, other in pairwise(answer.words) if _can_be_glued(one, other))
     initials, names = _written_initials(answer.raw), frozenset(_initials_of_names(answer))
     for reference in references:
-        if lacking := missing.get(reference.raw):
-            more.update(word for word in lacking if word in glued)
-            more.update(word for word in lacking if _plural(word, said))
+        words = missing.get(reference.raw, [])
+        if words:
+            more.update(word for word in words if word in glued or _plural(word, said))
             more.update(_parts(reference, said))
-            more.update(_named(reference, lacking, initials, names))
+            more.update(_named(reference, words, initials, names))
     return said | more if more else said
 
 

@@ -80,7 +80,7 @@ def alternatives(question: Said, references: Sequence[Said], answer: Said) -> fl
 
 def _candidates(text: str) -> list[frozenset[str]] | None:
     """Words of what stands between "or", commas and the like; None where one of these is no candidate but a clause."""
-    found = []
+    found: list[frozenset[str]] = []
     for part in _COMMA.split(_OR.sub(",", text)):
         words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
         if len(words) > _LONGEST_CANDIDATE or len(found) == _MOST_CANDIDATES or not _CLAUSES.isdisjoint(words):
