@@ -17,7 +17,7 @@ from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-METRIC_VERSION = 1
+METRIC_VERSION = 2
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "SMILE's terms": ("sentence", "keyword", "exact"),
-    "words": ("contained", "recall", "last_word", "new_recall", "parts_least"),
+    "words": ("contained", "recall", "last_word", "new_recall"),
+    "what is missing": ("head_recall", "modifier_recall", "name_recall", "member_recall", "parts_least"),
     "spelling": ("spelling_least", "spelling_begin", "spelling_within"),
-    "numbers": ("number_recall", "number_near", "numbers_beside"),
-    "dates": ("year_recall", "century_recall", "date_conflict", "years_beside"),
+    "values": ("value_recall", "value_conflict", "values_beside"),
+    "what contradicts": ("swapped", "opposite", "verdict", "verdict_conflict"),
     "what the question says": ("echo",),
     "names in references": ("reference_names",),
-    "refusals": ("refusals",),
+    "refusals, denials and candidates": ("refusals", "refused", "denied", "alternatives"),
 }
 
 

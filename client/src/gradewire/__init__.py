@@ -57,6 +57,7 @@ from gradewire.metric_types.words import (
     MeteorSynonyms,
     RougeL,
     SoftVqaAccuracy,
+    ValueMatch,
     VqaAccuracy,
     VqaConsensus,
 )
@@ -74,6 +75,7 @@ from gradewire.parts import (
     Parts,
     RougeLParts,
     SmileParts,
+    ValueMatchParts,
     VqaParts,
 )
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
@@ -174,6 +176,8 @@ __all__ = [
     "Tls",
     "Transport",
     "TransportError",
+    "ValueMatch",
+    "ValueMatchParts",
     "VerdictStyle",
     "VqaAccuracy",
     "VqaConsensus",

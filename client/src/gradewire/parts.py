@@ -19,6 +19,8 @@ class SmileParts:
         bin: 0 to 5.
         correct: Whether the score counts as a right answer.
         harmonic_mean: `reference_code` only, and there only where it is defined.
+        value_outcome: What became of the matched reference's dates, quantities and other values in the prediction:
+            "contradicted", "missing" or "found"; empty where it has none. Says nothing about the score.
     """
 
     sentence: float
@@ -29,6 +31,7 @@ class SmileParts:
     bin: int
     correct: bool
     harmonic_mean: float | None = None
+    value_outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,30 @@ class VqaParts:
     agreeing: int
     annotators: int
     compared_prediction: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMatchParts:
+    """What a prediction has of the values of the reference that gave the score.
+
+    Attributes:
+        wanted: Values of the reference that the question does not say already; all of them where it says every one.
+        found: How many of them the prediction has.
+        contradicted: How many it has another value of the same kind and unit in place of.
+        missing: How many it has neither way; `wanted` is the sum of the three.
+        coarser: How many of the missing ones are dates that it says less exactly: the year of a day.
+        extra: Values of the prediction, of the wanted kinds, that neither question nor reference has.
+        kinds: Kinds of the wanted values ("date", "quantity" ...), each with the worst that became of one:
+            "contradicted", "missing" or "found".
+    """
+
+    wanted: int
+    found: int
+    contradicted: int
+    missing: int
+    coarser: int
+    extra: int
+    kinds: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +253,7 @@ Parts = (
     SmileParts
     | BertscoreParts
     | VqaParts
+    | ValueMatchParts
     | RougeLParts
     | BleuParts
     | MeteorParts
@@ -247,6 +275,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "judge": JudgeParts,
         "calibrated": CalibratedParts,
         "auto": AutoParts,
+        "value_match": ValueMatchParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

@@ -36,7 +36,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
             "id": row["id"],
             "scores": {
                 "smile": {"score": 0.25 + row["label"] / 2, "status": "OK"},
-                "calibrated": {"status": "OK", "features": {"recall": 0.5}, "line": "calibrated/1"},
+                "calibrated": {"status": "OK", "features": {"recall": 0.5}, "line": "calibrated/2"},
             },
         }
         for row in rows

@@ -60,7 +60,7 @@ async def test_the_provenance_asks_for_the_same_again(wire: Wire) -> None:
     (told,) = reply.provenance
     assert told.metric.calibrated.fit == fit_id(text)
     assert told.line == (
-        f"calibrated/1?confidence=0.8&features_only=false&fit={fit_id(text)}&model=hash@{wire.engine.digests['hash'][:12]}"
+        f"calibrated/2?confidence=0.8&features_only=false&fit={fit_id(text)}&model=hash@{wire.engine.digests['hash'][:12]}"
     )
     assert told.calibration == "user: fitted on ten rows"
     again = await score(wire, told.metric)
@@ -173,5 +173,5 @@ async def test_what_was_fitted_for_another_version_is_told_and_does_not_count(wi
     give_fit(wire)
     wire.engine.versions["calibrated"] = 9
     (model, *_) = (await wire.models.List(models_pb2.ListModelsRequest())).models
-    assert "what was fitted for calibrated/9 does not count, this server has calibrated/1" in model.remarks[0]
+    assert "what was fitted for calibrated/9 does not count, this server has calibrated/2" in model.remarks[0]
     assert "calibrated" in model.without_metrics

@@ -27,6 +27,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     bool | None: st.none() | st.booleans(),
     str: st.text(max_size=20),
     tuple[str, ...]: st.lists(st.text(max_size=8), max_size=4).map(tuple),
+    Mapping[str, str]: st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=4),
     Mapping[str, float]: st.dictionaries(
         st.text(max_size=8), st.floats(allow_nan=False, allow_infinity=False), max_size=4
     ),

@@ -136,7 +136,7 @@ def test_unset_metric_is_named() -> None:
 
 
 def test_a_metric_of_a_later_version_is_named() -> None:
-    later = types_pb2.MetricSpec.FromString(bytes([15 << 3 | 2, 0]))
+    later = types_pb2.MetricSpec.FromString(bytes([0x80 | (19 & 15) << 3 | 2, 19 >> 4, 0]))  # field 19
     with pytest.raises(InvalidRequestError, match="not known here"):
         planner().plan([later], "metrics")
 

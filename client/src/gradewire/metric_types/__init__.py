@@ -19,6 +19,7 @@ from gradewire.metric_types.words import (
     Meteor,
     RougeL,
     SoftVqaAccuracy,
+    ValueMatch,
     VqaAccuracy,
 )
 from gradewire_proto.v1 import types_pb2
@@ -30,7 +31,7 @@ METRIC_TYPES: dict[str, type[Metric]] = {
     kind.name: kind
     for kind in (
         *(Smile, Sbert, Sfve, Bertscore),
-        *(ExactMatch, EasyMatch, LexicalMatch, VqaAccuracy, SoftVqaAccuracy),
+        *(ExactMatch, EasyMatch, LexicalMatch, ValueMatch, VqaAccuracy, SoftVqaAccuracy),
         *(RougeL, Bleu, Meteor, Cider),
         Calibrated,
         *(Lave, JudgeGrade, JudgeSimilarity, JudgeVerdict),

@@ -29,6 +29,7 @@ class Metric:
     # What an item must have so that the metric with its defaults can grade it, beside one reference.
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
+    needs_values: ClassVar[bool] = False
     version: int | None = None
 
     def __post_init__(self) -> None:

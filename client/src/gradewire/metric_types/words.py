@@ -33,6 +33,17 @@ class LexicalMatch(Metric):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ValueMatch(Metric):
+    """Share of the best reference's dates, quantities and other values that the prediction has, as values, 0 to 1.
+
+    0 where it contradicts one. Fails for items whose references have no values.
+    """
+
+    name: ClassVar[Literal["value_match"]] = "value_match"
+    needs_values: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VqaAccuracy(Metric):
     """VQA accuracy: how many annotators gave the predicted answer, 0 to 1; one reference per annotator.
 

@@ -689,6 +689,7 @@ class MetricSpec(_message.Message):
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
     CALIBRATED_FIELD_NUMBER: _builtins.int
+    VALUE_MATCH_FIELD_NUMBER: _builtins.int
     LAVE_FIELD_NUMBER: _builtins.int
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
     JUDGE_SIMILARITY_FIELD_NUMBER: _builtins.int
@@ -724,6 +725,8 @@ class MetricSpec(_message.Message):
     @_builtins.property
     def calibrated(self) -> Global___CalibratedParameters: ...
     @_builtins.property
+    def value_match(self) -> Global___ValueMatchParameters: ...
+    @_builtins.property
     def lave(self) -> Global___LaveParameters: ...
     @_builtins.property
     def judge_grade(self) -> Global___JudgeGradeParameters: ...
@@ -752,6 +755,7 @@ class MetricSpec(_message.Message):
         meteor: Global___MeteorParameters | None = ...,
         cider: Global___CiderParameters | None = ...,
         calibrated: Global___CalibratedParameters | None = ...,
+        value_match: Global___ValueMatchParameters | None = ...,
         lave: Global___LaveParameters | None = ...,
         judge_grade: Global___JudgeGradeParameters | None = ...,
         judge_similarity: Global___JudgeSimilarityParameters | None = ...,
@@ -759,11 +763,11 @@ class MetricSpec(_message.Message):
         auto: Global___AutoParameters | None = ...,
         compare: Global___CompareParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "value_match", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -851,6 +855,25 @@ class EasyMatchParameters(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EasyMatchParameters: _TypeAlias = EasyMatchParameters  # noqa: Y015
+
+@_typing.final
+class ValueMatchParameters(_message.Message):
+    """Share of the best reference's values (dates, quantities, places in an order, formulas ...) that the prediction has, as values;
+    0 where it contradicts one. INVALID_INPUT where the references have none.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValueMatchParameters: _TypeAlias = ValueMatchParameters  # noqa: Y015
 
 @_typing.final
 class SbertParameters(_message.Message):
@@ -1673,6 +1696,7 @@ class SmileParts(_message.Message):
     BIN_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
     HARMONIC_MEAN_FIELD_NUMBER: _builtins.int
+    VALUE_OUTCOME_FIELD_NUMBER: _builtins.int
     sentence: _builtins.float
     """Similarity of prediction and (synthetic) reference sentence."""
     keyword: _builtins.float
@@ -1689,6 +1713,10 @@ class SmileParts(_message.Message):
     """bin >= 4, or the model's calibrated threshold."""
     harmonic_mean: _builtins.float
     """REFERENCE_CODE only: harmonic mean of sentence and lexical; absent where it is not defined."""
+    value_outcome: _builtins.str
+    """What became of the matched reference's values in the prediction: "contradicted" where one is, "found" where all are found, else
+    "missing"; empty where it has none. Says nothing about the score.
+    """
     def __init__(
         self,
         *,
@@ -1700,10 +1728,11 @@ class SmileParts(_message.Message):
         bin: _builtins.int = ...,
         correct: _builtins.bool = ...,
         harmonic_mean: _builtins.float | None = ...,
+        value_outcome: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "harmonic_mean", b"harmonic_mean"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "best_window", b"best_window", "bin", b"bin", "correct", b"correct", "exact", b"exact", "harmonic_mean", b"harmonic_mean", "keyword", b"keyword", "lexical", b"lexical", "sentence", b"sentence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "best_window", b"best_window", "bin", b"bin", "correct", b"correct", "exact", b"exact", "harmonic_mean", b"harmonic_mean", "keyword", b"keyword", "lexical", b"lexical", "sentence", b"sentence", "value_outcome", b"value_outcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__harmonic_mean: _TypeAlias = _typing.Literal["harmonic_mean"]  # noqa: Y015
     _WhichOneofArgType__harmonic_mean: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean"]  # noqa: Y015
@@ -1770,6 +1799,74 @@ class VqaParts(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VqaParts: _TypeAlias = VqaParts  # noqa: Y015
+
+@_typing.final
+class ValueMatchParts(_message.Message):
+    """Of the reference that gave the score."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class KindsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    WANTED_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    CONTRADICTED_FIELD_NUMBER: _builtins.int
+    MISSING_FIELD_NUMBER: _builtins.int
+    COARSER_FIELD_NUMBER: _builtins.int
+    EXTRA_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    wanted: _builtins.int
+    """Values of the reference that the question does not say already; all of them where it says every one."""
+    found: _builtins.int
+    """How many of them the prediction has, has another value in place of, and has neither way; they sum up to wanted."""
+    contradicted: _builtins.int
+    missing: _builtins.int
+    coarser: _builtins.int
+    """How many of the missing ones are dates that it says less exactly: the year of a day."""
+    extra: _builtins.int
+    """Values of the prediction, of the wanted kinds, that neither question nor reference has."""
+    @_builtins.property
+    def kinds(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Kind ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression", "list") to the worst that became of
+        a wanted value of it: "contradicted", "missing", "found".
+        """
+
+    def __init__(
+        self,
+        *,
+        wanted: _builtins.int = ...,
+        found: _builtins.int = ...,
+        contradicted: _builtins.int = ...,
+        missing: _builtins.int = ...,
+        coarser: _builtins.int = ...,
+        extra: _builtins.int = ...,
+        kinds: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coarser", b"coarser", "contradicted", b"contradicted", "extra", b"extra", "found", b"found", "kinds", b"kinds", "missing", b"missing", "wanted", b"wanted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValueMatchParts: _TypeAlias = ValueMatchParts  # noqa: Y015
 
 @_typing.final
 class RougeLParts(_message.Message):
@@ -2151,6 +2248,7 @@ class MetricResult(_message.Message):
     JUDGE_FIELD_NUMBER: _builtins.int
     CALIBRATED_FIELD_NUMBER: _builtins.int
     AUTO_FIELD_NUMBER: _builtins.int
+    VALUE_MATCH_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
     CACHE_HITS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
@@ -2191,6 +2289,8 @@ class MetricResult(_message.Message):
     @_builtins.property
     def auto(self) -> Global___AutoParts: ...
     @_builtins.property
+    def value_match(self) -> Global___ValueMatchParts: ...
+    @_builtins.property
     def cache_hits(self) -> Global___CacheHits: ...
     @_builtins.property
     def timing(self) -> Global___Timing: ...
@@ -2213,14 +2313,15 @@ class MetricResult(_message.Message):
         judge: Global___JudgeParts | None = ...,
         calibrated: Global___CalibratedParts | None = ...,
         auto: Global___AutoParts | None = ...,
+        value_match: Global___ValueMatchParts | None = ...,
         correct: _builtins.bool | None = ...,
         cache_hits: Global___CacheHits | None = ...,
         timing: Global___Timing | None = ...,
         retry_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
@@ -2230,7 +2331,7 @@ class MetricResult(_message.Message):
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated", "auto"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated", "auto", "value_match"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...

@@ -65,6 +65,7 @@ class SmileParts:
     bin: int
     correct: bool
     harmonic_mean: float | None = None
+    value_outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,23 @@ class VqaParts:
     agreeing: int
     annotators: int
     compared_prediction: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMatchParts:
+    """What an answer has of a reference's values; fields as in gradewire.v1.ValueMatchParts.
+
+    Attributes:
+        kinds: Kinds of the wanted values, each with the worst that became of one: "contradicted", "missing", "found".
+    """
+
+    wanted: int
+    found: int
+    contradicted: int
+    missing: int
+    coarser: int
+    extra: int
+    kinds: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +235,7 @@ Parts: TypeAlias = (
     SmileParts
     | BertscoreParts
     | VqaParts
+    | ValueMatchParts
     | RougeLParts
     | BleuParts
     | MeteorParts

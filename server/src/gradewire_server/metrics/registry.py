@@ -18,6 +18,7 @@ from gradewire_server.metrics.matching.easy_match import EasyMatch
 from gradewire_server.metrics.matching.exact_match import ExactMatch
 from gradewire_server.metrics.matching.lexical_match import LexicalMatch
 from gradewire_server.metrics.matching.soft_vqa_accuracy import SoftVqaAccuracy
+from gradewire_server.metrics.matching.value_match import ValueMatchMetric
 from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy
 from gradewire_server.metrics.overlap.bleu import Bleu
 from gradewire_server.metrics.overlap.cider import Cider
@@ -35,6 +36,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     VqaAccuracy(),
     SoftVqaAccuracy(),
     LexicalMatch(),
+    ValueMatchMetric(),
     RougeL(),
     Bleu(),
     Meteor(),

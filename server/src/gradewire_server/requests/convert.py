@@ -29,6 +29,7 @@ from gradewire_server.domain.result import (
     ScoredResult,
     SmileParts,
     Status,
+    ValueMatchParts,
     VqaParts,
 )
 from gradewire_server.requests.errors import InvalidRequestError
@@ -55,6 +56,7 @@ _PARTS: Final[Mapping[type[Parts], str]] = {
     SmileParts: "smile",
     BertscoreParts: "bertscore",
     VqaParts: "vqa",
+    ValueMatchParts: "value_match",
     RougeLParts: "rouge_l",
     BleuParts: "bleu",
     MeteorParts: "meteor",

@@ -96,7 +96,7 @@ def test_a_metric_that_is_written_twice_is_refused_beside_all_too(command: Comma
 def test_all_says_what_it_leaves_out_and_why(
     command: Command, tmp_path: Path, verb: tuple[str, ...], quiet: tuple[str, ...]
 ) -> None:
-    file = write_rows(tmp_path / "a.jsonl", rows_of(8, references=["a", "b"]))
+    file = write_rows(tmp_path / "a.jsonl", rows_of(8, references=["a 1", "b"]))
     there = set(METRIC_TYPES) - {"meteor", "sbert", "bertscore", "cider"}
     server = StubTransport(
         answer,
@@ -147,6 +147,10 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
             {"references": ["a"]},
             "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, and it compares annotators",
         ),
+        (
+            {"references": ["a", "b"]},
+            "value_match (some rows have no number in their references, and it compares dates",
+        ),
         ({"references": ["a", "b"]}, "cider (all rows have the same references, over which no n-gram is rarer"),
     ],
 )
@@ -158,14 +162,15 @@ def test_all_leaves_out_what_no_row_has_the_columns_for(
     done = command("score", file, "--metrics", "all", stub=listing(*METRIC_TYPES))
     assert done.exit_code == 0, done.output
     without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in names]
-    # Where the references are all alike, it is left out too.
-    scored = [name for name in read_rows(done.stdout)[0]["scores"] if name != "cider"]
-    assert scored == [name for name in without_judge if name != "cider"]
+    # Where the references are all alike, cider is left out too, and where they have no digit, value_match.
+    others = {"cider", "value_match"}
+    scored = [name for name in read_rows(done.stdout)[0]["scores"] if name not in others]
+    assert scored == [name for name in without_judge if name not in others]
     assert f"left out of all: {left_out}" in done.stderr
     # A row without a question is at fault where others have one; a single reference is none.
     file = write_rows(tmp_path / "b.jsonl", [*({**row, **lacking} for row in ROWS), *ROWS[1:]])
     there = set(names) <= set(labels_of(command, file, "all", listing(*METRIC_TYPES)))
-    assert there is (lacking != {"references": ["a"]})
+    assert there is (lacking != {"references": ["a"]} and "value_match" not in names)
     # Who names a metric gets it.
     assert names[0] in labels_of(command, tmp_path / "a.jsonl", f"all,{names[0]}", listing(*METRIC_TYPES))
 

@@ -18,7 +18,7 @@ KNOWN = (Feature("exact", 1), Feature("unread", 0), Feature("keyword", 1, 0.05))
 
 
 def read(form: dict[str, Any] | None = None) -> CalibratedFit:
-    return read_fit(json.dumps(form or FORM), KNOWN, version=1)
+    return read_fit(json.dumps(form or FORM), KNOWN, version=2)
 
 
 def item(*, keyword: float, exact: float) -> Any:
@@ -98,8 +98,8 @@ def test_verdicts_outside_the_band_keep_their_promise_on_rows_like_the_held_out_
 
 def test_the_identity_is_that_of_the_text() -> None:
     text = fit_text()
-    assert read_fit(text, KNOWN, version=1).identity == fit_id(text)
-    assert read_fit(text + " ", KNOWN, version=1).identity != fit_id(text)
+    assert read_fit(text, KNOWN, version=2).identity == fit_id(text)
+    assert read_fit(text + " ", KNOWN, version=2).identity != fit_id(text)
     assert (len(fit_id(text)), read().model_digest) == (12, DIGEST)
 
 
@@ -107,7 +107,7 @@ def test_the_identity_is_that_of_the_text() -> None:
     ("path", "value", "said"),
     [
         ("format", 2, "format"),
-        ("metric_version", 2, "version 2 of the metric, this server has 1"),
+        ("metric_version", 3, "version 3 of the metric, this server has 2"),
         ("model_digest", "xyz", "model_digest"),
         ("features.0.name", "unknown", "none named 'unknown'"),
         ("features.1.name", "keyword", "twice"),
@@ -146,7 +146,7 @@ def test_what_cannot_be_relied_on_is_refused_by_name(path: str, value: Any, said
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 1', "\x00", "9" * 5000, "[" * 100_000])
 def test_what_is_no_fit_at_all_is_refused(text: str) -> None:
     with pytest.raises(FitError):
-        read_fit(text, KNOWN, version=1)
+        read_fit(text, KNOWN, version=2)
 
 
 @given(
@@ -155,7 +155,7 @@ def test_what_is_no_fit_at_all_is_refused(text: str) -> None:
 def test_any_value_in_any_place_is_read_or_refused(value: Any) -> None:
     for key in FORM:
         try:
-            fit = read_fit(json.dumps(FORM | {key: value}), KNOWN, version=1)
+            fit = read_fit(json.dumps(FORM | {key: value}), KNOWN, version=2)
         except FitError:
             continue
         assert 0 <= fit(item(keyword=0.5, exact=0.5)) <= 1

@@ -182,7 +182,7 @@ def test_a_fit_for_another_version_of_the_metric_is_passed_over() -> None:
     old, here = stored_fit(fit_text(base=0.5)), stored_fit(fit_text(), version=METRIC.info.version)
     metadata = replace(METADATA, calibrations=(*stored_fit("{", version=9), *here)).seen_by(METRIC.info)
     assert CalibratedParameters(model="m").resolved(metadata).fit == fit_id(fit_text())
-    later = replace(METRIC.info, version=2)
+    later = replace(METRIC.info, version=METRIC.info.version + 1)
     assert replace(METADATA, calibrations=old).seen_by(later).calibrations == ()
 
 
@@ -200,7 +200,7 @@ def test_what_is_no_number_is_no_score() -> None:
     """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
     asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, METADATA)
     assert table_of(VECTORS).run(asked).status is Status.OK
-    spoilt = replace(read_fit(fit_text(), FEATURES, version=1), base=math.nan)
+    spoilt = replace(read_fit(fit_text(), FEATURES, version=METRIC.info.version), base=math.nan)
     inputs = table_of(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
     result = _result(inputs, features(inputs), spoilt, 0.9)
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)

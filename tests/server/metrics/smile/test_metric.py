@@ -284,3 +284,20 @@ def assert_parts(result: MetricResult, expected: SmileParts) -> None:
     for name in SmileParts.__dataclass_fields__:
         found, wanted = getattr(result.parts, name), getattr(expected, name)
         assert found == (pytest.approx(wanted, abs=1e-6) if isinstance(wanted, float) else wanted), name
+
+
+@pytest.mark.parametrize(
+    ("reference", "outcome"),
+    [("red dogs of 1912", "found"), ("red dogs of 1913", "contradicted"), ("red dogs, 5 kg", "missing"), ("dogs", "")],
+)
+def test_what_became_of_the_references_values_is_told_and_moves_no_score(reference: str, outcome: str) -> None:
+    item = Item("1", "", (reference,), "red dogs in 1912")
+
+    class Same(dict[str, Any]):
+        def __missing__(self, text: str) -> Any:
+            return at(0)
+
+    result = smile(item, table=Table(Same()))
+    assert result.parts.value_outcome == outcome
+    words = (result.parts.exact + result.parts.keyword) / 2
+    assert result.score == pytest.approx(0.3 * result.parts.sentence + 0.7 * words)

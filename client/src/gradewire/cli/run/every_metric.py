@@ -15,14 +15,16 @@ from gradewire.metric_types.calibrated import Calibrated
 from gradewire.metric_types.encoders import Smile
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics, without_metrics
-from gradewire.metric_types.words import Cider
+from gradewire.metric_types.words import Cider, ValueMatch
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"
-_UNREAD = (
-    "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
-    "--reference-set"
-)
+# What looks through the file first, and why it cannot where that is standard input.
+_UNREAD = {
+    Cider.name: "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
+    "--reference-set",
+    ValueMatch.name: "whether all references have values is not known of standard input: name it to have it",
+}
 
 
 async def written_metrics(
@@ -58,7 +60,7 @@ async def written_metrics(
         return await _usual(client, options, beside, quiet=quiet) if options.usual else beside
     place = written.index(None)
     left_out = await _left_out(client, options.model)
-    lacking: dict[str, str] = {Cider.name: _UNREAD} if items is None else metrics_not_for(items())
+    lacking: dict[str, str] = dict(_UNREAD) if items is None else metrics_not_for(items())
     if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
         lacking.pop(Cider.name, None)  # that set is counted, not these references
     for name, reason in lacking.items():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.features.catalog import RULED_OUT, Feature
 from gradewire_server.metrics.calibrated.stored_form import FitForm, RanksForm, TreesForm
 from gradewire_server.metrics.calibrated.trees import Nodes, SoftTrees, TreeError
 
@@ -69,6 +69,7 @@ class CalibratedFit:
         identity: What `fit_id` makes of the stored text.
         model_digest: 64 hex digits; whose vectors it was fitted on.
         columns: intp[used], which of the metric's features it reads.
+        rules: intp[rules], which of the metric's features rule an answer out from 1 on.
         base: Log-odds before any tree.
         trees: Over the features that it reads.
         log_odds: float64[points], strictly ascending.
@@ -78,6 +79,7 @@ class CalibratedFit:
     identity: str
     model_digest: str
     columns: NDArray[np.intp]
+    rules: NDArray[np.intp]
     base: float
     trees: SoftTrees
     log_odds: NDArray[np.float64]
@@ -90,8 +92,19 @@ class CalibratedFit:
         return self.base + self.trees.value(features[self.columns])
 
     def __call__(self, features: NDArray[np.float64]) -> float:
-        """P(right), 0 to 1, of the metric's features."""
+        """P(right), 0 to 1, of the metric's features; at most RULED_OUT where a rule calls the answer wrong."""
+        learnt = self._learnt(features)
+        return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
+
+    def overruled(self, features: NDArray[np.float64]) -> bool:
+        """Whether a rule calls an answer wrong that the trees call right: such a verdict is never certain."""
+        return self._ruled_out(features) and self._learnt(features) >= VERDICT
+
+    def _learnt(self, features: NDArray[np.float64]) -> float:
         return float(np.interp(self.raw(features), self.log_odds, self.probability))
+
+    def _ruled_out(self, features: NDArray[np.float64]) -> bool:
+        return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float) -> Band:
         """Where the verdict is not trusted at `confidence`, above 0 and below 1.
@@ -146,6 +159,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Calibrated
         identity=fit_id(text),
         model_digest=form.model_digest,
         columns=columns,
+        rules=np.array([place for place, feature in enumerate(known) if feature.rules_out], dtype=_INT),
         base=form.base,
         trees=trees,
         log_odds=np.array(form.map.log_odds),

@@ -25,7 +25,6 @@ from gradewire_server.domain.result import (
     Warning,  # noqa: A004 - the domain's word for it
 )
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
-from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
@@ -35,7 +34,7 @@ from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
-VERSION: Final = 1
+VERSION: Final = 2
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
@@ -176,7 +175,7 @@ def _result(
         failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
         return MetricResult.failed(failure)
     band = fit.band(confidence)
-    uncertain = band.holds(probability) or (probability >= VERDICT and denies(inputs))
+    uncertain = band.holds(probability) or fit.overruled(values)
     return MetricResult(
         probability,
         warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,

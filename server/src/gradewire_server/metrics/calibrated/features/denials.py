@@ -1,0 +1,51 @@
+"""Answers that have "not" or the like shortly before what they have of a reference."""
+
+import re
+from typing import Final
+
+from gradewire_server.metrics.calibrated.features.words import Said, folded_words
+
+_MAX_CHARACTERS: Final = 4096
+_NEAR: Final = 5
+"""Words before a match in which a negation counts."""
+
+_NEGATIONS: Final = frozenset({
+    "not", "no", "never", "isnt", "wasnt", "arent", "werent", "didnt", "doesnt", "dont", "cannot", "cant", "neither",
+    "nor", "none", "false", "incorrect",
+})  # fmt: skip
+_NO_DENIALS: Final = frozenset({"only", "until", "doubt", "other"})
+"""Between negation and match they turn it into none: "not only", "not until 1989", "no doubt", "none other than"."""
+# A mark inside a number or a name ("10:30", "J.K. Rowling") ends nothing.
+_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\bbut\b|\bbecause\b")
+
+
+def denies(question: Said, best: Said, answer: Said) -> bool:
+    """Whether an answer says "not" shortly before what it has of the best reference.
+
+    Of the clauses with most of the reference's words all have to be negated; what question or reference say themselves
+    is no negation, nor is "not only" and the like.
+    """
+    begin = _plain(answer.raw)
+    named = frozenset(word for word in best.content if word not in question.distinct) or frozenset(best.content)
+    known = question.distinct | best.distinct
+    # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
+    written = re.compile(rf"(?<!\w){re.escape(_plain(best.raw.strip()))}(?!\w)")
+    begin = written.sub(lambda _: f" {' '.join(best.words)} ", begin)
+    clauses = [(*folded_words(clause), "") for clause in _CLAUSE_END.split(begin) if clause.strip()]
+    most = max((len(named.intersection(words)) for words in clauses), default=0)
+    holding = [words for words in clauses if most and len(named.intersection(words)) == most]
+    return bool(holding) and all(_negated(words, named, known) for words in holding)
+
+
+def _negated(words: tuple[str, ...], named: frozenset[str], known: frozenset[str]) -> bool:
+    """Whether a negation stands in the few words before the first of the `named` ones."""
+    place = next(place for place, word in enumerate(words) if word in named)
+    before = words[max(0, place - _NEAR) : place]
+    return any(
+        word in _NEGATIONS and word not in known and _NO_DENIALS.isdisjoint(before[position + 1 :])
+        for position, word in enumerate(before)
+    )
+
+
+def _plain(text: str) -> str:
+    return text[:_MAX_CHARACTERS].replace("\u2019", "'").casefold()

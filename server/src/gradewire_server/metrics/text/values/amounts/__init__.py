@@ -1,0 +1,1 @@
+"""Numbers with what they count."""

@@ -1,0 +1,208 @@
+"""Units of measure, by name and symbol, as factors of base units."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+Dimension = tuple[tuple[str, int], ...]
+"""Base quantities and their powers, by name: (("length", 1), ("time", -1)) is a speed; () is a plain number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit: value in base units = factor · value + offset.
+
+    Attributes:
+        dimension: What it measures; two units of the same dimension can be compared.
+        factor: Above 0.
+        offset: Of scales whose zero is another one, else 0.
+    """
+
+    dimension: Dimension
+    factor: float
+    offset: float = 0.0
+
+    def power(self, exponent: int) -> "Unit":
+        """The unit to a power; "square metre" is 2."""
+        return Unit(tuple((base, power * exponent) for base, power in self.dimension), self.factor**exponent)
+
+    def times(self, other: "Unit") -> "Unit":
+        """The product of two units."""
+        powers = dict(self.dimension)
+        for base, power in other.dimension:
+            powers[base] = powers.get(base, 0) + power
+        dimension = tuple(sorted((base, power) for base, power in powers.items() if power))
+        return Unit(dimension, self.factor * other.factor)
+
+
+_PREFIX_NAMES: Final = {
+    "pico": 1e-12, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3, "centi": 1e-2, "deci": 1e-1, "hecto": 1e2, "kilo": 1e3,
+    "mega": 1e6, "giga": 1e9, "tera": 1e12, "peta": 1e15,
+}  # fmt: skip
+_PREFIX_SYMBOLS: Final = {
+    "p": 1e-12, "n": 1e-9, "\u03bc": 1e-6, "u": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "h": 1e2, "k": 1e3, "M": 1e6,
+    "G": 1e9, "T": 1e12,
+}  # fmt: skip
+_NUMBER: Final[Dimension] = ()
+_LENGTH: Final[Dimension] = (("length", 1),)
+_MASS: Final[Dimension] = (("mass", 1),)
+_TIME: Final[Dimension] = (("time", 1),)
+_TEMPERATURE: Final[Dimension] = (("temperature", 1),)
+_FORCE: Final[Dimension] = (("length", 1), ("mass", 1), ("time", -2))
+_ENERGY: Final[Dimension] = (("length", 2), ("mass", 1), ("time", -2))
+_POWER: Final[Dimension] = (("length", 2), ("mass", 1), ("time", -3))
+_PRESSURE: Final[Dimension] = (("length", -1), ("mass", 1), ("time", -2))
+_VOLUME: Final[Dimension] = (("length", 3),)
+_AREA: Final[Dimension] = (("length", 2),)
+_SPEED: Final[Dimension] = (("length", 1), ("time", -1))
+_DATA: Final[Dimension] = (("data", 1),)
+_ANGLE: Final[Dimension] = (("angle", 1),)
+
+# Symbol, names, dimension, factor: units that take prefixes.
+_PREFIXED: Final[tuple[tuple[str, str, Dimension, float], ...]] = (
+    ("m", "metre meter", _LENGTH, 1.0),
+    ("g", "gram gramme", _MASS, 1e-3),
+    ("s", "second", _TIME, 1.0),
+    ("A", "ampere amp", (("current", 1),), 1.0),
+    ("V", "volt", (("voltage", 1),), 1.0),
+    ("W", "watt", _POWER, 1.0),
+    ("Wh", "watt-hour", _ENERGY, 3600.0),
+    ("J", "joule", _ENERGY, 1.0),
+    ("cal", "calorie", _ENERGY, 4.184),
+    ("eV", "electronvolt", _ENERGY, 1.602176634e-19),
+    ("N", "newton", _FORCE, 1.0),
+    ("Pa", "pascal", _PRESSURE, 1.0),
+    ("bar", "bar", _PRESSURE, 1e5),
+    ("Hz", "hertz", (("time", -1),), 1.0),
+    ("L", "litre liter", _VOLUME, 1e-3),
+    ("l", "", _VOLUME, 1e-3),
+    ("B", "byte", _DATA, 8.0),
+    ("bit", "bit", _DATA, 1.0),
+    ("\u03a9", "ohm", (("resistance", 1),), 1.0),
+    ("F", "farad", (("capacitance", 1),), 1.0),
+    ("T", "tesla", (("field", 1),), 1.0),
+    ("mol", "mole", (("amount", 1),), 1.0),
+    ("t", "", _MASS, 1e3),
+    ("pc", "parsec", _LENGTH, 3.0857e16),
+)
+_DAY: Final = 86_400.0
+_YEAR: Final = 365.25 * _DAY
+# Names and symbols, dimension, factor: units without prefixes. Plurals in "s" come by themselves.
+_PLAIN: Final[tuple[tuple[str, Dimension, float], ...]] = (
+    ("minute min", _TIME, 60.0),
+    ("hour h hr", _TIME, 3600.0),
+    ("day d", _TIME, _DAY),
+    ("week wk", _TIME, 7 * _DAY),
+    ("fortnight", _TIME, 14 * _DAY),
+    ("month", _TIME, _YEAR / 12),
+    ("year yr", _TIME, _YEAR),
+    ("decade", _TIME, 10 * _YEAR),
+    ("century centuries", _TIME, 100 * _YEAR),
+    ("millennium millennia", _TIME, 1000 * _YEAR),
+    ("sec", _TIME, 1.0),
+    ("inch inches", _LENGTH, 0.0254),
+    ("foot feet ft", _LENGTH, 0.3048),
+    ("yard yd", _LENGTH, 0.9144),
+    ("mile mi", _LENGTH, 1609.344),
+    ("furlong", _LENGTH, 201.168),
+    ("light-year lightyear ly", _LENGTH, 9.4607e15),
+    ("au", _LENGTH, 1.495978707e11),
+    ("angstrom \u00e5", _LENGTH, 1e-10),
+    ("micron", _LENGTH, 1e-6),
+    ("pound lb", _MASS, 0.45359237),
+    ("ounce oz", _MASS, 0.028349523125),
+    ("stone", _MASS, 6.35029318),
+    ("tonne", _MASS, 1000.0),
+    ("ton", _MASS, 1000.0),
+    ("carat", _MASS, 0.0002),
+    ("mph", _SPEED, 0.44704),
+    ("kph kmh", _SPEED, 1 / 3.6),
+    ("knot kn", _SPEED, 0.514444),
+    ("hectare ha", _AREA, 1e4),
+    ("acre", _AREA, 4046.8564224),
+    ("gallon gal", _VOLUME, 0.003785411784),
+    ("pint", _VOLUME, 0.000473176473),
+    ("quart", _VOLUME, 0.000946352946),
+    ("cc", _VOLUME, 1e-6),
+    ("barrel bbl", _VOLUME, 0.158987294928),
+    ("horsepower hp", _POWER, 745.69987158),
+    ("atmosphere atm", _PRESSURE, 101_325.0),
+    ("psi", _PRESSURE, 6894.757293168),
+    ("mmhg", _PRESSURE, 133.322),
+    ("rpm", (("time", -1),), 1 / 60),
+    ("radian rad", _ANGLE, 57.29577951308232),
+    ("degree \u00b0 deg", _ANGLE, 1.0),
+    ("decibel db", (("loudness", 1),), 1.0),
+    ("percent pct", (), 0.01),
+    ("permille", (), 0.001),
+    ("bp bps", (), 0.0001),
+    ("ppm", (), 1e-6),
+)
+CELSIUS: Final = Unit(_TEMPERATURE, 1.0, 273.15)
+FAHRENHEIT: Final = Unit(_TEMPERATURE, 5 / 9, 459.67 * 5 / 9)
+KELVIN: Final = Unit(_TEMPERATURE, 1.0)
+PERCENT: Final = Unit((), 0.01)
+DEGREE: Final = Unit(_ANGLE, 1.0)
+RADIAN: Final = Unit(_ANGLE, 57.29577951308232)
+FOOT: Final = Unit(_LENGTH, 0.3048)
+INCH: Final = Unit(_LENGTH, 0.0254)
+
+
+def _named() -> dict[str, Unit]:
+    """Units by names in small letters, plurals among them."""
+    found = {"celsius": CELSIUS, "centigrade": CELSIUS, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "kelvins": KELVIN}
+    for _, names, dimension, factor in _PREFIXED:
+        for name in names.split():
+            for prefix, scale in (("", 1.0), *_PREFIX_NAMES.items()):
+                unit = Unit(dimension, factor * scale)
+                found[prefix + name] = found[f"{prefix}{name}s"] = unit
+    for names, dimension, factor in _PLAIN:
+        for name in names.split():
+            found[name] = found[f"{name}s"] = Unit(dimension, factor)
+    return found
+
+
+def _symbols() -> dict[str, Unit]:
+    """Units by symbols, in which capitals count: "MW" and "mW"."""
+    found = {"K": KELVIN, "u": Unit(_MASS, 1.66053907e-27), "kt": Unit(_MASS, 1e6)}
+    for symbol, _, dimension, factor in _PREFIXED:
+        for prefix, scale in (("", 1.0), *_PREFIX_SYMBOLS.items()):
+            found.setdefault(prefix + symbol, Unit(dimension, factor * scale))
+    return found
+
+
+NAMES: Final = MappingProxyType(_named())
+"""Units by their names in small letters."""
+SYMBOLS: Final = MappingProxyType(
+    {symbol: unit for symbol, unit in _symbols().items() if symbol not in {"min", "mmol", "cd", "ha", "pt", "ft", "ht"}}
+)
+"""Units by their symbols, as written."""
+
+
+def money(currency: str, factor: float = 1.0) -> Unit:
+    """The unit of a currency; `factor` is 0.01 for its cents."""
+    return Unit(((f"money {currency}", 1),), factor)
+
+
+CURRENCY_SIGNS: Final = MappingProxyType({
+    "$": money("USD"), "\u20ac": money("EUR"), "\u00a3": money("GBP"), "\u00a5": money("JPY"), "\u20b9": money("INR"),
+    "\u20a9": money("KRW"), "\u20bd": money("RUB"),
+})  # fmt: skip
+"""Units by the sign before or behind an amount."""
+CURRENCIES: Final = MappingProxyType({
+    **dict.fromkeys(("dollar", "dollars", "usd", "us$"), money("USD")),
+    **dict.fromkeys(("euro", "euros", "eur"), money("EUR")),
+    **dict.fromkeys(("gbp", "sterling", "quid"), money("GBP")),
+    **dict.fromkeys(("yen", "jpy"), money("JPY")),
+    **dict.fromkeys(("yuan", "rmb", "cny", "renminbi"), money("CNY")),
+    **dict.fromkeys(("rupee", "rupees", "inr", "rs"), money("INR")),
+    **dict.fromkeys(("won", "krw"), money("KRW")),
+    **dict.fromkeys(("ruble", "rubles", "rouble", "roubles", "rub"), money("RUB")),
+    **dict.fromkeys(("franc", "francs", "chf"), money("CHF")),
+    **dict.fromkeys(("peso", "pesos", "mxn"), money("MXN")),
+    **dict.fromkeys(("cad",), money("CAD")),
+    **dict.fromkeys(("aud",), money("AUD")),
+    **dict.fromkeys(("cent", "cents"), money("USD", 0.01)),
+    **dict.fromkeys(("pence",), money("GBP", 0.01)),
+})  # fmt: skip
+"""Units by the word before or behind an amount, in small letters. "Pound" is a mass unless a "£" stands elsewhere."""

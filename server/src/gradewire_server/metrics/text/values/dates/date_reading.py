@@ -1,0 +1,207 @@
+"""Dates among tokens: "4 July 1776", "the early 80s", "5th century BC", "summer of 1969", "1914-18"."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from gradewire_server.metrics.text.values.amounts.units import CURRENCY_SIGNS, NAMES, SYMBOLS
+from gradewire_server.metrics.text.values.dates.date_words import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS
+from gradewire_server.metrics.text.values.dates.dates import MONTHS, Date
+from gradewire_server.metrics.text.values.dates.periods import (
+    FIRST_YEAR,
+    century_at,
+    decade_at,
+    full_year_at,
+    quarter_at,
+    season_at,
+    whole_at,
+    year_with_era_at,
+)
+from gradewire_server.metrics.text.values.signs.ordinals import ordinal_number_at
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at
+from gradewire_server.metrics.text.values.writing.tokens import Token
+
+_VERBS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "oct", "nov", "apr", "jun", "jul", "feb", "aug"})
+_IN: Final = frozenset({
+    "in", "of", "on", "since", "until", "till", "by", "before", "after", "during", "from", "to", "year", "early",
+    "late", "mid", "circa", "last", "next", "this", "every", "between", "around", "about",
+})  # fmt: skip
+_PREPOSITIONS: Final = frozenset({
+    "in", "since", "until", "till", "by", "year", "from", "circa", "ca", "c", "during", "before", "after", "between",
+})  # fmt: skip
+_HEDGES: Final = frozenset({"about", "around", "circa", "ca", "c", "roughly", "approximately", "~"})
+_MAX_DAY: Final = 31
+_RANGES: Final = frozenset({"-", "to", "until", "till", "through", "/", "and"})
+
+
+def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
+    """The date that begins at a token, with indices of its first token and the one behind it."""
+    found = _point(tokens, at)
+    if found is None:
+        return None
+    date, end = found
+    start = at - (lower_at(tokens, at - 1) == "the")
+    date, start = _stage(tokens, date, start)
+    date, end = _ranged(tokens, date, start, end)
+    hedged = lower_at(tokens, start - 1) in _HEDGES
+    return (replace(date, hedged=True) if hedged else date), start, end
+
+
+def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """A date without what is said around it."""
+    token = tokens[at]
+    if token.word:
+        return _by_word(tokens, at)
+    if token.number is None or lower_at(tokens, at - 1) in CURRENCY_SIGNS:
+        return None
+    return (
+        _by_digits(tokens, at) or _day_first(tokens, at) or decade_at(tokens, at) or century_at(tokens, at)
+        or year_with_era_at(tokens, at) or quarter_at(tokens, at) or _year(tokens, at)
+    )  # fmt: skip
+
+
+def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    lower = tokens[at].lower
+    if lower in MONTH_NAMES:
+        return _month_first(tokens, at)
+    if lower in WEEKDAYS:
+        return Date(weekday=WEEKDAYS[lower]), at + 1
+    if lower in DECADES:
+        return Date.years(1900 + DECADES[lower], 1909 + DECADES[lower]), at + 1
+    if lower in SEASONS:
+        return season_at(tokens, at)
+    number = whole_at(tokens, at + 1)
+    if lower in {"ad", "ce"} and number is not None:
+        return Date.years(number, number), at + 2
+    return _day_first(tokens, at) or century_at(tokens, at) or quarter_at(tokens, at)
+
+
+def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "1776-07-04", "12/25/1999", "25.12.1999"."""
+    first, second, third = (whole_at(tokens, at + step) for step in (0, 2, 4))
+    mark = lower_at(tokens, at + 1)
+    if first is None or second is None or third is None or mark not in {"-", "/"}:
+        return None
+    if lower_at(tokens, at + 3) != mark or not all(adjacent(tokens, at + step) for step in range(1, 5)):
+        return None
+    if first >= FIRST_YEAR:
+        year, month, day = first, second, third
+    elif third >= FIRST_YEAR:
+        year, month, day = (third, first, second) if first <= MONTHS else (third, second, first)
+    else:
+        return None
+    return (Date.of(year, month, day), at + 5) if 1 <= month <= MONTHS and 1 <= day <= _MAX_DAY else None
+
+
+def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
+    """Day of a month and the place behind it."""
+    found = ordinal_number_at(tokens, at)
+    if found is None and (whole := whole_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
+        found = whole, at + 1
+    return found if found is not None and 1 <= found[0] <= _MAX_DAY else None
+
+
+def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "July 4, 1776", "July 1776", "in July"."""
+    month = MONTH_NAMES[tokens[at].lower]
+    end = at + 1 + (lower_at(tokens, at + 1) == "." and len(tokens[at].text) <= 4)
+    place = end + (lower_at(tokens, end) == "the")
+    day = _day(tokens, place) if place < len(tokens) else None
+    if day is not None and _clock_or_unit(tokens, day[1]):
+        day = None
+    behind = end if day is None else day[1]
+    year, finish = _year_behind(tokens, behind)
+    if day is None and year is None and not _is_month(tokens, at):
+        return None
+    return Date.of(year, month, None if day is None else day[0]), finish
+
+
+def _clock_or_unit(tokens: Sequence[Token], at: int) -> bool:
+    return lower_at(tokens, at) in {":", "%"} or lower_at(tokens, at) in {"million", "percent", "people"}
+
+
+def _is_month(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a word without day and year is a month: "may" and "march" are verbs, "Sep" and "Dec" names as well."""
+    token = tokens[at]
+    if token.lower not in _VERBS:
+        return True
+    before = lower_at(tokens, at - 1)
+    return token.text[0].isupper() and (len(tokens) <= 2 or before in _IN)
+
+
+def _year_behind(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
+    place = at
+    while place < at + 2 and lower_at(tokens, place) in {",", "of", "in"}:
+        place += 1
+    year = full_year_at(tokens, place)
+    if year is None:
+        return None, at
+    return year, place + 1
+
+
+def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "4 July 1776", "the fourteenth of July"."""
+    found = _day(tokens, at)
+    if found is None:
+        return None
+    day, end = found
+    end += lower_at(tokens, end) == "of"
+    end += lower_at(tokens, end) == "-" and adjacent(tokens, end)
+    month = MONTH_NAMES.get(lower_at(tokens, end))
+    if month is None or (tokens[end].text == "may" and not lower_at(tokens, end + 1).isdecimal()):
+        return None
+    end += 1 + (lower_at(tokens, end + 1) == "." and len(tokens[end].text) <= 4)
+    year, finish = _year_behind(tokens, end)
+    return Date.of(year, month, day), finish
+
+
+def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """A year in four digits, unless a unit behind it says that it is a number."""
+    year = full_year_at(tokens, at)
+    if year is None or lower_at(tokens, at + 1) in {"%", "^", "*", "+", "\u00b0", "million", "billion", "hundred"}:
+        return None
+    token = tokens[at]
+    before = lower_at(tokens, at - 1)
+    dated = before in _PREPOSITIONS
+    behind = tokens[at + 1] if at + 1 < len(tokens) else None
+    counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in SYMBOLS)
+    if not dated and (counts or (before in {"-", "=", "*", "+"} and adjacent(tokens, at))):
+        return None
+    date = Date.years(year, year)
+    return (date if dated else replace(date, number=int(token.number or 0))), at + 1
+
+
+def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
+    """Early, middle or late in a decade, century or year."""
+    before = start - 1 - (lower_at(tokens, start - 1) == "-")
+    stage = lower_at(tokens, before)
+    if stage not in {"early", "mid", "late", "middle"} or date.first is None or date.last is None or date.month:
+        return date, start
+    length = date.last - date.first + 1
+    first, last = {"early": (0.0, 0.4), "late": (0.6, 1.0)}.get(stage, (0.3, 0.8))
+    begin = date.first + int(length * first)
+    return replace(date, first=begin, last=date.first + int(length * last) - 1, number=None), before
+
+
+def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
+    """As in "1914-18", "1368 to 1644", "between 1440 and 1450"."""
+    link = lower_at(tokens, end)
+    between = lower_at(tokens, start - 1) == "between"
+    if date.first is None or link not in _RANGES or (link == "and") != between or end + 1 >= len(tokens):
+        return date, end
+    if link == "/" and not adjacent(tokens, end + 1):
+        return date, end
+    short = whole_at(tokens, end + 1)
+    year = date.year
+    if (
+        short is not None and year is not None and len(tokens[end + 1].text) == 2 and link in {"-", "/"}
+        and date.month is None and short > year % 100 and lower_at(tokens, end + 2) not in {"-", "/"}
+    ):  # fmt: skip
+        upper: tuple[Date, int] | None = (Date.years(year // 100 * 100 + short, year // 100 * 100 + short), end + 2)
+    elif (full := full_year_at(tokens, end + 1)) is not None and date.month is None:
+        upper = (Date.years(full, full), end + 2)
+    else:
+        upper = _point(tokens, end + 1)
+    if upper is None or upper[0].last is None or upper[0].last <= (date.last or 0):
+        return date, end
+    return Date(date.first, upper[0].last, ranged=not between), upper[1]

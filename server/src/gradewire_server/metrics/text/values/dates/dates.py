@@ -1,0 +1,168 @@
+"""Dates as stretches of days, and when two of them are the same."""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+MONTHS: Final = 12
+_DAYS: Final = 31
+_YEAR: Final = MONTHS * _DAYS
+"""Days of a year in which every month has 31: all that is needed is their order."""
+_SLACK: Final = _YEAR
+"""How much a century or decade may be missed by: whether 1900 is the 19th is a matter of taste."""
+
+
+class Asked(IntEnum):
+    """How fine a date a question asks for."""
+
+    ANY = 0
+    DAY = 1
+    MONTH = 2
+    YEAR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A day, month, year, decade, century or season, with or without a year, or a day of the week.
+
+    Attributes:
+        first: Its first day, counted from the year 0; None without a year.
+        last: Its last day.
+        month: 1 to 12, of a day or month.
+        day: 1 to 31, of a day.
+        weekday: 0 to 6, else None.
+        ranged: Whether beginning and end are both said: "1914-1918".
+        hedged: Whether it is said to be about then.
+        number: The year, where nothing around it says that it is one and no number; else None.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    month: int | None = None
+    day: int | None = None
+    weekday: int | None = None
+    ranged: bool = False
+    hedged: bool = False
+    number: int | None = None
+
+    @classmethod
+    def years(cls, first: int, last: int) -> "Date":
+        """From the beginning of a year to the end of another one; years before Christ are below 0."""
+        return cls(first * _YEAR, (last + 1) * _YEAR - 1)
+
+    @classmethod
+    def months(cls, year: int, first: int, last: int) -> "Date":
+        """Months of a year, counted from 1; months above 12 are of the next year."""
+        month = first if first == last else None
+        return cls(year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1, month)
+
+    @classmethod
+    def of(cls, year: int | None, month: int, day: int | None) -> "Date":
+        """A month or day, without a year where that is None."""
+        if year is None:
+            return cls(month=month, day=day)
+        if day is None:
+            return cls.months(year, month, month)
+        place = year * _YEAR + (month - 1) * _DAYS + day - 1
+        return cls(place, place, month, day)
+
+    @property
+    def year(self) -> int | None:
+        """The year that it lies in, None where there is none or there are several."""
+        if self.first is None or self.last is None or self.first // _YEAR != self.last // _YEAR:
+            return None
+        return self.first // _YEAR
+
+    @property
+    def fineness(self) -> str:
+        """What it is as fine as."""
+        if self.weekday is not None:
+            return "weekday"
+        return "yearless" if self.first is None else "dated"
+
+    def says(self, reference: "Date", asked: Asked, asked_years: frozenset[int]) -> bool:
+        """Whether an answer's date, this one, is the reference's or lies in it.
+
+        Args:
+            reference: The reference's.
+            asked: How fine a date is asked for; a finer reference is taken for the year or month that it lies in.
+            asked_years: Years of the question, which an answer need not say again.
+        """
+        if reference.weekday is not None or self.weekday is not None:
+            return reference.weekday == self.weekday
+        reference = _as_asked(reference, asked)
+        if reference.first is None or reference.last is None:
+            return self.month == reference.month and reference.day in {None, self.day}
+        if self.first is None or self.last is None:
+            return reference.year in asked_years and self._in_year(reference)
+        if reference.ranged:
+            return _same_ends(reference, self)
+        lower, upper = _widened(reference)
+        if lower <= self.first and self.last <= upper:
+            return True
+        return self.ranged and any(lower <= end.first and end.last <= upper for end in _ends(self))
+
+    def coarser_than(self, reference: "Date") -> bool:
+        """Whether an answer's date holds the reference's and says it less exactly: the year of a day."""
+        if self.weekday is not None or self.first is None or self.last is None or self.ranged:
+            return False
+        if reference.first is None or reference.last is None or reference.ranged:
+            return False
+        return self.first <= reference.first and reference.last <= self.last
+
+    def _in_year(self, reference: "Date") -> bool:
+        return self.month == reference.month and reference.day in {None, self.day}
+
+    def contradicts(self, reference: "Date") -> bool:
+        """Whether both cannot be true: stretches without a common day, or other months, days or days of the week."""
+        if self.fineness != reference.fineness:
+            return "weekday" not in {self.fineness, reference.fineness} and self._other_day(reference)
+        if self.first is None or self.last is None or reference.first is None or reference.last is None:
+            return self.weekday != reference.weekday or self._other_day(reference)
+        return self.last < reference.first or reference.last < self.first
+
+    def _other_day(self, reference: "Date") -> bool:
+        months = self.month is not None and reference.month is not None and self.month != reference.month
+        return months or (self.day is not None and reference.day is not None and self.day != reference.day)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    first: int
+    last: int
+
+
+def _ends(date: Date) -> tuple[_End, ...]:
+    """First and last year of a stretch."""
+    if date.first is None or date.last is None:
+        return ()
+    begin, end = date.first // _YEAR, date.last // _YEAR
+    return _End(begin * _YEAR, begin * _YEAR + _YEAR - 1), _End(end * _YEAR, end * _YEAR + _YEAR - 1)
+
+
+def _as_asked(reference: Date, asked: Asked) -> Date:
+    if reference.first is None or reference.ranged or (year := reference.year) is None:
+        return reference
+    if asked is Asked.YEAR:
+        return replace(Date.years(year, year), hedged=reference.hedged)
+    if asked is Asked.MONTH and reference.month is not None:
+        return replace(Date.of(year, reference.month, None), hedged=reference.hedged)
+    return reference
+
+
+def _same_ends(reference: Date, answer: Date) -> bool:
+    """Years count where either says no more than years."""
+    if reference.first is None or reference.last is None or answer.first is None or answer.last is None:
+        return False
+    if reference.first == answer.first and reference.last == answer.last:
+        return True
+    return reference.first // _YEAR == answer.first // _YEAR and reference.last // _YEAR == answer.last // _YEAR
+
+
+def _widened(reference: Date) -> tuple[int, int]:
+    """The days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
+    first, last = reference.first or 0, reference.last or 0
+    if reference.hedged and (year := reference.year) is not None:
+        years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2
+        return first - years * _YEAR, last + years * _YEAR
+    return (first - _SLACK, last + _SLACK) if last - first > 50 * _YEAR else (first, last)

@@ -1,0 +1,1 @@
+"""Formulas: a bounded parser, and values at fixed points."""

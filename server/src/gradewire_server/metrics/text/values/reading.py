@@ -1,0 +1,144 @@
+"""Reads the values of a text.
+
+In time linear in the text, of which the first 8 192 characters, 2 048 tokens and 64 values are read.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from operator import itemgetter
+from typing import Final
+
+from gradewire_server.metrics.text.values.amounts.quantities import Quantity
+from gradewire_server.metrics.text.values.amounts.quantity_reading import quantity_at
+from gradewire_server.metrics.text.values.dates.clock import time_at
+from gradewire_server.metrics.text.values.dates.date_reading import date_at
+from gradewire_server.metrics.text.values.dates.date_words import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS
+from gradewire_server.metrics.text.values.formulas.formula import Formula
+from gradewire_server.metrics.text.values.formulas.reading import formulas_of, with_signs
+from gradewire_server.metrics.text.values.formulas.relations import Relation
+from gradewire_server.metrics.text.values.kinds import Kind
+from gradewire_server.metrics.text.values.signs.locants import Locant, locants_of
+from gradewire_server.metrics.text.values.signs.ordinals import label_at, ordinal_at
+from gradewire_server.metrics.text.values.signs.symbols import Symbol, symbols_of
+from gradewire_server.metrics.text.values.value import Content, Value
+from gradewire_server.metrics.text.values.writing.number_words import ORDINALS, SCALES, SMALL, TENS, TIMES
+from gradewire_server.metrics.text.values.writing.plain_form import plain
+from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
+from gradewire_server.metrics.text.values.writing.tokens import DIGITS, Token, tokens_of
+
+MAX_VALUES: Final = 64
+"""Values of a text that are compared, the first ones."""
+
+_BEGINNERS: Final = frozenset({
+    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *TIMES, "ad", "ce", "q", "noon", "midday",
+    "midnight", "half", "a", "an", "ww", "wwi", "wwii",
+})  # fmt: skip
+"""Words that a value may begin with."""
+_ALL_BEGINNERS: Final = (
+    (_BEGINNERS - {"a", "an"})
+    | set(SCALES)
+    | {"couple", "quarter", "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
+)
+"""One of which a text without digits has, where it has a value: an article alone begins none."""
+_SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
+_WORD: Final = re.compile(r"[a-z]+")
+_ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
+_ROMAN: Final = frozenset("IVXLCDM")
+_KINDS: Final[Mapping[type[Content], Kind]] = {
+    Quantity: Kind.QUANTITY,
+    Formula: Kind.EXPRESSION,
+    Relation: Kind.OPERATOR,
+    Symbol: Kind.SYMBOL,
+    Locant: Kind.LOCANT,
+}
+
+
+@lru_cache(maxsize=128)
+def values_of(text: str) -> tuple[Value, ...]:
+    """The values that a text names, in their order.
+
+    Args:
+        text: Any text; what is beyond the bounds of this module is left out.
+    """
+    written = with_signs(plain(text))
+    characters = frozenset(written)
+    if DIGITS.isdisjoint(characters) and not _begins_in_words(written) and _SIGNS.isdisjoint(characters):
+        return ()
+    claims = _claims(written, characters)
+    tokens = tokens_of(_without(written, claims) if claims else written)
+    found: list[tuple[int, Value]] = [(start, value) for start, _, value in claims]
+    at = 0
+    while at < len(tokens) and len(found) < MAX_VALUES:
+        token = tokens[at]
+        behind = at + 1
+        if token.number is not None or token.lower in _BEGINNERS or (token.word and _is_roman(token.text)):
+            value, behind = _value_at(written, tokens, at)
+            if value is not None:
+                found.append((token.start, value))
+        at = behind
+    values = [value for _, value in sorted(found, key=itemgetter(0))][:MAX_VALUES]
+    if len(values) == 1 and values[0].text.strip(" .!\n") == written.strip(" .!\n"):
+        values = [replace(values[0], whole=True)]
+    return tuple(values)
+
+
+def _begins_in_words(written: str) -> bool:
+    """Whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
+    if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(written.lower())):
+        return True
+    return any(roman_value(word) for word in _ROMAN_WORD.findall(written))
+
+
+def _is_roman(word: str) -> bool:
+    return _ROMAN.issuperset(word) and roman_value(word) is not None
+
+
+def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
+    """What is read by its signs and not word by word: chemical names, indices, formulas; the first claim counts."""
+    found: list[tuple[int, int, Value]] = []
+    taken: list[tuple[int, int]] = []
+    for start, end, content in islice(_by_signs(written, characters), MAX_VALUES):
+        if not any(start < other_end and other_start < end for other_start, other_end in taken):
+            taken.append((start, end))
+            found.append((start, end, Value(_KINDS[type(content)], written[start:end], content)))
+    return sorted(found, key=itemgetter(0))
+
+
+def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Content]]:
+    yield from locants_of(written, characters)
+    yield from symbols_of(written, characters)
+    for formula in formulas_of(written, characters):
+        yield formula.start, formula.end, formula.content
+
+
+def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
+    """The text with a mark and blanks for what is claimed, so that places stay."""
+    pieces: list[str] = []
+    at = 0
+    for start, end, _ in claims:
+        pieces.extend((written[at:start], ";", " " * (end - start - 1)))
+        at = end
+    return "".join((*pieces, written[at:]))
+
+
+def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
+    """The value that begins at a token, if there is one, and the place to go on from."""
+    if (date := date_at(tokens, at)) is not None:
+        return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0]), date[2]
+    if (time := time_at(tokens, at)) is not None:
+        return Value(Kind.TIME, _text(written, tokens, at, time[1]), time[0]), time[1]
+    if (label := label_at(tokens, at)) is not None:
+        return Value(Kind.ORDINAL, _text(written, tokens, at - 1, label[1]), label[0]), label[1]
+    if (quantity := quantity_at(tokens, at)) is not None:
+        return Value(Kind.QUANTITY, _text(written, tokens, quantity[1], quantity[2]), quantity[0]), quantity[2]
+    if (ordinal := ordinal_at(tokens, at)) is not None:
+        return Value(Kind.ORDINAL, _text(written, tokens, at, ordinal[1]), ordinal[0]), ordinal[1]
+    return None, at + 1
+
+
+def _text(written: str, tokens: Sequence[Token], start: int, end: int) -> str:
+    return written[tokens[max(0, start)].start : tokens[end - 1].end]

@@ -1,0 +1,1 @@
+"""What is no amount and no date: places in an order, indices, locants, lists."""

@@ -1,0 +1,1 @@
+"""Characters, words and numbers as texts have them."""

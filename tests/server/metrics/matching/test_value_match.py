@@ -1,0 +1,89 @@
+"""value_match: the share of a reference's values, and where it does not apply."""
+
+from typing import Any
+
+import pytest
+from tests.support.engines.programs import Table
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import NO_MODEL, Parameters
+from gradewire_server.domain.result import Failure, Status, ValueMatchParts, Warning  # noqa: A004 - as domain
+from gradewire_server.metrics.matching.value_match import ValueMatchMetric
+
+
+def grade(prediction: str, *references: str, question: str = "") -> Any:
+    item = Item("1", question, references, prediction)
+    return Table().run(ValueMatchMetric().score(item, Parameters(), NO_MODEL))
+
+
+def test_the_share_of_the_values_that_are_found() -> None:
+    result = grade("They won three cups in Rome.", "three cups and 5 kg of gold")
+    assert result.score == pytest.approx(1 / 2)
+    assert (result.matched_reference, result.correct, result.warnings) == (0, False, ())
+    assert result.parts == ValueMatchParts(
+        wanted=2, found=1, contradicted=0, missing=1, coarser=0, extra=0, kinds={"quantity": "missing"}
+    )
+
+
+def test_one_contradicted_value_is_no_score() -> None:
+    result = grade("three cups and 6 kg of gold, in 1912", "three cups and 5 kg of gold")
+    assert result.score == 0
+    assert result.parts == ValueMatchParts(
+        wanted=2, found=1, contradicted=1, missing=0, coarser=0, extra=1, kinds={"quantity": "contradicted"}
+    )
+
+
+def test_the_best_reference_is_named_and_of_equals_the_first() -> None:
+    assert grade("It was in 1912.", "1913", "April 1912", "1912", "the 1910s").matched_reference == 2
+    assert grade("nothing of it", "1913", "1912").matched_reference == 0
+    assert grade("in 1920", "three of them in 1913", "three").matched_reference == 1, (
+        "missing is better than contradicted"
+    )
+
+
+def test_a_coarser_date_is_missing_and_said_to_be_coarser() -> None:
+    result = grade("in 1912", "15 April 1912")
+    assert (result.score, result.correct) == (0, False)
+    assert (result.parts.missing, result.parts.coarser) == (1, 1)
+    assert grade("in 1912", "15 April 1912", question="In what year did she sink?").correct
+
+
+def test_what_the_question_says_is_not_wanted_unless_there_is_nothing_else() -> None:
+    question = "Who won the cup in 1998 and in 2002?"
+    assert grade("Brazil, in 2002", "In 1998 France, 2 goals ahead", question=question).parts.wanted == 1
+    assert grade("7 is larger", "7", question="Which is larger, 5 or 7?").correct
+    assert not grade("5 is larger", "7", question="Which is larger, 5 or 7?").correct
+
+
+def test_references_without_values_are_nothing_to_compare() -> None:
+    result = grade("in 1912", "Rome", "a city")
+    assert (result.status, result.score) == (Status.INVALID_INPUT, None)
+    assert "none names a value" in result.message
+
+
+def test_a_reference_without_values_may_be_what_makes_it_right() -> None:
+    result = grade("in Rome", "1912", "Rome")
+    assert result.status is Status.INVALID_INPUT
+    assert "one names no value" in result.message
+    assert grade("in 1912", "Rome", "1912").matched_reference == 1
+
+
+@pytest.mark.parametrize(
+    ("prediction", "references"),
+    [("5 " * 5_000, ("5",)), ("5", ("5",) * 65), ("5", ("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16",) * 20)],
+    ids=["prediction", "references", "values"],
+)
+def test_what_is_beyond_the_bounds_is_told(prediction: str, references: tuple[str, ...]) -> None:
+    assert grade(prediction, *references).warnings == (Warning.TRUNCATED,)
+
+
+def test_blank_texts_are_checked_first() -> None:
+    assert grade(" ", "1912").status is Status.EMPTY_PREDICTION
+    assert grade("1912", "").status is Status.INVALID_INPUT
+
+
+def test_prepare_asks_for_nothing_and_checks_references() -> None:
+    assert Table().run(ValueMatchMetric().prepare(ReferenceEntry("", ("1912",)), Parameters())) is None
+    failure = Table().run(ValueMatchMetric().prepare(ReferenceEntry("", ("",)), Parameters()))
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.INVALID_INPUT
