@@ -138,20 +138,26 @@ async def test_the_list_says_which_encoder_cannot_compute_it(
     if changes is not None:
         give_fit(wire, **changes)
     listed = await wire.models.List(models_pb2.ListModelsRequest())
-    encoder, judge = listed.models
+    encoder, _, judge = listed.models
     assert (encoder.kind, judge.kind) == ("encoder", "judge")
     assert sorted(encoder.without_metrics) == ["auto", "calibrated"]  # which is built on it
     assert why in encoder.without_metrics["calibrated"]
     assert not judge.without_metrics
     give_fit(wire)
-    encoder, _ = (await wire.models.List(models_pb2.ListModelsRequest())).models
+    encoder, *_ = (await wire.models.List(models_pb2.ListModelsRequest())).models
     assert list(encoder.without_metrics) == ["auto"]  # which has a fit of its own
 
 
 async def test_the_list_tells_of_it(wire: Wire) -> None:
     listed = await wire.models.List(models_pb2.ListModelsRequest())
     (told,) = [metric for metric in listed.metrics if metric.name == "calibrated"]
-    assert [parameter.name for parameter in told.parameters] == ["model", "confidence", "features_only", "fit"]
+    assert [parameter.name for parameter in told.parameters] == [
+        "model",
+        "confidence",
+        "features_only",
+        "grader",
+        "fit",
+    ]
     assert (told.minimum, told.maximum, told.higher_is_better) == (0, 1, True)
 
 

@@ -17,9 +17,9 @@ from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
-from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
-from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, _result, fit_of
+from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, Measured, _result, fit_of
+from gradewire_server.metrics.calibrated.shape import SHAPE
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 
@@ -60,11 +60,34 @@ def test_the_terms_are_smiles() -> None:
 def test_a_verdict_inside_the_band_is_uncertain() -> None:
     result = graded()  # 0.66875, and wrong answers up to 0.7 are not rare enough at 0.9
     assert (result.parts.band_lower, result.parts.band_upper) == (0.2, 0.7)
-    assert result.parts.uncertain is True
+    assert (result.parts.uncertain, result.parts.uncertain_reason, result.parts.distance) == (True, "band", None)
     assert result.warnings == (Warning.UNCERTAIN,)
     certain = graded(parameters=CalibratedParameters(model=MODEL, confidence=0.8))
     assert (certain.parts.uncertain, certain.warnings, certain.score) == (False, (), result.score)
     assert (certain.correct, certain.parts.fit) == (True, fit_id(fit_text()))
+
+
+def test_results_say_how_unlike_the_fitted_rows_an_item_is_and_why_it_is_uncertain() -> None:
+    """One fitted row, whose answer had three words; this one has two, and 0.66875 is outside a band of one point."""
+    row = {"shape": ["answer_words"], "scale": [0.5], "rows": [[math.log(4) / 0.5]], "nearest": 1}
+    narrow = {
+        "right": {"count": 9, "ranks": [1], "values": [0.5]},
+        "wrong": {"count": 19, "ranks": [2], "values": [0.5]},
+    }
+
+    def parts(near: float, **more: Any) -> CalibratedParts:
+        text = fit_text(distance=row | {"near": near, "far": near + 0.1}, **more)
+        found = graded(metadata=replace(METADATA, calibrations=stored_fit(text))).parts
+        assert isinstance(found, CalibratedParts)
+        return found
+
+    like = parts(1.0, conformal=narrow)
+    assert like.distance == pytest.approx(math.log(4 / 3) / 0.5)
+    assert (like.uncertain, like.uncertain_reason) == (False, "")
+    unlike = parts(0.1, conformal=narrow)
+    assert (unlike.uncertain, unlike.uncertain_reason) == (True, "unlike")
+    assert (unlike.band_lower, unlike.band_upper) == (0.0, 1.0)
+    assert parts(0.1).uncertain_reason == "band"
 
 
 def test_a_right_word_is_surely_right() -> None:
@@ -88,7 +111,7 @@ def test_without_a_question_there_is_a_score_all_the_same(question: str) -> None
 
 
 def test_a_feature_that_does_not_apply_is_left_out() -> None:
-    known = {feature.name for feature in FEATURES}
+    known = {feature.name for feature in FEATURES} | set(SHAPE)
     for question in ("Which?", ""):
         features = graded(question=question).parts.features
         assert set(features) <= known
@@ -101,7 +124,9 @@ def test_features_alone_need_no_fit() -> None:
     with_fit = graded()
     assert result.score == with_fit.parts.smile
     assert (result.correct, result.warnings) == (None, ())
-    assert result.parts == replace(with_fit.parts, uncertain=None, band_lower=None, band_upper=None, fit="")
+    assert result.parts == replace(
+        with_fit.parts, uncertain=None, band_lower=None, band_upper=None, fit="", uncertain_reason=""
+    )
 
 
 def test_a_cut_reference_is_a_warning_beside_the_other() -> None:
@@ -202,7 +227,7 @@ def test_what_is_no_number_is_no_score() -> None:
     assert table_of(VECTORS).run(asked).status is Status.OK
     spoilt = replace(read_fit(fit_text(), FEATURES, version=METRIC.info.version), base=math.nan)
     inputs = table_of(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
-    result = _result(inputs, features(inputs), spoilt, 0.9)
+    result = _result(inputs, Measured.of(inputs), spoilt, 0.9)
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)
     assert "gradewire calibrate" in result.message
 

@@ -17,9 +17,9 @@ from gradewire_server.metrics.calibrated.features.words import Said, weight
 from gradewire_server.metrics.text.lemmas import known_words
 
 _MAX_REFERENCE_WORDS: Final = 32
-_MAX_ANSWER_WORDS: Final = 1_024
+_MAX_ANSWER_WORDS: Final = 256
 _MAX_LETTERS: Final = 64
-_MAX_ANSWER_LETTERS: Final = 16_384
+_MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
 _LEAST_BEGINNING: Final = 4
 """Letters in which two words of the dictionary begin alike, to be near each other."""
