@@ -216,9 +216,7 @@ class Measured:
         return {name: value for name, value in zip((*self.names, *SHAPE), values, strict=True) if not math.isnan(value)}
 
 
-def _result(
-    inputs: CalibratedInputs, measured: Measured, fit: CalibratedFit | None, confidence: float
-) -> MetricResult:
+def _result(inputs: CalibratedInputs, measured: Measured, fit: CalibratedFit | None, confidence: float) -> MetricResult:
     parts = CalibratedParts(
         smile=inputs.smile,
         sentence=inputs.terms.sentence,
