@@ -227,7 +227,9 @@ def check_calibrated(result: MetricScore, parts: CalibratedParts, metric: Any, w
     assert metric.fit == parts.fit, where
 
 
-def check_parts(result: MetricScore, references: int, where: str) -> None:  # noqa: C901 - one case per kind of parts
+def check_parts(  # noqa: C901, PLR0912 - one case per kind of parts
+    result: MetricScore, references: int, where: str
+) -> None:
     """The score is worked out from the parts and the parameters that the line names."""
     assert result.provenance is not None
     metric: Any = result.provenance.metric

@@ -20,7 +20,7 @@ class SmileParts:
         correct: Whether the score counts as a right answer.
         harmonic_mean: `reference_code` only, and there only where it is defined.
         value_outcome: What became of the matched reference's dates, quantities and other values in the prediction:
-            "contradicted", "missing" or "found"; empty where it has none. Says nothing about the score.
+            "contradicted", "missing" or "found"; None where it has none. Says nothing about the score.
     """
 
     sentence: float
@@ -31,7 +31,7 @@ class SmileParts:
     bin: int
     correct: bool
     harmonic_mean: float | None = None
-    value_outcome: str = ""
+    value_outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

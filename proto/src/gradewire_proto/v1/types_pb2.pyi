@@ -1715,7 +1715,7 @@ class SmileParts(_message.Message):
     """REFERENCE_CODE only: harmonic mean of sentence and lexical; absent where it is not defined."""
     value_outcome: _builtins.str
     """What became of the matched reference's values in the prediction: "contradicted" where one is, "found" where all are found, else
-    "missing"; empty where it has none. Says nothing about the score.
+    "missing"; absent where it has none. Says nothing about the score.
     """
     def __init__(
         self,
@@ -1728,15 +1728,20 @@ class SmileParts(_message.Message):
         bin: _builtins.int = ...,
         correct: _builtins.bool = ...,
         harmonic_mean: _builtins.float | None = ...,
-        value_outcome: _builtins.str = ...,
+        value_outcome: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "harmonic_mean", b"harmonic_mean"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "_value_outcome", b"_value_outcome", "harmonic_mean", b"harmonic_mean", "value_outcome", b"value_outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "best_window", b"best_window", "bin", b"bin", "correct", b"correct", "exact", b"exact", "harmonic_mean", b"harmonic_mean", "keyword", b"keyword", "lexical", b"lexical", "sentence", b"sentence", "value_outcome", b"value_outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "_value_outcome", b"_value_outcome", "best_window", b"best_window", "bin", b"bin", "correct", b"correct", "exact", b"exact", "harmonic_mean", b"harmonic_mean", "keyword", b"keyword", "lexical", b"lexical", "sentence", b"sentence", "value_outcome", b"value_outcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__harmonic_mean: _TypeAlias = _typing.Literal["harmonic_mean"]  # noqa: Y015
     _WhichOneofArgType__harmonic_mean: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean"]  # noqa: Y015
+    _WhichOneofReturnType__value_outcome: _TypeAlias = _typing.Literal["value_outcome"]  # noqa: Y015
+    _WhichOneofArgType__value_outcome: _TypeAlias = _typing.Literal["_value_outcome", b"_value_outcome"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__harmonic_mean) -> _WhichOneofReturnType__harmonic_mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value_outcome) -> _WhichOneofReturnType__value_outcome | None: ...
 
 Global___SmileParts: _TypeAlias = SmileParts  # noqa: Y015
 

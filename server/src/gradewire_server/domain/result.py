@@ -65,7 +65,7 @@ class SmileParts:
     bin: int
     correct: bool
     harmonic_mean: float | None = None
-    value_outcome: str = ""
+    value_outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
