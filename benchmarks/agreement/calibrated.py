@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.agreement.calibrated_fitting import Fitted, fitted
-from benchmarks.agreement.calibrated_rows import RESULT, ScoredRows, without_questions
+from benchmarks.agreement.calibrated_rows import DRAWN, RESULT, ScoredRows, without_questions
 from benchmarks.agreement.calibrated_tables import Read, figures_block
 from benchmarks.common.command import run_gradewire
 from benchmarks.common.document import write_block
@@ -26,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 FILES = {"evouna": "evouna_dev.jsonl", "nq301": "nq301_human.jsonl"}
 RESULTS = ROOT / "benchmarks" / "results" / "calibrated"
-DRAWN = "drawn"
 
 
 def main() -> None:

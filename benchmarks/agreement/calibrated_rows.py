@@ -30,6 +30,7 @@ COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_o
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
 """SMILE's own threshold of preset `v1`, as its paper has it."""
+DRAWN, DRAWN_SHARE = "drawn", 0.5
 RESULT = "calibrated?features_only=true"
 
 
@@ -124,6 +125,12 @@ class ScoredRows:
         return np.array([row["label"] for row in self.rows], np.float64)
 
     @property
+    def sources(self) -> list[str]:
+        """Of each row, as a fit counts them: a data set of a source that has several is one of its own."""
+        several = len(set(self.column("dataset"))) > 1
+        return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
+
+    @property
     def questions(self) -> list[str]:
         """Of each row, as written."""
         return [row["question"] for row in self.rows]
@@ -148,15 +155,16 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Rows of several sources, as a fit takes them."""
-    return checked(
+    """Rows of several sources, as a fit takes them: each counts the same, drawn ones half, for nobody labelled them."""
+    rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.labels for part in parts]),
         [question for part in parts for question in part.questions],
-        sources=[part.source for part in parts for _ in part.rows],
+        sources=[source for part in parts for source in part.sources],
         shapes=Shapes(SHAPE, np.concatenate([part.shapes for part in parts])),
     )
+    return replace(rows, counting={DRAWN: DRAWN_SHARE})
 
 
 def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:

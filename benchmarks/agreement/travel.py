@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.agreement.calibrated import DRAWN, FILES, ROOT, row_options, scored, scored_sets
+from benchmarks.agreement.calibrated import FILES, ROOT, row_options, scored, scored_sets
 from benchmarks.agreement.calibrated_fitting import Fitted, fitted
-from benchmarks.agreement.calibrated_rows import ScoredRows, together, without_questions
+from benchmarks.agreement.calibrated_rows import DRAWN, ScoredRows, together, without_questions
 from benchmarks.agreement.travel_figures import ReadSet, Way, changes_table, figures_table
 from benchmarks.common.document import write_block
 from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files

@@ -228,9 +228,7 @@ def check_calibrated(result: MetricScore, parts: CalibratedParts, metric: Any, w
     assert metric.fit == parts.fit, where
 
 
-def check_parts(  # noqa: C901, PLR0912 - one case per kind of parts
-    result: MetricScore, references: int, where: str
-) -> None:
+def check_parts(result: MetricScore, references: int, where: str) -> None:  # noqa: C901, PLR0912 - a case a kind
     """The score is worked out from the parts and the parameters that the line names."""
     assert result.provenance is not None
     metric: Any = result.provenance.metric

@@ -41,7 +41,8 @@ def known_words() -> frozenset[str]:
 
 @cache
 def _entries() -> dict[str, dict[str, tuple[str, ...]]]:
-    return LemmaLUCodec.load(config.lemma_lu_fn)
+    entries: dict[str, dict[str, tuple[str, ...]]] = LemmaLUCodec.load(config.lemma_lu_fn)
+    return entries
 
 
 def _first(entry: Mapping[str, tuple[str, ...]], word: str) -> str:

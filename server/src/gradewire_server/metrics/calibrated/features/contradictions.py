@@ -24,6 +24,10 @@ _SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
 _NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
 NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
 """Words that turn what stands behind them into its opposite; `clause_words` makes "not" of "n't"."""
+MAY_NEGATE: Final = re.compile(
+    r"\b(?:no|not|never|neither|nor|none|nobody|nothing|cannot)\b|n['\u2019]t\b", re.IGNORECASE
+)
+"""Texts without one of these have no negation."""
 _NO_NEGATIONS: Final = frozenset({
     "only", "just", "until", "doubt", "other", "merely", "necessarily", "less", "little", "few", "more", "much", "many",
     "thanks", "expert", "sure", "at",
@@ -50,20 +54,26 @@ def contradiction_features(best: Said, answer: Said, said: Collection[str], aske
     """
     reference = clause_words(best.raw)[:_MOST_WORDS]
     new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)
-    sentences = _clauses(answer.raw, _SENTENCE_END)
-    closest = max(sentences, key=lambda words: len(frozenset(reference).intersection(words)), default=())
-    known = frozenset(reference).union(asked)
+    swapped = _swapped(reference, _closest(reference, answer), new, asked) if new else 0.0
+    opposites = frozenset().union(*(opposites_of(word) for word in best.distinct.difference(said, _NO_ANTONYMS)))
+    may_negate = MAY_NEGATE.search(answer.raw) is not None or not NEGATIONS.isdisjoint(reference)
+    if not may_negate and "than" not in answer.distinct and opposites.isdisjoint(answer.distinct):
+        return {"swapped": swapped, "opposite": 0.0}
     clauses = _clauses(answer.raw, _CLAUSE_END)
-    antonym = _has_antonym(best.distinct.difference(said), clauses)
+    antonym = _has_unnegated(opposites, clauses)
+    closest = _closest(reference, answer)
     turned = (
         antonym
         + _negated_otherwise(reference, clauses, asked)
         + (_compares_the_other_way(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
     )
-    return {
-        "swapped": _swapped(reference, closest[:_MOST_WORDS], new, known) if new else 0.0,
-        "opposite": float(turned % 2),
-    }
+    return {"swapped": swapped, "opposite": float(turned % 2)}
+
+
+def _closest(reference: Sequence[str], answer: Said) -> Sequence[str]:
+    """The sentence of an answer with most words of a reference."""
+    words = frozenset(reference)
+    return max(_clauses(answer.raw, _SENTENCE_END), key=lambda each: len(words.intersection(each)), default=())
 
 
 def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
@@ -76,9 +86,10 @@ def clause_words(text: str) -> tuple[str, ...]:
     return folded_words(_NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)) if plain.strip() else ()
 
 
-def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[str], known: frozenset[str]) -> float:
+def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[str], asked: Collection[str]) -> float:
+    known = frozenset(reference).union(asked)
     same, swapped = 0, False
-    for step in Levenshtein.opcodes(reference, sentence):
+    for step in Levenshtein.opcodes(reference, sentence[:_MOST_WORDS]):
         ours = reference[step.src_start : step.src_end]
         if step.tag == "equal":
             same += len(ours)
@@ -99,12 +110,11 @@ def _is_another(word: str, theirs: Sequence[str]) -> bool:
     )
 
 
-def _has_antonym(missing: Collection[str], clauses: Sequence[Sequence[str]]) -> bool:
+def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) -> bool:
     """Whether an answer has the opposite of a word that it lacks, and does not negate it.
 
     What the question says of both does not matter.
     """
-    opposites = frozenset().union(*(opposites_of(word) for word in missing if word not in _NO_ANTONYMS))
     found = [(clause, here) for clause in clauses if (here := opposites.intersection(clause))]
     return bool(found) and not any(_negated(clause, here) for clause, here in found)
 

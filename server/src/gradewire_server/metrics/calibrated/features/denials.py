@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
-from gradewire_server.metrics.calibrated.features.contradictions import NEGATIONS, clause_words
+from gradewire_server.metrics.calibrated.features.contradictions import MAY_NEGATE, NEGATIONS, clause_words
 from gradewire_server.metrics.calibrated.features.words import Said
 
-_MAX_CHARACTERS: Final = 4096
+_MAX_CHARACTERS: Final = 16_384
 _NEAR: Final = 5
 """Words before a match in which a negation counts."""
 
@@ -23,8 +23,10 @@ def denies(question: Said, best: Said, answer: Said) -> bool:
     Of the clauses with most of the reference's words all have to be negated; "not only" and the like is no negation,
     and where question or reference have one themselves nothing is denied.
     """
-    begin = _plain(answer.raw)
     named = frozenset(word for word in best.content if word not in question.distinct) or frozenset(best.content)
+    begin = _plain(answer.raw)
+    if not (MAY_NEGATE.search(begin) or "false" in begin or "incorrect" in begin):
+        return False
     if not _DENIALS.isdisjoint(clause_words(f"{question.raw} {best.raw}")):
         return False
     # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.

@@ -38,9 +38,12 @@ def verdict_features(question: Said, best: Said, answer: Said) -> dict[str, floa
         that asks for yes or no, a first clause with a negation says no. `verdict_conflict`: 1 where a reference that
         begins with yes or no meets an answer that begins with the other one.
     """
-    ours, theirs = led_verdict(best.raw), led_verdict(answer.raw)
+    ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
+    if ours is None and not asks:
+        return {"verdict": nan, "verdict_conflict": 0.0}
+    theirs = led_verdict(answer.raw)
     conflict = ours is not None and theirs is not None and ours != theirs
-    if (ours is None) != (theirs is None) and asks_yes_or_no(question.raw) and " or " not in question.raw:
+    if (ours is None) != (theirs is None) and asks:
         ours = _says_no(best.raw) if ours is None else ours
         theirs = _says_no(answer.raw) if theirs is None else theirs
     return {

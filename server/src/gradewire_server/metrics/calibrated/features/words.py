@@ -96,7 +96,8 @@ def folded(text: str) -> str:
     plain = plain.casefold()
     if not plain.isascii():
         plain = plain.translate(_LETTERS)
-    plain = _INITIALS.sub(lambda initials: f"{initials[0].replace('.', '')} ", plain)
+    if "." in plain:
+        plain = _INITIALS.sub(lambda initials: f"{initials[0].replace('.', '')} ", plain)
     return _THOUSANDS.sub("", _APOSTROPHE.sub("", plain))
 
 
