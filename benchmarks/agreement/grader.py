@@ -32,7 +32,14 @@ MODELS = ("fid", "gpt35", "gpt4")
 WITHOUT_JUDGE = ("smile:v1", "calibrated", "grader")
 JUDGE = "lave?value=expected"
 COST_ROUNDS = 3
-COST_ROWS = {"smile:v1": 200, "calibrated": 200, "grader": 200, JUDGE: 12}
+# Features alone, since the trees behind them cost next to nothing and a fit need not be there.
+COST_ROWS = {
+    "smile:v1": 150,
+    "calibrated?features_only=true": 150,
+    "calibrated?features_only=true&grader=grader-mini": 150,
+    "grader": 150,
+    JUDGE: 12,
+}
 
 
 def main() -> None:
