@@ -52,7 +52,9 @@ class CalibratedFitResult:
     warnings: tuple[str, ...]
 
 
-def fit_calibrated(rows: LabelledFeatures, *, provenance: Mapping[str, Any]) -> CalibratedFitResult:
+def fit_calibrated(
+    rows: LabelledFeatures, *, provenance: Mapping[str, Any], travels: bool = True
+) -> CalibratedFitResult:
     """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
     Every source counts the same, and the fit is tried on each by leaving it out.
@@ -60,13 +62,14 @@ def fit_calibrated(rows: LabelledFeatures, *, provenance: Mapping[str, Any]) -> 
     Args:
         rows: Of `checked`.
         provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
+        travels: Whether sources are left out for figures, which takes most of the time.
 
     Raises:
         ValueError: The features say nothing about the labels.
         ImportError: scikit-learn is not installed.
     """
     figures = probability_figures(held_out_probabilities(rows), rows.right)
-    travel = tuple(travel_figures(rows, fitted_form))
+    travel = tuple(travel_figures(rows, fitted_form)) if travels else ()
     fit = fitted_form(rows, {**provenance, "figures": figures})
     return CalibratedFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
 
