@@ -3,7 +3,8 @@
 Every way has an embedded scorer of its own without a store on disk, and blocks of rows go to them in turn, forwards and
 backwards, so that a change of the machine's load affects all of them. Wall-clock seconds depend on that load; seconds
 of the process's CPU time hardly do. `features` is `calibrated` without a fit; the difference is the trees. `sfve-mini`
-is `calibrated` on that encoder, which has to be built, while `smile` runs on the default one.
+is `calibrated` on that encoder, which has to be built, while `smile` runs on the default one. `grader` is `features`
+with a grader beside the encoder, which has to be built too.
 """
 
 import argparse
@@ -24,8 +25,9 @@ WAYS = {
     "calibrated": "calibrated",
     "both": "smile,calibrated",
     "sfve-mini": "calibrated?model=sfve-mini",
+    "grader": "calibrated?grader=grader-mini&features_only=true",
 }
-BUILT_BY_DEFAULT = [way for way in WAYS if way != "sfve-mini"]
+BUILT_BY_DEFAULT = [way for way in WAYS if way not in {"sfve-mini", "grader"}]
 
 
 class Way:

@@ -61,8 +61,9 @@ def scorer(tmp_path_factory: pytest.TempPathFactory, minilm: object) -> Iterator
 
 @pytest.fixture(scope="module")
 def metrics(client: Client) -> list[str]:
-    """All that the server lists, but for those of a judge (test_judges.py), and variants of them."""
-    names = [metric.name for metric in client.models().metrics if not METRIC_TYPES[metric.name].asks_judge()]
+    """All that the server lists, but for those of a judge and of a grader (triton/test_grader.py), and variants."""
+    listed = [(metric.name, METRIC_TYPES[metric.name]) for metric in client.models().metrics]
+    names = [name for name, kind in listed if not (kind.asks_judge() or kind.needs_grader)]
     return [*names, *(line for line in VARIANTS if line.partition("?")[0].partition(":")[0] in names)]
 
 
@@ -227,9 +228,7 @@ def check_calibrated(result: MetricScore, parts: CalibratedParts, metric: Any, w
     assert metric.fit == parts.fit, where
 
 
-def check_parts(  # noqa: C901, PLR0912 - one case per kind of parts
-    result: MetricScore, references: int, where: str
-) -> None:
+def check_parts(result: MetricScore, references: int, where: str) -> None:  # noqa: C901, PLR0912 - a case a kind
     """The score is worked out from the parts and the parameters that the line names."""
     assert result.provenance is not None
     metric: Any = result.provenance.metric
@@ -314,9 +313,9 @@ def test_the_command_scores_a_file_with_all_of_them(server: ServerProcess, toget
     done = CliRunner().invoke(gradewire_command, arguments)
     assert done.exit_code == 1, "rows without references fail"
     rows = [json.loads(line)["scores"] for line in out.read_text().splitlines()]
-    names = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge()]
+    names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
     available = {name for name in names if together[name][0].status is not Status.MODEL_UNAVAILABLE}
-    assert [set(row) for row in rows] == [available] * len(ITEMS)
+    assert [set(row) - {"grader"} for row in rows] == [available] * len(ITEMS)
     for name in available - {"cider"}:
         assert [row[name]["status"] for row in rows] == [str(result.status) for result in together[name]], name
         scores = [result.score for result in together[name]]

@@ -30,7 +30,7 @@ from gradewire.errors import (
 from gradewire.items import Item, ItemLike
 from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.calibrated import Calibrated
+from gradewire.metric_types.calibrated import Calibrated, Grader
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.metric_types.comparisons import Compare, CompareDecision, CompareMode, ComparisonLike
 from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
@@ -70,6 +70,7 @@ from gradewire.parts import (
     BleuParts,
     CalibratedParts,
     CiderParts,
+    GraderParts,
     JudgeParts,
     MeteorParts,
     Parts,
@@ -116,6 +117,8 @@ __all__ = [
     "ExactMatch",
     "ForkedClient",
     "GradeStyle",
+    "Grader",
+    "GraderParts",
     "GradewireError",
     "InconsistentReplies",
     "InvalidRequest",

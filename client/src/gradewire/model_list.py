@@ -16,7 +16,7 @@ class ModelInfo:
         is_default: Whether it is what a call without a model (or judge) takes.
         max_tokens: Longer texts are cut here, with the warning TRUNCATED.
         numeric_class: fp32-cpu, …: part of the digest, for it can change scores.
-        kind: "encoder" or "judge".
+        kind: "encoder", "grader" or "judge".
         remarks: What one should know before using it.
         without_metrics: Metrics that the encoder cannot compute as it is built, by name, and why.
         sees_images: Whether the judge can be shown pictures; certain once it is LOADED, until then what the server's
@@ -58,6 +58,7 @@ class MetricInfo:
         maximum: Largest possible score.
         available: False while nothing that it needs is loaded; `missing` says what.
         needs_judge: Whether its model is a judge.
+        needs_grader: Whether its model is a grader.
         advice: How it compares with cheaper metrics, where that was measured.
     """
 
@@ -73,6 +74,7 @@ class MetricInfo:
     available: bool
     missing: str
     needs_judge: bool = False
+    needs_grader: bool = False
     advice: str = ""
 
 

@@ -191,7 +191,7 @@ class JudgeParts:
 
 @dataclass(frozen=True, slots=True)
 class CalibratedParts:
-    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset v1.
+    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset one_pass.
 
     Attributes:
         smile: SMILE's score.
@@ -204,6 +204,11 @@ class CalibratedParts:
         band_lower: Lower end of the band in which the verdict is not trusted; both ends belong to it.
         band_upper: Upper end of the band.
         fit: Identity of the fit, 12 hex digits.
+        distance: How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; None where the
+            fit does not say what they were like.
+        uncertain_reason: "band": the probability lies inside the band for items like the fit's. "unlike": inside the
+            band that is wider because the item is not. "rule": a rule calls wrong what the rest calls
+            right. "" where the verdict is not uncertain.
     """
 
     smile: float
@@ -216,6 +221,24 @@ class CalibratedParts:
     band_lower: float | None = None
     band_upper: float | None = None
     fit: str = ""
+    distance: float | None = None
+    uncertain_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraderParts:
+    """What a grader said of the reference that gave the score.
+
+    Attributes:
+        logit: Of "right", the highest of the pieces; the score is the logistic function of it, divided by the model's
+            temperature.
+        pieces: Overlapping pieces in which the answer was read, 1 to 8.
+        truncated: Whether a part of question, reference or answer was not read.
+    """
+
+    logit: float
+    pieces: int
+    truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +284,7 @@ Parts = (
     | JudgeParts
     | CalibratedParts
     | AutoParts
+    | GraderParts
 )
 
 PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
@@ -276,6 +300,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "calibrated": CalibratedParts,
         "auto": AutoParts,
         "value_match": ValueMatchParts,
+        "grader": GraderParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

@@ -98,6 +98,8 @@ class Provenance:
             `reference_set="NAME@DIGEST"` asks for that corpus or none.
         judge_model: Judge of a metric that asks one beside its encoder (auto), else empty.
         judge_digest: Its 64 hex digits, or empty.
+        grader_model: Grader that calibrated asked beside its encoder, else empty.
+        grader_digest: Its 64 hex digits, or empty.
     """
 
     name: str
@@ -113,6 +115,8 @@ class Provenance:
     corpus_digest: str = ""
     judge_model: str = ""
     judge_digest: str = ""
+    grader_model: str = ""
+    grader_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.cache.memory import BlobCache
+from gradewire_server.encoders.kinds import ModelsOfKind
 from gradewire_server.encoders.opening import open_encoders
 from gradewire_server.judges.opening import open_judges
 from gradewire_server.judges.service import JudgeHealth
@@ -64,11 +65,13 @@ class Backends:
         self._judges = open_judges(config.judge, telemetry.registry, verdicts)
         self.ports = Ports(
             embeddings=self._encoders,
-            encoders=self._encoders.library,
+            encoders=ModelsOfKind(self._encoders.library, "encoder"),
             judges=self._judges,
             judge_models=self._judges,
             reference_sets=StoredReferenceSets(stores.prepared, namespace=config.cache.namespace),
             lexicon=Thesaurus(config.wordnet_directory),
+            graders=self._encoders,
+            grader_models=ModelsOfKind(self._encoders.library, "grader"),
             of_namespace=self._within,
         )
 
@@ -92,9 +95,11 @@ class Backends:
         return backends
 
     def _within(self, namespace: str) -> Ports:
+        encoders = self._encoders.within(namespace)
         return replace(
             self.ports,
-            embeddings=self._encoders.within(namespace),
+            embeddings=encoders,
+            graders=encoders,
             judges=self._judges.within(namespace),
             reference_sets=StoredReferenceSets(self._stores.prepared, namespace=namespace),
         )

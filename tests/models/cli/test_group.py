@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.support.models.grader_adapter import build_tiny_grader
 
 from gradewire_models.catalog.loading import default_model
 from gradewire_models.cli.group import models
@@ -27,6 +28,24 @@ def test_list_of_an_empty_repository_offers_the_default(tmp_path: Path) -> None:
 
 def test_list_names_models_of_no_catalog(tiny_repository: Path) -> None:
     assert "tiny-bert: not in the catalog" in run("list", "--repository", tiny_repository).output
+
+
+def test_a_grader_is_listed_and_verified_as_one(tmp_path: Path) -> None:
+    repository = build_tiny_grader(tmp_path)
+    listed = run("list", "--repository", repository).output
+    assert "tiny-grader (grader): not in the catalog, adapter on tiny-bert, digest " in listed
+    assert "  reads question, reference and answer together: for metric grader, and beside calibrated" in listed
+    assert "grader-mini (grader): " in listed
+    assert "one logit, at most 256 tokens" in listed
+    verified = run("verify", "--repository", repository)
+    assert verified.exit_code == 0
+    assert "  ok     logits: largest error " in verified.output
+
+
+def test_a_grader_is_built_for_cpus_alone() -> None:
+    result = run("build", "--target", "gpu", "grader-mini")
+    assert result.exit_code == 2
+    assert "grader-mini is a grader: those run on CPUs only" in result.output
 
 
 def test_build_finds_what_is_there(minilm: Path) -> None:

@@ -35,6 +35,7 @@ METADATA = ModelMetadata(
     token_layers=tuple(TokenLayer(number, (0.1, 0.2, 0.15)) for number in range(1, 7)),
     bertscore_layer=5,
 )
+BESIDE = ("judge_model", "grader")
 SETS = st.text(min_size=1, max_size=20).filter(str.isprintable)
 
 
@@ -53,7 +54,7 @@ def test_the_list_names_the_parameters_of_the_wire(name: str) -> None:
     info = REGISTRY[name].info
     on_wire = wire_parameters(name)
     assert sorted(each.name for each in info.parameters) == list(on_wire)
-    assert (info.needs_model or info.needs_judge) == ("model" in on_wire)
+    assert (info.needs_model or info.needs_judge or info.needs_grader) == ("model" in on_wire)
     for each in info.parameters:
         parameter = on_wire[each.name]
         assert each.description, each.name
@@ -80,12 +81,12 @@ def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, dat
             metric,
             "p",
             model="" if wanted_model(wanted) is None else "m-1",
-            judge="j-1" if getattr(wanted, "judge_model", None) else "",
+            beside={each: f"{each}-1" for each in BESIDE if getattr(wanted, each, None)},
         ).resolved(METADATA)
     except ParameterError:
         return  # out of range: there is no line
     shown = reference_set if parameters.reads_prepared else ""
-    line = write_line(metric, parameters, DIGEST, judge_digest=DIGEST, reference_set=shown)
+    line = write_line(metric, parameters, DIGEST, beside=dict.fromkeys(BESIDE, DIGEST), reference_set=shown)
     read = parse_metric_line(line)
     assert format_metric_line(read) == line
     assert read.version == metric.info.version
@@ -94,8 +95,9 @@ def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, dat
     spec, of_line = write_spec(name, parameters), read.to_spec()
     if wanted_model(read) is not None:
         getattr(of_line, name).model = wanted_model(read).partition("@")[0]  # type: ignore[union-attr]
-    if getattr(read, "judge_model", None):
-        getattr(of_line, name).judge_model = read.judge_model.partition("@")[0]  # type: ignore[attr-defined]
+    for each in BESIDE:
+        if named := getattr(read, each, None):
+            setattr(getattr(of_line, name), each, named.partition("@")[0])
     if getattr(read, "prompt", None):
         # As with models, a line has the first twelve digits.
         assert parameters.prompt.startswith(getattr(of_line, name).prompt)

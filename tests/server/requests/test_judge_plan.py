@@ -171,7 +171,7 @@ def test_a_judge_is_no_encoder() -> None:
 
 async def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_for() -> None:
     ports = replace(HashEngine().ports, judge_models=ListedModels(tuple, "judge_backend is none"))
-    mine = Planner(ports.encoders, ports.judge_models, METRICS, PACKAGE_PROMPTS)
+    mine = Planner(ports, METRICS, PACKAGE_PROMPTS)
     with pytest.raises(NothingLoadedError, match=r"judge_backend is none.*here: hash"):
         mine.plan([likeness()], "metrics")
     reply = await handlers_over(ports=ports, metrics=METRICS).list_models()
@@ -184,7 +184,11 @@ async def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_f
 async def test_judges_and_their_metrics_are_listed_with_what_to_know_of_them() -> None:
     reply = await handlers_over(metrics=METRICS).list_models()
     kinds = {model.name: (model.kind, list(model.remarks), model.is_default) for model in reply.models}
-    assert kinds == {"hash": ("encoder", [], True), "scripted": ("judge", ["says what a test wrote"], True)}
+    assert kinds == {
+        "hash": ("encoder", [], True),
+        "words": ("grader", [], True),
+        "scripted": ("judge", ["says what a test wrote"], True),
+    }
     listed = {metric.name: metric for metric in reply.metrics}["judge_similarity"]
     assert (listed.needs_judge, listed.needs_model, listed.available) == (True, False, True)
     assert listed.advice == "smile agrees better"

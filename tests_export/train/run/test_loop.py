@@ -18,7 +18,8 @@ from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
 from gradewire_train.recipes.recipe import Objective, Recipe, Training
 from gradewire_train.run.checkpoint import CHECKPOINT_FILE
-from gradewire_train.run.loop import Outcome, Plan, StepReport, schedule, train
+from gradewire_train.run.loop import Plan, train
+from gradewire_train.run.steps import Outcome, StepReport, schedule
 from gradewire_train.selection import Selection, read_labelled
 
 QUICK = Training(steps=12, batch_size=8, learning_rate=5e-3, rank=4, dropout=0.1, max_tokens=MAX_TOKENS)

@@ -24,6 +24,8 @@ class Metric:
     name: ClassVar[str]
     # Whether `model` is a judge, a language model, and no encoder.
     needs_judge: ClassVar[bool] = False
+    # Whether `model` is a grader, which reads question, reference and answer together, and no encoder.
+    needs_grader: ClassVar[bool] = False
     # The parameter that names a judge beside the encoder `model`; "" where there is none.
     judge_parameter: ClassVar[str] = ""
     # What an item must have so that the metric with its defaults can grade it, beside one reference.

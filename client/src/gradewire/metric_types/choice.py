@@ -21,7 +21,8 @@ _USUAL_PRESET: Final = "v1"
 # What a call says for all metrics that have the parameter, and how it is refused where none has.
 _FOR_SOME = {
     "preset": "preset is for smile, which is not among the metrics: leave it out",
-    "model": "model: none of the metrics uses one (a judge is given as judge), leave it out",
+    "model": "model: none of the metrics uses one (a judge is given as judge, a grader as 'grader?model=NAME'), "
+    "leave it out",
     "judge": "judge: none of the metrics asks one, leave it out",
 }
 
@@ -79,7 +80,7 @@ class MetricDefaults:
 
     def of(self, metric: Metric) -> dict[str, Any]:
         """The call's defaults for the parameters of one metric, by their names."""
-        model = self.judge if metric.needs_judge else self.model
+        model = None if metric.needs_grader else self.judge if metric.needs_judge else self.model
         preset = self.preset if isinstance(metric, Smile) else None
         said = {"preset": preset, "synthetic": self.synthetic, "model": model}
         if metric.judge_parameter:
@@ -152,7 +153,7 @@ def _choose(
 def _takes(metric: Metric, name: str) -> bool:
     if name == "judge" and metric.judge_parameter:
         return True
-    if name in {"judge", "model"} and metric.needs_judge != (name == "judge"):
+    if name in {"judge", "model"} and (metric.needs_grader or metric.needs_judge != (name == "judge")):
         return False
     if name == "preset":
         return isinstance(metric, Smile)

@@ -11,8 +11,10 @@ from typing import get_args
 import onnx
 
 from gradewire_models.build.graph.encoder import encoder_graph, gpu_graph
+from gradewire_models.build.graph.grader import grader_graph
 from gradewire_models.build.quantize.methods import INT8_METHOD, NBITS_METHOD, choose, make_int8_graph, make_nbits_graph
 from gradewire_models.build.weights.encoder import Encoder
+from gradewire_models.build.weights.head import read_head, read_separator
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.serving import AS_IT_IS, Accelerator, Copies, Precision, Serving, serving_on_cpus
@@ -27,12 +29,16 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
 
     Args:
         encoder: Its weights.
-        model: A model of its own, or a variant with its recipe.
-        source: Directory with the published model.safetensors and tokenizer.json.
+        model: A model of its own, a variant with its recipe, or a grader.
+        source: Directory with the published model.safetensors and tokenizer.json, and a grader's head.
 
     Raises:
-        BuildError: The recipe's method is unknown, or a setting of it cannot be used.
+        BuildError: A grader's head is none of this encoder's, the recipe's method is unknown, or a setting of it cannot
+            be used.
     """
+    if model.kind == "grader":
+        separator = read_separator(source / "tokenizer.json")
+        return grader_graph(encoder, read_head(source, model), model, separator)
     if model.recipe is None:
         return encoder_graph(encoder, model)
     maker = RECIPES.get(model.recipe.method)

@@ -12,6 +12,8 @@ from gradewire_models.catalog.variants import Limits, Recipe
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
+Kind = Literal["encoder", "grader"]
+"""An encoder makes vectors of texts, a grader one logit of a question, a reference and an answer read together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class CatalogModel:
         recipe: How a variant is made of its base's weights; None for a model of its own.
         limits: What its vectors have to keep to.
         adapter: What is merged into the weights before the graph is written, or None.
+        kind: Encoder or grader; a grader has an adapter whose files include its head.
+        temperature: Of a grader: what its logit is divided by to be that of a probability.
     """
 
     name: str
@@ -99,6 +103,8 @@ class CatalogModel:
     recipe: Recipe | None = None
     limits: Limits = field(default_factory=Limits)
     adapter: AdapterSource | None = None
+    kind: Kind = "encoder"
+    temperature: float = 1.0
 
     @property
     def build_hint(self) -> str:
@@ -120,11 +126,13 @@ class CatalogModel:
             name=self.name,
             base=self.base,
             architecture=self.architecture,
-            dims=self.dims,
+            # A grader's answer is one number, whatever is inside.
+            dims=1 if self.kind == "grader" else self.dims,
             layers=self.layers,
             token_layers=self.token_layers,
             max_tokens=self.max_tokens,
-            pooling=self.pooling,
+            # What decides the answer, so the digest covers it.
+            pooling=f"{self.pooling}, linear, / {self.temperature!r}" if self.kind == "grader" else self.pooling,
             prefix=self.prefix,
             numeric_class=self.numeric_class,
             licence=self.licence,
@@ -135,4 +143,5 @@ class CatalogModel:
             calibrations=self.calibrations,
             bertscore=self.bertscore,
             adapter=self.adapter.metadata if self.adapter else None,
+            kind=self.kind,
         )

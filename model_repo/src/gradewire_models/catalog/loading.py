@@ -21,6 +21,7 @@ __all__ = [
     "base_models",
     "default_model",
     "find_model",
+    "grader_models",
     "load_catalog",
 ]
 
@@ -71,5 +72,10 @@ def find_model(name: str) -> CatalogModel:
 
 
 def base_models() -> list[CatalogModel]:
-    """The models that are not variants of another, in the order of the catalog."""
-    return [model for model in load_catalog().values() if not model.base]
+    """The encoders that are not variants of another, in the order of the catalog."""
+    return [model for model in load_catalog().values() if not model.base and model.kind == "encoder"]
+
+
+def grader_models() -> list[CatalogModel]:
+    """The models that read question, reference and answer together, in the order of the catalog; the first is usual."""
+    return [model for model in load_catalog().values() if model.kind == "grader"]

@@ -28,8 +28,8 @@ class AdapterMetadata:
     Attributes:
         base: Name of the catalog's model whose weights these were.
         sha256: Of the adapter (`gradewire_models.catalog.adapters.AdapterSource.sha256`), 64 hex characters.
-        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …"; empty for plain texts
-            or where nobody says.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for
+            question, reference and answer together; empty for plain texts or where nobody says.
     """
 
     base: str
@@ -39,6 +39,8 @@ class AdapterMetadata:
     @property
     def remark(self) -> str:
         """What follows for its user, a sentence; "" where nothing does."""
+        if self.text_form == "grader":
+            return "reads question, reference and answer together: for metric grader, and beside calibrated"
         if self.text_form != "sfve":
             return ""
         return 'trained for metric sfve, on "Question: … Answer: …"; other metrics give it texts of other forms'
@@ -55,7 +57,8 @@ class EncoderMetadata:
         layers: Number of encoder layers.
         token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
         max_tokens: Longest input in tokens, special tokens included.
-        pooling: How token vectors become one; always followed by L2 normalisation.
+        pooling: How token vectors become one, always followed by L2 normalisation; of a grader how they become a logit,
+            ``"mean, linear, / TEMPERATURE"``.
         prefix: Text put before every input.
         numeric_class: Arithmetic the vectors come from; ends in the device, ``-cpu`` or ``-cuda`` or ``-tensorrt``.
         licence: SPDX identifier of the weights' licence; empty where nobody knows.
@@ -67,6 +70,7 @@ class EncoderMetadata:
         calibrations: Thresholds and fits for metrics; those of users count only where they were fitted on this model.
         bertscore: Layer and baselines of BERTScore, or None.
         adapter: What was merged into the weights, or None.
+        kind: ``"encoder"``, or ``"grader"`` of what reads question, reference and answer together.
     """
 
     name: str
@@ -87,3 +91,4 @@ class EncoderMetadata:
     calibrations: tuple[StoredCalibration, ...] = ()
     bertscore: Bertscore | None = None
     adapter: AdapterMetadata | None = None
+    kind: str = "encoder"

@@ -1,11 +1,12 @@
 """Reads one entry of ``catalog.toml``, and checks what its fields mean together. Light: standard library only."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS, AdapterSource, shipped_adapter
+from gradewire_models.catalog.adapters import AdapterSource, adapter_files, shipped_adapter
 from gradewire_models.catalog.calibration import StoredCalibration, merge, read_calibration
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.table import NAME, SHA256, check_keys, read_table
@@ -63,14 +64,15 @@ def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> Ca
     Raises:
         ValueError: As `read_model`.
     """
-    check_keys(entry, _ADAPTED_KEYS, ("calibrations",))
+    check_keys(entry, _ADAPTED_KEYS, ("calibrations", "kind", "temperature"))
     base = bases.get(str(entry["base"]))
     if base is None:
         raise ValueError(f"base should be a model of its own of this catalog, not {entry['base']!r}")
     values = {**entry, "directory": shipped_adapter(str(entry["name"]))}
     adapter = read_table(AdapterSource, {name.name: values.pop(name.name) for name in fields(AdapterSource)})
-    if set(adapter.files) != {ADAPTER_WEIGHTS, ADAPTER_CONFIG}:
-        raise ValueError(f"files should be {ADAPTER_WEIGHTS} and {ADAPTER_CONFIG}, not {', '.join(adapter.files)}")
+    expected = adapter_files(str(entry.get("kind", "encoder")))
+    if set(adapter.files) != set(expected):
+        raise ValueError(f"files should be {' and '.join(expected)}, not {', '.join(adapter.files)}")
     return _checked(_values(adapted_model(base, adapter, **(values | _calibrations(entry, directory)))))
 
 
@@ -80,16 +82,21 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
     Args:
         base: A model of its own.
         adapter: What is merged in.
-        values: Fields that are not the base's: name, title, licence, origin, max_tokens, digest, catalog_version …
+        values: Fields that are not the base's: name, title, licence, origin, max_tokens, digest, catalog_version, of a
+            grader kind and temperature …
 
     Raises:
         TypeError: `values` names no field.
-        ValueError: The text may be longer than the base reads.
+        ValueError: The text may be longer than the base reads, or a grader cannot be made of the base.
     """
     if not isinstance(values["max_tokens"], int) or values["max_tokens"] > base.max_tokens:
         raise ValueError(f"max_tokens should be at most {base.max_tokens}, as of {base.name}")
     # What was measured of the base's vectors says nothing of these.
     measured: dict[str, Any] = {"calibrations": (), "bertscore": None}
+    if values.get("kind") == "grader":
+        if base.architecture != "bert":
+            raise ValueError(f"{base.name} has no token types, by which a grader tells the answer from the rest")
+        measured["token_layers"] = ()
     return replace(base, default=False, adapter=adapter, **{**measured, **values})
 
 
@@ -128,6 +135,8 @@ def _checked(values: Mapping[str, Any]) -> CatalogModel:
         raise ValueError("a name is letters, digits, '.', '_' and '-'")
     if min(model.dims, model.layers, model.heads, model.max_tokens) < 1 or model.dims % model.heads:
         raise ValueError("dims, layers, heads and max_tokens are positive, dims a multiple of heads")
+    if not (math.isfinite(model.temperature) and model.temperature > 0):
+        raise ValueError("temperature is a number above 0")
     if any(not 1 <= layer < model.layers for layer in model.token_layers):
         raise ValueError(f"token_layers lie between 1 and {model.layers - 1}")
     having = {*model.token_layers, model.layers}

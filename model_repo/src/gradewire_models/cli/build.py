@@ -25,7 +25,10 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
-    "--all", "every", is_flag=True, help="Build every encoder of the catalog; variants and judges only by name."
+    "--all",
+    "every",
+    is_flag=True,
+    help="Build every encoder of the catalog; variants, graders and judges only by name.",
 )
 @click.option(
     "--target",
@@ -69,7 +72,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 def build(
     names: tuple[str, ...], repository: Path, judge_repository: Path | None, *, every: bool, **options: Any
 ) -> None:
-    """Build encoders and judges; without a NAME the default encoder.
+    """Build encoders, graders and judges; without a NAME the default encoder.
 
     A model that is there and is the catalog's is left alone, but its config.pbtxt is rewritten where `verify` finds
     it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
@@ -146,6 +149,8 @@ class _Variant:
             if self.precision or self.accelerator:
                 raise click.UsageError("--precision and --accelerator belong to --target gpu")
             return model
+        if model.kind == "grader":
+            raise click.UsageError(f"{model.name} is a grader: those run on CPUs only, none is made for GPUs yet")
         if model.base:
             raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
         accelerator = self.accelerator or "cuda"

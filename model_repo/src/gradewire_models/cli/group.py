@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, load_catalog
+from gradewire_models.catalog.loading import (
+    CatalogModel,
+    base_models,
+    default_model,
+    grader_models,
+    load_catalog,
+)
 from gradewire_models.cli.build import build
 from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.export import export
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def models() -> None:
-    """Build, list and verify encoders and judges.
+    """Build, list and verify encoders, graders and judges.
 
     A model is made from packages whose every byte is pinned by SHA-256, and is checked against an independent
     computation before it is put in place. Whatever goes wrong, the repository stays as it was.
@@ -49,10 +55,11 @@ models.add_command(train)
 def list_models(repository: Path, judge_repository: Path | None) -> None:
     """List the catalog and what of it is built."""
     built = {model.name: model for model in list_built(repository)}
-    for entry in base_models():
-        mark = " (default)" if entry.default else ""
+    for entry in (*base_models(), *grader_models()):
+        mark = " (default)" if entry.default else " (grader)" if entry.kind == "grader" else ""
         click.echo(f"{entry.name}{mark}: {entry.title}")
-        click.echo(f"  {entry.licence}, {entry.dims} dims, at most {entry.max_tokens} tokens")
+        gives = "one logit" if entry.kind == "grader" else f"{entry.dims} dims"
+        click.echo(f"  {entry.licence}, {gives}, at most {entry.max_tokens} tokens")
         click.echo(f"  {_state(entry, built.get(entry.name))}")
         _tell_remarks(built.get(entry.name), indent="  ")
         for variant in load_catalog().values():
@@ -63,7 +70,8 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
     for name in sorted(set(built) - set(load_catalog())):
         adapter = built[name].adapter
         made = f"adapter on {adapter.base}, " if adapter else ""
-        click.echo(f"{name}: not in the catalog, {made}digest {built[name].digest}")
+        mark = " (grader)" if built[name].kind == "grader" else ""
+        click.echo(f"{name}{mark}: not in the catalog, {made}digest {built[name].digest}")
         _tell_remarks(built[name], indent="  ")
     click.echo(f"repository: {repository}")
     show_judges(judge_repository or default_judge_repository(repository))
@@ -83,11 +91,11 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
 def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
     """Check built models; without a NAME all that are built.
 
-    Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths, alone
-    and in mixed batches, with those an independent computation gave when the model was built. A variant has to give
-    nearly the scores of its base as well, which has to be built for that; one for GPUs is run on the CPU for it. Of a
-    judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and behind a kept prefix. Exit status
-    1 when a check fails.
+    Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths (of a
+    grader its logits), alone and in mixed batches, with those an independent computation gave when the model was
+    built. A variant has to give nearly the scores of its base as well, which has to be built for that; one for GPUs
+    is run on the CPU for it. Of a judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and
+    behind a kept prefix. Exit status 1 when a check fails.
     """
     with needs("server", "verifying"):
         from gradewire_models.build import check_quality, verify_built  # noqa: PLC0415 - as in `build`

@@ -16,6 +16,7 @@ from gradewire_models.repository.config import (
     FINGERPRINT_OUTPUT,
     FIRST_VERSION,
     GRAPH_FILE,
+    LOGIT_OUTPUT,
     SENTENCE_OUTPUT,
     TOKENIZER_FILE,
     TOKENS_OUTPUT,
@@ -30,7 +31,11 @@ from gradewire_models.repository.listing import find_directory, list_sound
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
-_OTHER_OUTPUTS = {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT}
+_REQUIRED_OUTPUTS = {
+    "encoder": {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT},
+    "grader": {LOGIT_OUTPUT, FINGERPRINT_OUTPUT},
+}
+_OTHER_OUTPUTS = _REQUIRED_OUTPUTS["encoder"] | _REQUIRED_OUTPUTS["grader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,9 @@ class BuiltModel:
         bertscore: Layer and baselines of BERTScore for this encoder, or None.
         adapter: What was merged into another model's weights, or None.
         unreadable: What was fitted and cannot be read: the model does without, and says so.
+        kind: ``"encoder"`` or ``"grader"``. A grader has one output, float32 [batch, 1], called `sentence_output` here,
+            and no token vectors.
+        temperature: Of a grader: what its logit is divided by to be that of a probability.
     """
 
     name: str
@@ -86,10 +94,14 @@ class BuiltModel:
     bertscore: Bertscore | None = None
     adapter: AdapterMetadata | None = None
     unreadable: tuple[UnreadableCalibration, ...] = ()
+    kind: str = "encoder"
+    temperature: float = 1.0
 
     @property
     def token_layers(self) -> tuple[int, ...]:
         """Layers whose token vectors are outputs, 1 for the first, ascending; the last layer is among them."""
+        if self.kind == "grader":
+            return ()
         earlier = (int(name.removeprefix(f"{TOKENS_OUTPUT}_layer_")) for name in self.layer_outputs)
         return (*sorted(earlier), self.layers)
 
@@ -210,6 +222,9 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
         found = {path: path.stat().st_size for path in records}
         outputs = [output.name for output in config.output]
         fitted = calibrations_in(parameters)
+        kind = parameters.get("kind", "encoder")
+        if kind not in _REQUIRED_OUTPUTS:
+            raise _broken(directory, f"{CONFIG_FILE} describes a model of kind {kind!r}, which this release lacks")
         model = BuiltModel(
             name=config.name,
             directory=directory,
@@ -226,13 +241,15 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
             numeric_class=parts.numeric_class,
             base=parameters.get("base", ""),
             licence=parameters["licence"],
-            sentence_output=SENTENCE_OUTPUT,
+            sentence_output=LOGIT_OUTPUT if kind == "grader" else SENTENCE_OUTPUT,
             tokens_output=TOKENS_OUTPUT,
             layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
             calibrations=fitting(fitted.readable, parameters["digest"]),
             bertscore=bertscore_in(parameters),
             adapter=adapter_in(parameters),
             unreadable=fitted.unreadable,
+            kind=kind,
+            temperature=float(parts.pooling.rpartition("/")[2]) if kind == "grader" else 1.0,
         )
     except KeyError as error:
         raise _broken(directory, f"{CONFIG_FILE} lacks the parameter gradewire.{error.args[0]}") from error
@@ -244,7 +261,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
     if wrong:
         said = ", ".join(f"{path.name} {records[path].bytes}, not {found[path]} bytes" for path in wrong)
         raise _broken(directory, f"{CONFIG_FILE} says {said}")
-    if not set(outputs) >= _OTHER_OUTPUTS:
+    if not set(outputs) >= _REQUIRED_OUTPUTS[kind]:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
     if parts.digest() != model.digest:
         raise _broken(directory, f"{CONFIG_FILE} was changed after the build: its digest does not fit its values")

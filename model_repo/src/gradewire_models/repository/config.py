@@ -31,6 +31,7 @@ TOKENIZER_FILE = "tokenizer.json"
 INPUT_IDS = "input_ids"
 ATTENTION_MASK = "attention_mask"
 SENTENCE_OUTPUT = "sentence_embedding"
+LOGIT_OUTPUT = "logit"
 TOKENS_OUTPUT = "token_embeddings"
 FINGERPRINT_OUTPUT = "model_fingerprint"
 
@@ -78,6 +79,8 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
     digest = _digest_parts(metadata, files).digest()
     layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.token_layers}
     vectors = {SENTENCE_OUTPUT: [metadata.dims], TOKENS_OUTPUT: [-1, metadata.dims], **layers}
+    if metadata.kind == "grader":
+        vectors = {LOGIT_OUTPUT: [metadata.dims]}
     config = ModelConfig(
         name=metadata.name,
         backend="onnxruntime",
@@ -155,6 +158,8 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
         "tokenizer_sha256": files.tokenizer.sha256,
     }
     parameters |= to_parameters(fitting(metadata.calibrations, digest))
+    if metadata.kind != "encoder":
+        parameters["kind"] = metadata.kind
     if metadata.bertscore is not None:
         parameters["bertscore_layer"] = str(metadata.bertscore.layer)
         for layer, baseline in metadata.bertscore.baselines.items():

@@ -12,10 +12,11 @@ import torch
 
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
+from gradewire_train.recipes.grader_recipe import GraderTraining
 from gradewire_train.recipes.recipe import Training
 
 
-def prepare(encoder: TrainedEncoder, training: Training) -> None:
+def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
     """Puts the adapter into `encoder`, whose matrices alone get gradients then; or lets all weights get them.
 
     Raises:
@@ -84,7 +85,7 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
             parameter.copy_(weights[name])
 
 
-def save_trained(encoder: TrainedEncoder, training: Training, directory: Path) -> None:
+def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
     """Writes what was trained.
 
     An adapter in PEFT's format, its matrices in float16; all weights as a folder of transformers with the files of

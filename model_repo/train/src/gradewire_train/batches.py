@@ -71,33 +71,36 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
     return Tokens(cut, ids, bare)
 
 
-class Batches:
-    """Batches of examples of similar length, in an order of their own in every epoch, which `seed` decides.
+class LengthBatches:
+    """Batches of indices of texts of similar length, in an order of their own in every epoch, which `seed` decides.
 
-    There are `batch_size` examples in each, or all where there are fewer.
+    There are `batch_size` indices in each, or all where there are fewer.
+
+    Args:
+        lengths: int64 [texts].
+        batch_size: Indices in a batch.
+        seed: Of the order.
     """
 
-    def __init__(self, tokens: Tokens, *, batch_size: int, seed: int) -> None:
-        self._tokens = tokens
-        self._size = min(batch_size, len(tokens.examples))
+    def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:
+        self._size = min(batch_size, len(lengths))
         self._seed = seed
-        self._lengths = np.array(
-            [sum(len(tokens.ids[text]) for text in texts(example)) for example in tokens.examples], dtype=np.int64
-        )
+        self._lengths = lengths
         self._epoch = -1
         self._order: NDArray[np.int64] = np.empty((0, self._size), np.int64)
 
     @property
     def per_epoch(self) -> int:
-        """Full batches in an epoch; the examples left over come in another epoch."""
-        return len(self._tokens.examples) // self._size
+        """Full batches in an epoch; the texts left over come in another epoch."""
+        return len(self._lengths) // self._size
 
-    def __getitem__(self, step: int) -> list[Example]:
-        """The examples of a step, counted from 0."""
+    def __getitem__(self, step: int) -> NDArray[np.int64]:
+        """The indices of a step, counted from 0."""
         epoch, batch = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, self._shuffled(epoch)
-        return [self._tokens.examples[index] for index in self._order[batch]]
+        found: NDArray[np.int64] = self._order[batch]
+        return found
 
     def _shuffled(self, epoch: int) -> NDArray[np.int64]:
         generator = np.random.default_rng([self._seed, epoch])
@@ -106,6 +109,24 @@ class Batches:
         pools = [drawn[start : start + pool] for start in range(0, len(drawn), pool)]
         by_length = np.concatenate([each[np.argsort(self._lengths[each], kind="stable")] for each in pools])
         return generator.permutation(by_length.reshape(self.per_epoch, self._size))
+
+
+class Batches:
+    """Batches of examples, as `LengthBatches` makes them."""
+
+    def __init__(self, tokens: Tokens, *, batch_size: int, seed: int) -> None:
+        self._tokens = tokens
+        lengths = [sum(len(tokens.ids[text]) for text in texts(example)) for example in tokens.examples]
+        self._batches = LengthBatches(np.array(lengths, dtype=np.int64), batch_size=batch_size, seed=seed)
+
+    @property
+    def per_epoch(self) -> int:
+        """Full batches in an epoch; the examples left over come in another epoch."""
+        return self._batches.per_epoch
+
+    def __getitem__(self, step: int) -> list[Example]:
+        """The examples of a step, counted from 0."""
+        return [self._tokens.examples[index] for index in self._batches[step]]
 
 
 def plain_of_step(tokens: Tokens, *, count: int, seed: int, step: int) -> NDArray[np.int64]:

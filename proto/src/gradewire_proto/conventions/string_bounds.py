@@ -19,6 +19,7 @@ MAX_SPEC_BYTES: Final = 96 << 10
 PARAMETER_BYTES: Final = {
     "model": MAX_MODEL_BYTES,
     "judge_model": MAX_MODEL_BYTES,
+    "grader": MAX_MODEL_BYTES,
     "fit": MAX_FIT_BYTES,
     "prompt": MAX_PROMPT_BYTES,
 }

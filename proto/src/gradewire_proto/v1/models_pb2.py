@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19gradewire/v1/models.proto\x12\x0cgradewire.v1\"\x13\n\x11ListModelsRequest\"\xfe\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.gradewire.v1.ModelState\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x12\n\nhow_to_get\x18\x05 \x01(\t\x12\x12\n\nis_default\x18\x06 \x01(\x08\x12\x0c\n\x04\x64ims\x18\x07 \x01(\r\x12\x12\n\nmax_tokens\x18\x08 \x01(\r\x12\x0f\n\x07licence\x18\t \x01(\t\x12\x15\n\rnumeric_class\x18\n \x01(\t\x12\x0c\n\x04kind\x18\x0b \x01(\t\x12\x0f\n\x07remarks\x18\x0c \x03(\t\x12@\n\x0fwithout_metrics\x18\r \x03(\x0b\x32\'.gradewire.v1.Model.WithoutMetricsEntry\x12\x13\n\x0bsees_images\x18\x0e \x01(\x08\x1a\x35\n\x13WithoutMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\\\n\x0fMetricParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rdefault_value\x18\x03 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x04 \x01(\t\"\x9b\x02\n\x06Metric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0f\n\x07minimum\x18\x04 \x01(\x01\x12\x0f\n\x07maximum\x18\x05 \x01(\x01\x12\x18\n\x10higher_is_better\x18\x06 \x01(\x08\x12\x10\n\x08\x63itation\x18\x07 \x01(\t\x12\x31\n\nparameters\x18\x08 \x03(\x0b\x32\x1d.gradewire.v1.MetricParameter\x12\x13\n\x0bneeds_model\x18\t \x01(\x08\x12\x11\n\tavailable\x18\n \x01(\x08\x12\x0f\n\x07missing\x18\x0b \x01(\t\x12\x13\n\x0bneeds_judge\x18\x0c \x01(\x08\x12\x0e\n\x06\x61\x64vice\x18\r \x01(\t\"\xec\x01\n\x06Limits\x12\x1d\n\x15max_items_per_request\x18\x01 \x01(\r\x12\x1f\n\x17max_metrics_per_request\x18\x02 \x01(\r\x12\x1f\n\x17max_references_per_item\x18\x03 \x01(\r\x12\x16\n\x0emax_item_bytes\x18\x04 \x01(\x04\x12\x19\n\x11max_message_bytes\x18\x05 \x01(\x04\x12\x1b\n\x13stream_window_items\x18\x06 \x01(\r\x12\x13\n\x0bmax_windows\x18\x07 \x01(\r\x12\x1c\n\x14max_prediction_words\x18\x08 \x01(\r\"\xc9\x01\n\x12ListModelsResponse\x12#\n\x06models\x18\x01 \x03(\x0b\x32\x13.gradewire.v1.Model\x12%\n\x07metrics\x18\x02 \x03(\x0b\x32\x14.gradewire.v1.Metric\x12$\n\x06limits\x18\x03 \x01(\x0b\x32\x14.gradewire.v1.Limits\x12\x16\n\x0eserver_version\x18\x04 \x01(\t\x12)\n\x0b\x63omparisons\x18\x05 \x03(\x0b\x32\x14.gradewire.v1.Metric*\x89\x01\n\nModelState\x12\x1b\n\x17MODEL_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12MODEL_STATE_LOADED\x10\x01\x12\x15\n\x11MODEL_STATE_BUILT\x10\x02\x12\x17\n\x13MODEL_STATE_MISSING\x10\x03\x12\x16\n\x12MODEL_STATE_BROKEN\x10\x04\x32S\n\x06Models\x12I\n\x04List\x12\x1f.gradewire.v1.ListModelsRequest\x1a .gradewire.v1.ListModelsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19gradewire/v1/models.proto\x12\x0cgradewire.v1\"\x13\n\x11ListModelsRequest\"\xfe\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.gradewire.v1.ModelState\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x12\n\nhow_to_get\x18\x05 \x01(\t\x12\x12\n\nis_default\x18\x06 \x01(\x08\x12\x0c\n\x04\x64ims\x18\x07 \x01(\r\x12\x12\n\nmax_tokens\x18\x08 \x01(\r\x12\x0f\n\x07licence\x18\t \x01(\t\x12\x15\n\rnumeric_class\x18\n \x01(\t\x12\x0c\n\x04kind\x18\x0b \x01(\t\x12\x0f\n\x07remarks\x18\x0c \x03(\t\x12@\n\x0fwithout_metrics\x18\r \x03(\x0b\x32\'.gradewire.v1.Model.WithoutMetricsEntry\x12\x13\n\x0bsees_images\x18\x0e \x01(\x08\x1a\x35\n\x13WithoutMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\\\n\x0fMetricParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rdefault_value\x18\x03 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x04 \x01(\t\"\xb1\x02\n\x06Metric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0f\n\x07minimum\x18\x04 \x01(\x01\x12\x0f\n\x07maximum\x18\x05 \x01(\x01\x12\x18\n\x10higher_is_better\x18\x06 \x01(\x08\x12\x10\n\x08\x63itation\x18\x07 \x01(\t\x12\x31\n\nparameters\x18\x08 \x03(\x0b\x32\x1d.gradewire.v1.MetricParameter\x12\x13\n\x0bneeds_model\x18\t \x01(\x08\x12\x11\n\tavailable\x18\n \x01(\x08\x12\x0f\n\x07missing\x18\x0b \x01(\t\x12\x13\n\x0bneeds_judge\x18\x0c \x01(\x08\x12\x0e\n\x06\x61\x64vice\x18\r \x01(\t\x12\x14\n\x0cneeds_grader\x18\x0e \x01(\x08\"\xec\x01\n\x06Limits\x12\x1d\n\x15max_items_per_request\x18\x01 \x01(\r\x12\x1f\n\x17max_metrics_per_request\x18\x02 \x01(\r\x12\x1f\n\x17max_references_per_item\x18\x03 \x01(\r\x12\x16\n\x0emax_item_bytes\x18\x04 \x01(\x04\x12\x19\n\x11max_message_bytes\x18\x05 \x01(\x04\x12\x1b\n\x13stream_window_items\x18\x06 \x01(\r\x12\x13\n\x0bmax_windows\x18\x07 \x01(\r\x12\x1c\n\x14max_prediction_words\x18\x08 \x01(\r\"\xc9\x01\n\x12ListModelsResponse\x12#\n\x06models\x18\x01 \x03(\x0b\x32\x13.gradewire.v1.Model\x12%\n\x07metrics\x18\x02 \x03(\x0b\x32\x14.gradewire.v1.Metric\x12$\n\x06limits\x18\x03 \x01(\x0b\x32\x14.gradewire.v1.Limits\x12\x16\n\x0eserver_version\x18\x04 \x01(\t\x12)\n\x0b\x63omparisons\x18\x05 \x03(\x0b\x32\x14.gradewire.v1.Metric*\x89\x01\n\nModelState\x12\x1b\n\x17MODEL_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12MODEL_STATE_LOADED\x10\x01\x12\x15\n\x11MODEL_STATE_BUILT\x10\x02\x12\x17\n\x13MODEL_STATE_MISSING\x10\x03\x12\x16\n\x12MODEL_STATE_BROKEN\x10\x04\x32S\n\x06Models\x12I\n\x04List\x12\x1f.gradewire.v1.ListModelsRequest\x1a .gradewire.v1.ListModelsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MODEL_WITHOUTMETRICSENTRY']._loaded_options = None
   _globals['_MODEL_WITHOUTMETRICSENTRY']._serialized_options = b'8\001'
-  _globals['_MODELSTATE']._serialized_start=1273
-  _globals['_MODELSTATE']._serialized_end=1410
+  _globals['_MODELSTATE']._serialized_start=1295
+  _globals['_MODELSTATE']._serialized_end=1432
   _globals['_LISTMODELSREQUEST']._serialized_start=43
   _globals['_LISTMODELSREQUEST']._serialized_end=62
   _globals['_MODEL']._serialized_start=65
@@ -44,11 +44,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_METRICPARAMETER']._serialized_start=449
   _globals['_METRICPARAMETER']._serialized_end=541
   _globals['_METRIC']._serialized_start=544
-  _globals['_METRIC']._serialized_end=827
-  _globals['_LIMITS']._serialized_start=830
-  _globals['_LIMITS']._serialized_end=1066
-  _globals['_LISTMODELSRESPONSE']._serialized_start=1069
-  _globals['_LISTMODELSRESPONSE']._serialized_end=1270
-  _globals['_MODELS']._serialized_start=1412
-  _globals['_MODELS']._serialized_end=1495
+  _globals['_METRIC']._serialized_end=849
+  _globals['_LIMITS']._serialized_start=852
+  _globals['_LIMITS']._serialized_end=1088
+  _globals['_LISTMODELSRESPONSE']._serialized_start=1091
+  _globals['_LISTMODELSRESPONSE']._serialized_end=1292
+  _globals['_MODELS']._serialized_start=1434
+  _globals['_MODELS']._serialized_end=1517
 # @@protoc_insertion_point(module_scope)

@@ -109,7 +109,7 @@ class Model(_message.Message):
     how_to_get: _builtins.str
     """The command that makes it available; empty when it is."""
     is_default: _builtins.bool
-    """True for the model that an empty `model` parameter means: one encoder and one judge."""
+    """True for the model that an empty `model` parameter means: one encoder, one grader and one judge."""
     dims: _builtins.int
     max_tokens: _builtins.int
     """Longer texts are cut here, with WARNING_TRUNCATED."""
@@ -117,7 +117,7 @@ class Model(_message.Message):
     numeric_class: _builtins.str
     """fp32-cpu, …: part of the digest, scores of different classes never share cache entries."""
     kind: _builtins.str
-    """"encoder" or "judge"."""
+    """"encoder", "grader" or "judge"."""
     sees_images: _builtins.bool
     """Of a judge: whether it can be shown pictures."""
     @_builtins.property
@@ -202,6 +202,7 @@ class Metric(_message.Message):
     MISSING_FIELD_NUMBER: _builtins.int
     NEEDS_JUDGE_FIELD_NUMBER: _builtins.int
     ADVICE_FIELD_NUMBER: _builtins.int
+    NEEDS_GRADER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     version: _builtins.int
     description: _builtins.str
@@ -217,6 +218,8 @@ class Metric(_message.Message):
     """True for metrics whose model is a judge."""
     advice: _builtins.str
     """How it compares with cheaper metrics where that was measured; read it before paying for it."""
+    needs_grader: _builtins.bool
+    """True for metrics whose model is a grader."""
     @_builtins.property
     def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricParameter]: ...
     def __init__(
@@ -235,10 +238,11 @@ class Metric(_message.Message):
         missing: _builtins.str = ...,
         needs_judge: _builtins.bool = ...,
         advice: _builtins.str = ...,
+        needs_grader: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["advice", b"advice", "available", b"available", "citation", b"citation", "description", b"description", "higher_is_better", b"higher_is_better", "maximum", b"maximum", "minimum", b"minimum", "missing", b"missing", "name", b"name", "needs_judge", b"needs_judge", "needs_model", b"needs_model", "parameters", b"parameters", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advice", b"advice", "available", b"available", "citation", b"citation", "description", b"description", "higher_is_better", b"higher_is_better", "maximum", b"maximum", "minimum", b"minimum", "missing", b"missing", "name", b"name", "needs_grader", b"needs_grader", "needs_judge", b"needs_judge", "needs_model", b"needs_model", "parameters", b"parameters", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -690,6 +690,7 @@ class MetricSpec(_message.Message):
     CIDER_FIELD_NUMBER: _builtins.int
     CALIBRATED_FIELD_NUMBER: _builtins.int
     VALUE_MATCH_FIELD_NUMBER: _builtins.int
+    GRADER_FIELD_NUMBER: _builtins.int
     LAVE_FIELD_NUMBER: _builtins.int
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
     JUDGE_SIMILARITY_FIELD_NUMBER: _builtins.int
@@ -727,6 +728,8 @@ class MetricSpec(_message.Message):
     @_builtins.property
     def value_match(self) -> Global___ValueMatchParameters: ...
     @_builtins.property
+    def grader(self) -> Global___GraderParameters: ...
+    @_builtins.property
     def lave(self) -> Global___LaveParameters: ...
     @_builtins.property
     def judge_grade(self) -> Global___JudgeGradeParameters: ...
@@ -756,6 +759,7 @@ class MetricSpec(_message.Message):
         cider: Global___CiderParameters | None = ...,
         calibrated: Global___CalibratedParameters | None = ...,
         value_match: Global___ValueMatchParameters | None = ...,
+        grader: Global___GraderParameters | None = ...,
         lave: Global___LaveParameters | None = ...,
         judge_grade: Global___JudgeGradeParameters | None = ...,
         judge_similarity: Global___JudgeSimilarityParameters | None = ...,
@@ -763,11 +767,11 @@ class MetricSpec(_message.Message):
         auto: Global___AutoParameters | None = ...,
         compare: Global___CompareParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "value_match", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "value_match", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -1188,6 +1192,7 @@ class CalibratedParameters(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     FEATURES_ONLY_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
+    GRADER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As SmileParameters.model."""
     confidence: _builtins.float
@@ -1201,6 +1206,10 @@ class CalibratedParameters(_message.Message):
     """Insist on a fit by the first 8 or more hex digits of its identity (CalibratedParts.fit); empty: the one that the model has.
     At most 64 bytes.
     """
+    grader: _builtins.str
+    """A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better, and dearer. It takes a fit that was
+    made with this grader. Empty: none.
+    """
     def __init__(
         self,
         *,
@@ -1208,16 +1217,41 @@ class CalibratedParameters(_message.Message):
         confidence: _builtins.float | None = ...,
         features_only: _builtins.bool = ...,
         fit: _builtins.str = ...,
+        grader: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "features_only", b"features_only", "fit", b"fit", "model", b"model"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "features_only", b"features_only", "fit", b"fit", "grader", b"grader", "model", b"model"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
 
 Global___CalibratedParameters: _TypeAlias = CalibratedParameters  # noqa: Y015
+
+@_typing.final
+class GraderParameters(_message.Message):
+    """The probability that an answer is right, from a model that reads question, reference and answer together; of the best reference.
+    The answer counts as right from 0.5.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """A grader of the model list, NAME or NAME@DIGEST (at least 8 hex digits); empty: the default one."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GraderParameters: _TypeAlias = GraderParameters  # noqa: Y015
 
 @_typing.final
 class LaveParameters(_message.Message):
@@ -1559,6 +1593,8 @@ class Provenance(_message.Message):
     CORPUS_DIGEST_FIELD_NUMBER: _builtins.int
     JUDGE_MODEL_FIELD_NUMBER: _builtins.int
     JUDGE_DIGEST_FIELD_NUMBER: _builtins.int
+    GRADER_MODEL_FIELD_NUMBER: _builtins.int
+    GRADER_DIGEST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """smile, exact_match, …"""
     version: _builtins.int
@@ -1588,6 +1624,10 @@ class Provenance(_message.Message):
     """Of metrics that ask a judge beside their encoder (auto): the judge. Where `model` is the judge itself, empty."""
     judge_digest: _builtins.str
     """64 hex digits, as model_digest."""
+    grader_model: _builtins.str
+    """Of calibrated with a grader beside its encoder: the grader. Where `model` is the grader itself, empty."""
+    grader_digest: _builtins.str
+    """64 hex digits, as model_digest."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is. Of a metric that failed: as it was sent, without
@@ -1610,10 +1650,12 @@ class Provenance(_message.Message):
         corpus_digest: _builtins.str = ...,
         judge_model: _builtins.str = ...,
         judge_digest: _builtins.str = ...,
+        grader_model: _builtins.str = ...,
+        grader_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "corpus_digest", b"corpus_digest", "judge_digest", b"judge_digest", "judge_model", b"judge_model", "line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "corpus_digest", b"corpus_digest", "grader_digest", b"grader_digest", "grader_model", b"grader_model", "judge_digest", b"judge_digest", "judge_model", b"judge_model", "line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2072,7 +2114,7 @@ Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
 class CalibratedParts(_message.Message):
-    """Of the calibrated probability; terms of SMILE as in SmileParts, preset v1."""
+    """Of the calibrated probability; terms of SMILE as in SmileParts, preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2106,6 +2148,8 @@ class CalibratedParts(_message.Message):
     BAND_LOWER_FIELD_NUMBER: _builtins.int
     BAND_UPPER_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
+    DISTANCE_FIELD_NUMBER: _builtins.int
+    UNCERTAIN_REASON_FIELD_NUMBER: _builtins.int
     smile: _builtins.float
     """SMILE's score."""
     sentence: _builtins.float
@@ -2119,6 +2163,14 @@ class CalibratedParts(_message.Message):
     band_upper: _builtins.float
     fit: _builtins.str
     """The fit: 12 hex digits of the SHA-256 of its text."""
+    distance: _builtins.float
+    """How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; absent where the fit does not
+    say what they were like.
+    """
+    uncertain_reason: _builtins.str
+    """Why the verdict is uncertain. "band": the probability lies inside the band for items like the fit's. "unlike": inside
+    the band that is wider because the item is not. "rule": a rule calls wrong what the rest calls right. Else empty.
+    """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """What the probability rests on, by name; a feature that does not apply to the item is left out."""
@@ -2136,15 +2188,19 @@ class CalibratedParts(_message.Message):
         band_lower: _builtins.float | None = ...,
         band_upper: _builtins.float | None = ...,
         fit: _builtins.str = ...,
+        distance: _builtins.float | None = ...,
+        uncertain_reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "uncertain", b"uncertain"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_distance", b"_distance", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "distance", b"distance", "uncertain", b"uncertain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "best_window", b"best_window", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_distance", b"_distance", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "best_window", b"best_window", "distance", b"distance", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain", "uncertain_reason", b"uncertain_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__band_lower: _TypeAlias = _typing.Literal["band_lower"]  # noqa: Y015
     _WhichOneofArgType__band_lower: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower"]  # noqa: Y015
     _WhichOneofReturnType__band_upper: _TypeAlias = _typing.Literal["band_upper"]  # noqa: Y015
     _WhichOneofArgType__band_upper: _TypeAlias = _typing.Literal["_band_upper", b"_band_upper"]  # noqa: Y015
+    _WhichOneofReturnType__distance: _TypeAlias = _typing.Literal["distance"]  # noqa: Y015
+    _WhichOneofArgType__distance: _TypeAlias = _typing.Literal["_distance", b"_distance"]  # noqa: Y015
     _WhichOneofReturnType__uncertain: _TypeAlias = _typing.Literal["uncertain"]  # noqa: Y015
     _WhichOneofArgType__uncertain: _TypeAlias = _typing.Literal["_uncertain", b"_uncertain"]  # noqa: Y015
     @_typing.overload
@@ -2152,9 +2208,41 @@ class CalibratedParts(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__band_upper) -> _WhichOneofReturnType__band_upper | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__distance) -> _WhichOneofReturnType__distance | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__uncertain) -> _WhichOneofReturnType__uncertain | None: ...
 
 Global___CalibratedParts: _TypeAlias = CalibratedParts  # noqa: Y015
+
+@_typing.final
+class GraderParts(_message.Message):
+    """What a grader said of the reference that gave the score."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOGIT_FIELD_NUMBER: _builtins.int
+    PIECES_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    logit: _builtins.float
+    """Of "right", the highest of the pieces; the score is the logistic function of it, divided by the model's temperature."""
+    pieces: _builtins.int
+    """Overlapping pieces in which the answer was read, 1 to 8."""
+    truncated: _builtins.bool
+    """Whether a part of question, reference or answer was not read."""
+    def __init__(
+        self,
+        *,
+        logit: _builtins.float = ...,
+        pieces: _builtins.int = ...,
+        truncated: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["logit", b"logit", "pieces", b"pieces", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GraderParts: _TypeAlias = GraderParts  # noqa: Y015
 
 @_typing.final
 class AutoParts(_message.Message):
@@ -2254,6 +2342,7 @@ class MetricResult(_message.Message):
     CALIBRATED_FIELD_NUMBER: _builtins.int
     AUTO_FIELD_NUMBER: _builtins.int
     VALUE_MATCH_FIELD_NUMBER: _builtins.int
+    GRADER_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
     CACHE_HITS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
@@ -2296,6 +2385,8 @@ class MetricResult(_message.Message):
     @_builtins.property
     def value_match(self) -> Global___ValueMatchParts: ...
     @_builtins.property
+    def grader(self) -> Global___GraderParts: ...
+    @_builtins.property
     def cache_hits(self) -> Global___CacheHits: ...
     @_builtins.property
     def timing(self) -> Global___Timing: ...
@@ -2319,14 +2410,15 @@ class MetricResult(_message.Message):
         calibrated: Global___CalibratedParts | None = ...,
         auto: Global___AutoParts | None = ...,
         value_match: Global___ValueMatchParts | None = ...,
+        grader: Global___GraderParts | None = ...,
         correct: _builtins.bool | None = ...,
         cache_hits: Global___CacheHits | None = ...,
         timing: Global___Timing | None = ...,
         retry_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
@@ -2336,7 +2428,7 @@ class MetricResult(_message.Message):
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated", "auto", "value_match"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated", "auto", "value_match", "grader"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...

@@ -108,6 +108,8 @@ class MetricInfo:
     needs_synonyms: bool = False
     needs_judge: bool = False  # its model is a judge; `needs_model` is an encoder
     judge_parameter: str = ""  # names a judge beside the encoder `model`
+    needs_grader: bool = False  # its model is a grader
+    grader_parameter: str = ""  # names a grader beside the encoder `model`, or none
     built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs it runs: it sees what was fitted for them too
     advice: str = ""  # how it compares with cheaper metrics, where that was measured
 
@@ -141,6 +143,8 @@ class ModelMetadata:
         bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
         digest: 64 hex digits, whose vectors these are.
         judge: NAME@DIGEST of the judge that is asked beside the model; empty where none is.
+        grader: The same of the grader.
+        temperature: Of a grader: what its logit is divided by to be that of a probability.
     """
 
     calibrations: tuple[Calibration, ...] = ()
@@ -149,6 +153,8 @@ class ModelMetadata:
     bertscore_layer: int = 0
     digest: str = ""
     judge: str = ""
+    grader: str = ""
+    temperature: float = 1.0
 
     def seen_by(self, metric: "MetricInfo") -> Self:
         """Without what was fitted for metrics that it does not run, or for another version of one that it does."""

@@ -98,6 +98,33 @@ class TokenVectors:
     truncated: bool
 
 
+GradedTexts: TypeAlias = tuple[str, str, str]
+"""Question (may be blank), reference and answer, NFC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Logits of `items`, each read as one text by a grader; repeated items cost nothing."""
+
+    model: str
+    items: tuple[GradedTexts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grades:
+    """Answer to Grade.
+
+    Attributes:
+        logits: float32[n], of "right"; the highest over the pieces in which a long answer was read.
+        truncated: bool[n], a part of one of the three texts was not read.
+        pieces: int32[n], 1 to 8.
+    """
+
+    logits: NDArray[np.float32]
+    truncated: NDArray[np.bool_]
+    pieces: NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedSynthetic:
     """Synthetic answers stored by References.Prepare for a question's references, in the request's reference set."""
@@ -172,9 +199,17 @@ class FindSynonyms:
 Synonyms: TypeAlias = Mapping[str, frozenset[str]]
 """By word: single words that share a sense with it, itself among them where WordNet knows it; else empty."""
 
-Need: TypeAlias = Embed | EmbedTokens | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
+Need: TypeAlias = Embed | EmbedTokens | Grade | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
 Answer: TypeAlias = (
-    Vectors | tuple[TokenVectors, ...] | PreparedAnswers | DocumentFrequencies | Synonyms | Choice | Generated | Failure
+    Vectors
+    | tuple[TokenVectors, ...]
+    | Grades
+    | PreparedAnswers
+    | DocumentFrequencies
+    | Synonyms
+    | Choice
+    | Generated
+    | Failure
 )
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
 """A metric at work on one item."""
@@ -186,6 +221,8 @@ Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure
 def ask(need: Embed, /) -> Generator[tuple[Need, ...], Any, Vectors | Failure]: ...
 @overload
 def ask(need: EmbedTokens, /) -> Generator[tuple[Need, ...], Any, tuple[TokenVectors, ...] | Failure]: ...
+@overload
+def ask(need: Grade, /) -> Generator[tuple[Need, ...], Any, Grades | Failure]: ...
 @overload
 def ask(need: PreparedSynthetic, /) -> Generator[tuple[Need, ...], Any, PreparedAnswers | Failure]: ...
 @overload

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
-from gradewire_server.domain.needs import AnswerSource, PreparedAnswers, ReferenceEntries, Synonyms, Tier, TokenVectors
+from gradewire_server.domain.needs import (
+    AnswerSource,
+    GradedTexts,
+    PreparedAnswers,
+    ReferenceEntries,
+    Synonyms,
+    Tier,
+    TokenVectors,
+)
 from gradewire_server.domain.result import Failure, Status, Timing
 
 
@@ -39,6 +47,27 @@ class TokensReply:
     items: tuple[TokenVectors | Failure, ...]
     sources: NDArray[np.uint8]
     timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class GradeReply:
+    """Logits of one call.
+
+    Attributes:
+        logits: float32[n]; those of failed items are zero and must not be read.
+        truncated: bool[n].
+        pieces: int32[n], as in `Grades`.
+        sources: uint8[n], `AnswerSource` of each item.
+        timing: Of the call as a whole.
+        failures: By position; empty when all went well.
+    """
+
+    logits: NDArray[np.float32]
+    truncated: NDArray[np.bool_]
+    pieces: NDArray[np.int32]
+    sources: NDArray[np.uint8]
+    timing: Timing
+    failures: Mapping[int, Failure] = field(default_factory=dict)
 
 
 A = TypeVar("A", Choice, Generated)
@@ -77,7 +106,7 @@ class ModelStatus:
     licence: str = ""
     precision: str = ""
     metadata: ModelMetadata = NO_MODEL
-    kind: str = "encoder"  # or "judge"
+    kind: str = "encoder"  # or "grader", or "judge"
     remarks: tuple[str, ...] = ()
     sees_images: bool = False  # of a judge
 
@@ -113,6 +142,21 @@ class Embeddings(Protocol):
 
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
         """Token ids of each text as `embed_tokens` numbers them, special ones left out, cut where the model cuts."""
+
+
+class Graders(Protocol):
+    """Question, reference and answer to one number. Safe to cancel and to run at once, as `Embeddings`."""
+
+    async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
+        """Logits of distinct `items`.
+
+        Never raises for a backend's sake: what failed stands in `failures`.
+
+        Args:
+            model: Of a grader; as in `Embeddings.embed`.
+            items: NFC.
+            deadline_s: In `time.monotonic()` seconds.
+        """
 
 
 class Judges(Protocol):
@@ -174,7 +218,7 @@ class Lexicon(Protocol):
 
 
 class ModelIndex(Protocol):
-    """Which models there are: one index of encoders, another of judges."""
+    """Which models there are: one index of encoders, one of graders, one of judges."""
 
     def statuses(self) -> Sequence[ModelStatus]:
         """All known models; the default one is marked."""
@@ -197,6 +241,8 @@ class Ports:
     judge_models: ModelIndex
     reference_sets: ReferenceSets
     lexicon: Lexicon
+    graders: Graders
+    grader_models: ModelIndex
     of_namespace: "Callable[[str], Ports] | None" = None
 
     def within(self, namespace: str) -> "Ports":

@@ -6,17 +6,19 @@ from numpy import int32
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_server.domain.needs import Tier
-from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
+from gradewire_server.domain.needs import GradedTexts, Tier
+from gradewire_server.domain.ports import Embeddings, EmbedReply, GradeReply, Graders, TokensReply
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
+from gradewire_server.encoders.grading.replies import failed_grades, grade_reply
+from gradewire_server.encoders.grading.texts import joined
 from gradewire_server.encoders.library import LoadedModel, ModelLibrary
 from gradewire_server.encoders.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
 from gradewire_server.encoders.telemetry import EncoderTelemetry
 from gradewire_server.storage.vector_kind import SENTENCE, WORDS
 
 
-class EncoderAnswers(Embeddings):
+class EncoderAnswers(Embeddings, Graders):
     """Answers for callers of one namespace. Lives on the event loop of its library.
 
     Args:
@@ -70,6 +72,18 @@ class EncoderAnswers(Embeddings):
         reply = await tokens_reply(call, encoder.spaces.dims)
         failed = [(position, item) for position, item in enumerate(reply.items) if isinstance(item, Failure)]
         self._telemetry.answered(call.sources, failed)
+        return reply
+
+    @override
+    async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
+        loaded = self.library.find(model) or await self.library.load(model)
+        if isinstance(loaded, Failure):
+            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(items))
+            return failed_grades(loaded, len(items))
+        texts, tiers = [joined(item) for item in items], [Tier.PREDICTION] * len(items)
+        call = await self._encoder(loaded).fetch(texts, tiers, kind=SENTENCE, deadline_s=deadline_s)
+        reply = grade_reply(call)
+        self._telemetry.answered(call.sources, reply.failures.items())
         return reply
 
     @override

@@ -225,10 +225,11 @@ class ModelLibrary(ModelIndex):
             message=message,
             how_to_get=known.build_hint,
             is_default=is_default,
-            dims=known.dims,
+            dims=known.metadata.dims,
             max_tokens=known.max_tokens,
             licence=known.licence,
             precision=known.numeric_class,
+            kind=known.kind,
         )
 
 
@@ -269,6 +270,7 @@ def _status(model: BuiltModel, *, state: str, is_default: bool, message: str = "
         licence=model.licence,
         precision=model.numeric_class,
         metadata=_metadata_of(model),
+        kind=model.kind,
         remarks=model.remarks,
     )
 
@@ -294,4 +296,5 @@ def _metadata_of(model: BuiltModel) -> ModelMetadata:
         # Of a model that nobody has looked into the last layer is the one that its training shaped.
         bertscore_layer=measured.layer if measured else model.layers,
         digest=model.digest,
+        temperature=model.temperature,
     )

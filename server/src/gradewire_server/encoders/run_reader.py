@@ -25,7 +25,7 @@ class RunOutput:
     """Vectors of one run.
 
     Attributes:
-        sentences: float32[n, dims], of unit length.
+        sentences: float32[n, dims], of unit length; of a grader its logits, [n, 1].
         tokens: float32[n, padded tokens, dims] by layer, 1 for the first, of those that were asked for; rows of padding
             are unspecified.
     """
@@ -60,18 +60,23 @@ class RunReader:
             output: What the run gave.
             started_s: When the run began, in `time.perf_counter()` seconds.
         """
-        tokenized = [text.tokens for text in texts if text.tokens is not None]
-        rounded, good = round_vectors(output.sentences)
-        truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
-        blobs = [
-            self._blobs(text, row, blob, output) if good[row] else _NOT_FINITE
-            for row, (text, blob) in enumerate(zip(texts, encode_blobs(rounded, truncated), strict=True))
-        ]
-        padded_tokens = len(texts) * max(text.length for text in texts)
+        blobs = self.make_blobs(texts, output)
+        rows = token_ids(texts)
+        padded_tokens = len(rows) * max(map(len, rows))
         duration_s = time.perf_counter() - started_s
         began_s = time.monotonic() - duration_s
         self._telemetry.ran(texts, padded_tokens=padded_tokens, began_s=began_s, duration_s=duration_s)
         return [Encoded(each, began_s=began_s) for each in blobs]
+
+    def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
+        """Blobs of each text, or why there are none; arguments as of `read`."""
+        tokenized = [text.tokens for text in texts if text.tokens is not None]
+        rounded, good = round_vectors(output.sentences)
+        truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
+        return [
+            self._blobs(text, row, blob, output) if good[row] else _NOT_FINITE
+            for row, (text, blob) in enumerate(zip(texts, encode_blobs(rounded, truncated), strict=True))
+        ]
 
     def _blobs(self, text: PendingText, row: int, sentence: bytes, output: RunOutput) -> Blobs | Failure:
         blobs = {SENTENCE: sentence}
@@ -87,5 +92,5 @@ class RunReader:
 
 
 def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
-    """Ids of tokenized texts, in order."""
-    return [text.tokens.ids for text in texts if text.tokens is not None]
+    """Ids of tokenized texts, in order: a row for each, or for each of its pieces."""
+    return [row for text in texts if text.tokens is not None for row in text.tokens.rows]

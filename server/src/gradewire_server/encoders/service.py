@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradewire_server.domain.ports import Embeddings, ModelStatus
+from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.answers import EncoderAnswers
 from gradewire_server.encoders.library import ModelLibrary
@@ -75,7 +75,7 @@ class EncoderService(EncoderAnswers):
         for name in self._preload:
             await self.load(name)
 
-    def within(self, namespace: str) -> Embeddings:
+    def within(self, namespace: str) -> EncoderAnswers:
         """The same encoders for a tenant's namespace: what others asked for is neither found nor waited for."""
         return EncoderAnswers(self.library, self._telemetry, namespace=namespace)
 

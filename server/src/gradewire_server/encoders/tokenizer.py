@@ -40,6 +40,7 @@ class Tokenized:
             they were not asked for.
         kept: int32[n], positions of those tokens in `ids`; None likewise.
         special: int32[m], positions of the tokens that the model puts around every text; None likewise.
+        ends: Of a grader: where in `ids`, which holds all pieces one after the other, each piece ends.
     """
 
     ids: NDArray[np.int32]
@@ -47,6 +48,12 @@ class Tokenized:
     offsets: NDArray[np.int32] | None = None
     kept: NDArray[np.int32] | None = None
     special: NDArray[np.int32] | None = None
+    ends: tuple[int, ...] = ()
+
+    @property
+    def rows(self) -> list[NDArray[np.int32]]:
+        """What the model reads of it at a time: all of it, or piece by piece."""
+        return np.split(self.ids, self.ends[:-1]) if self.ends else [self.ids]
 
 
 class TokenRows(NamedTuple):
@@ -70,11 +77,13 @@ class TextTokenizer:
         path: tokenizer.json.
         max_tokens: The model's limit, special tokens included.
         prefix: Put before every text.
+        as_text: Whether a special token that is written in a text is read as the characters it is written with.
     """
 
-    def __init__(self, path: Path, *, max_tokens: int, prefix: str) -> None:
+    def __init__(self, path: Path, *, max_tokens: int, prefix: str, as_text: bool = False) -> None:
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = as_text
         self._tokenizer.enable_truncation(max_tokens)
         self._prefix = prefix
         self._head_characters = _HEAD_CHARACTERS_PER_TOKEN * max_tokens

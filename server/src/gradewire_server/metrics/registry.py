@@ -10,6 +10,7 @@ from gradewire_server.metrics.compared.compare import COMPARE
 from gradewire_server.metrics.embedding.bertscore import Bertscore
 from gradewire_server.metrics.embedding.sbert import Sbert
 from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.grader.metric import Grader
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
@@ -42,6 +43,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     Meteor(),
     Cider(),
     Calibrated(),
+    Grader(),
     LAVE,
     JUDGE_GRADE,
     JUDGE_SIMILARITY,

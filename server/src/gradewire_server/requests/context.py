@@ -47,7 +47,7 @@ class RequestContext:
     planner: Planner = field(init=False)
 
     def __post_init__(self) -> None:
-        planner = Planner(self.ports.encoders, self.ports.judge_models, self.metrics, self.prompts)
+        planner = Planner(self.ports, self.metrics, self.prompts)
         object.__setattr__(self, "planner", planner)
 
     def within(self, namespace: str) -> Self:

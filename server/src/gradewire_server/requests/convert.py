@@ -21,6 +21,7 @@ from gradewire_server.domain.result import (
     CalibratedParts,
     CiderParts,
     Failure,
+    GraderParts,
     JudgeParts,
     MeteorParts,
     MetricResult,
@@ -63,6 +64,7 @@ _PARTS: Final[Mapping[type[Parts], str]] = {
     CiderParts: "cider",
     JudgeParts: "judge",
     CalibratedParts: "calibrated",
+    GraderParts: "grader",
     AutoParts: "auto",
 }
 

@@ -17,15 +17,18 @@ from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
-    """Encoders and judges with how to get the missing ones, metrics with whether they can run now, and limits."""
+    """Encoders, graders and judges with how to get the missing ones, metrics with whether they can run, and limits."""
     ports, metrics, limits = context.ports, context.metrics, context.limits
     models = ports.encoders.statuses()
-    judges = ports.judge_models.statuses()
+    graders, judges = ports.grader_models.statuses(), ports.judge_models.statuses()
     missing = _Missing(
-        _without_encoder(models), _without_judge(ports.judge_models, judges), await without_synonyms(ports.lexicon)
+        encoder=_without_encoder(models),
+        grader=_without_grader(graders),
+        judge=_without_judge(ports.judge_models, judges),
+        synonyms=await without_synonyms(ports.lexicon),
     )
     return models_pb2.ListModelsResponse(
-        models=[_model(status, metrics) for status in (*models, *judges)],
+        models=[_model(status, metrics) for status in (*models, *graders, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
             max_items_per_request=limits.max_items_per_request,
@@ -89,6 +92,7 @@ class _Missing:
     """Why metrics that need something cannot run now and what to do; empty where they can."""
 
     encoder: str
+    grader: str
     judge: str
     synonyms: str
 
@@ -96,6 +100,8 @@ class _Missing:
         """What a metric lacks; empty where it can run."""
         if info.asks_judge and self.judge:
             return self.judge
+        if info.needs_grader and self.grader:
+            return self.grader
         if info.needs_model and self.encoder:
             return self.encoder
         return self.synonyms if info.needs_synonyms else ""
@@ -106,6 +112,14 @@ def _without_encoder(models: Sequence[ModelStatus]) -> str:
         return ""
     hint = next((model.how_to_get for model in models if model.is_default), "")
     return f"no encoder is here; get the default one with: {hint}"
+
+
+def _without_grader(graders: Sequence[ModelStatus]) -> str:
+    default = next((model for model in graders if model.is_default), None)
+    if default is not None and default.state in USABLE_STATES:
+        return ""
+    hint = default.how_to_get if default else "gradewire models build"
+    return f"the default grader is not here; get it with: {hint}"
 
 
 def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
@@ -138,4 +152,5 @@ def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:
         missing=in_the_way,
         needs_judge=info.needs_judge,
         advice=info.advice,
+        needs_grader=info.needs_grader,
     )

@@ -16,10 +16,11 @@ _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?"
 
 @dataclass(frozen=True, slots=True)
 class MetricModels:
-    """What a metric runs on: its model, if it takes one, and the judge that it names beside it."""
+    """What a metric runs on: its model, if it takes one, and the judge and the grader that it names beside it."""
 
     model: ModelStatus | None
     judge: ModelStatus | None
+    grader: ModelStatus | None = None
 
     @property
     def name(self) -> str:
@@ -33,9 +34,13 @@ class MetricModels:
 
     @property
     def metadata(self) -> ModelMetadata:
-        """Of the model, with the judge."""
+        """Of the model, with judge and grader."""
         metadata = self.model.metadata if self.model else NO_MODEL
-        return replace(metadata, judge=f"{self.judge.name}@{self.judge.digest}") if self.judge else metadata
+        return replace(metadata, judge=_pinned(self.judge), grader=_pinned(self.grader))
+
+
+def _pinned(model: ModelStatus | None) -> str:
+    return f"{model.name}@{model.digest}" if model else ""
 
 
 def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
@@ -44,7 +49,7 @@ def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Fail
     Args:
         written: As sent.
         path: Where it stands in the request, for messages.
-        known: Encoders, or judges.
+        known: Encoders, graders or judges.
 
     Raises:
         ParameterError: It is no model's name.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cache
+from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -40,7 +41,7 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
     path: str,
     *,
     model: str,
-    judge: str = "",
+    beside: Mapping[str, str] = MappingProxyType({}),
     prompts: PromptLibrary = PACKAGE_PROMPTS,
 ) -> Parameters:
     """Builds a metric's parameters from its message; what is unset takes the preset's value, else the dataclass's.
@@ -50,7 +51,7 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
         metric: The metric they are for.
         path: Where the message stands in the request, for error messages: ``metrics[1].smile``.
         model: Plain name of the resolved model; "" for metrics without one.
-        judge: Plain name of the resolved judge of a metric that names one beside its model.
+        beside: Plain names of the resolved judge and grader that a metric names beside its model, by parameter.
         prompts: Where the prompt of a judge is looked up.
 
     Raises:
@@ -61,7 +62,7 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
     kind: Any = metric.parameters_type
     if any(field.name == "prompts" for field in fields(kind)):
         values["prompts"] = prompts
-    resolved = {"model": model, metric.info.judge_parameter: judge}
+    resolved = {metric.info.judge_parameter: "", "model": model, **beside}
     for field in _fields(kind, message.DESCRIPTOR.full_name):
         if field.name in resolved:
             values[field.name] = resolved[field.name]
@@ -98,10 +99,18 @@ def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec
 
 
 def write_line(
-    metric: Metric[Any], parameters: Parameters, model_digest: str, *, judge_digest: str = "", reference_set: str = ""
+    metric: Metric[Any],
+    parameters: Parameters,
+    model_digest: str,
+    *,
+    beside: Mapping[str, str] = MappingProxyType({}),
+    reference_set: str = "",
 ) -> str:
-    """One line that reproduces a score; `reference_set` stands among the parameters where it is given."""
-    name, judge = metric.info.name, metric.info.judge_parameter
+    """One line that reproduces a score; `reference_set` stands among the parameters where it is given.
+
+    `beside` has the digests of judge and grader that are named beside the model, by parameter.
+    """
+    name = metric.info.name
     values: dict[str, Any] = {}
     for field in fields(parameters):
         value = getattr(parameters, field.name)
@@ -109,8 +118,10 @@ def write_line(
             values[field.name] = value
     if values.get("model"):
         values["model"] = with_digest(values["model"], model_digest)
-    if named := values.pop(judge, ""):
-        values[judge] = with_digest(named, judge_digest)
+    for parameter in (metric.info.judge_parameter, metric.info.grader_parameter):
+        # One that is not asked is not named.
+        if named := values.pop(parameter, ""):
+            values[parameter] = with_digest(named, beside.get(parameter, ""))
     if "prompt" in values:
         values["prompt"] = with_digest(parameters.prompt_name, parameters.prompt_digest)
     if reference_set:

@@ -12,7 +12,7 @@ from gradewire_proto.conventions.string_bounds import MAX_SPEC_BYTES
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
-from gradewire_server.domain.ports import ModelIndex, ModelStatus
+from gradewire_server.domain.ports import ModelIndex, ModelStatus, Ports
 from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptLibrary
@@ -78,10 +78,11 @@ class MetricPlan:
         digest = corpus_digest if self.counts_prepared else ""
         named = types_pb2.Provenance(reference_set=reference_set, corpus_digest=digest)
         named.MergeFrom(self.provenance)
+        info = request.metric.info
         parameters = _with_model(request.parameters, named.model)
         written = with_digest(reference_set, digest) if digest else reference_set
         named.line = write_line(
-            request.metric, parameters, named.model_digest, judge_digest=named.judge_digest, reference_set=written
+            request.metric, parameters, named.model_digest, beside=_digests_beside(info, named), reference_set=written
         )
         return named
 
@@ -90,8 +91,7 @@ class Planner:
     """Resolves metric specs to plans, which it remembers.
 
     Args:
-        encoders: Models of the metrics that embed.
-        judges: Models of the metrics that ask a judge.
+        ports: Say which encoders, judges and graders there are.
         metrics: By name.
         prompts: Where the prompts of judge metrics are looked up.
         comparisons: What grades pairs, by name.
@@ -99,14 +99,14 @@ class Planner:
 
     def __init__(
         self,
-        encoders: ModelIndex,
-        judges: ModelIndex,
+        ports: Ports,
         metrics: Mapping[str, Metric[Any]],
         prompts: PromptLibrary,
         comparisons: Mapping[str, Metric[Any]] = COMPARISONS,
     ) -> None:
-        self._encoders = encoders
-        self._judges = judges
+        self._encoders = ports.encoders
+        self._judges = ports.judge_models
+        self._graders = ports.grader_models
         self._metrics = metrics
         self._comparisons = comparisons
         self._prompts = prompts
@@ -139,7 +139,7 @@ class Planner:
     def _checked(self, plans: list[MetricPlan]) -> list[MetricPlan]:
         failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
         if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
-            known = (*self._encoders.statuses(), *self._judges.statuses())
+            known = (*self._encoders.statuses(), *self._graders.statuses(), *self._judges.statuses())
             usable = [model.name for model in known if model.state in USABLE_STATES]
             reasons = shortened("; ".join(failure.message for failure in failures), _MAX_REASONS_CHARACTERS)
             raise NothingLoadedError(
@@ -166,10 +166,12 @@ class Planner:
             if isinstance(plan.request, Failure):
                 continue
             provenance, info = plan.provenance, plan.request.metric.info
-            named = ((provenance.model, provenance.model_digest), (provenance.judge_model, provenance.judge_digest))
-            for (name, digest), known in zip(
-                named, (self._judges if info.needs_judge else self._encoders, self._judges), strict=True
-            ):
+            named = (
+                (provenance.model, provenance.model_digest, self._models_of(info)),
+                (provenance.judge_model, provenance.judge_digest, self._judges),
+                (provenance.grader_model, provenance.grader_digest, self._graders),
+            )
+            for name, digest, known in named:
                 now = known.status(name) if digest else None
                 if now is not None and not isinstance(now, Failure) and now.digest != digest:
                     raise ModelReplacedError(
@@ -200,13 +202,16 @@ class Planner:
         try:
             model = self._model(message, metric.info, f"{path}.model")
             judge = self._judge(message, metric.info, path)
+            grader = self._grader(message, metric.info, path)
             if isinstance(model, Failure):
                 return self._unusable(model, spec, metric, message, path)
+            if isinstance(grader, Failure):
+                return self._unusable(grader, spec, metric, message, path)
             if isinstance(judge, Failure):
                 if not self._does_without_judge(metric, message, path, MetricModels(model, None)):
                     return self._unusable(judge, spec, metric, message, path)
                 judge = None
-            return self._cached(spec, metric, message, path, MetricModels(model, judge))
+            return self._cached(spec, metric, message, path, MetricModels(model, judge, grader))
         except ParameterError as error:
             return _failed(error, path, spec, metric)
 
@@ -234,9 +239,16 @@ class Planner:
         return plan
 
     def _resolve(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> MetricPlan:
-        name, digest, judge = models.name, models.digest, models.judge
+        name, digest, judge, grader = models.name, models.digest, models.judge, models.grader
+        named = {metric.info.judge_parameter: judge, metric.info.grader_parameter: grader}
+        beside = {parameter: each for parameter, each in named.items() if each}
         parameters = read_parameters(
-            message, metric, path, model=name, judge=judge.name if judge else "", prompts=self._prompts
+            message,
+            metric,
+            path,
+            model=name,
+            beside={parameter: each.name for parameter, each in beside.items()},
+            prompts=self._prompts,
         )
         metadata = models.metadata.seen_by(metric.info)
         parameters = parameters.resolved(metadata)
@@ -248,21 +260,35 @@ class Planner:
             model_digest=digest,
             prompt=parameters.prompt_name,
             prompt_digest=parameters.prompt_digest,
-            line=write_line(metric, parameters, digest, judge_digest=judge.digest if judge else ""),
+            line=write_line(
+                metric, parameters, digest, beside={parameter: each.digest for parameter, each in beside.items()}
+            ),
             calibration=parameters.calibration,
             judge_model=judge.name if judge else "",
             judge_digest=judge.digest if judge else "",
+            grader_model=grader.name if grader else "",
+            grader_digest=grader.digest if grader else "",
         )
         pinned = _with_model(parameters, f"{name}@{digest}" if name else "")
-        if judge:
-            values: dict[str, Any] = {metric.info.judge_parameter: f"{judge.name}@{judge.digest}"}
-            pinned = replace(pinned, **values)
+        values: dict[str, Any] = {parameter: f"{each.name}@{each.digest}" for parameter, each in beside.items()}
+        pinned = replace(pinned, **values) if values else pinned  # making one anew may read a long prompt
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        if info.needs_judge or info.needs_grader or info.needs_model:
+            return find_model(message.model, path, self._models_of(info))
+        return None
+
+    def _models_of(self, info: MetricInfo) -> ModelIndex:
         if info.needs_judge:
-            return find_model(message.model, path, self._judges)
-        return find_model(message.model, path, self._encoders) if info.needs_model else None
+            return self._judges
+        return self._graders if info.needs_grader else self._encoders
+
+    def _grader(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        """The grader that a metric names beside its model; None where it names none."""
+        name = info.grader_parameter
+        written = getattr(message, name) if name else ""
+        return find_model(written, f"{path}.{name}", self._graders) if written else None
 
     def _judge(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
         """The judge of a metric that names one beside its model."""
@@ -280,6 +306,11 @@ class Planner:
 def _with_model(parameters: Parameters, model: str) -> Parameters:
     # Whoever takes a model has a field of that name.
     return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
+
+
+def _digests_beside(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
+    """Digests of judge and grader that a metric names beside its model, by parameter."""
+    return {info.judge_parameter: provenance.judge_digest, info.grader_parameter: provenance.grader_digest}
 
 
 def _failed(error: ParameterError, path: str, spec: types_pb2.MetricSpec, metric: Metric[Any]) -> MetricPlan:

@@ -16,13 +16,15 @@ from gradewire_server.domain.needs import (
     AnswerSource,
     CorpusStatistics,
     DocumentFrequencies,
+    GradedTexts,
+    Grades,
     PreparedAnswers,
     Synonyms,
     Tier,
     TokenVectors,
     Vectors,
 )
-from gradewire_server.domain.ports import EmbedReply, Ports, TokensReply
+from gradewire_server.domain.ports import EmbedReply, GradeReply, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.scoring.program_run import ProgramRun
 
@@ -165,6 +167,28 @@ class TokensCall(PortCall[str]):
                 return item
             found.append(item)
         return tuple(found)
+
+    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
+        return self._reply.sources, self._reply.timing
+
+
+class GradeCall(PortCall[GradedTexts]):
+    """Logits of a grader."""
+
+    _reply: GradeReply
+
+    @override
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
+        self._reply = await ports.graders.grade(self.model, tuple(self._index), deadline_s=deadline_s)
+
+    def _answer(self, positions: Positions) -> Grades | Failure:
+        reply = self._reply
+        if reply.failures:
+            for position in positions:
+                if position in reply.failures:
+                    return reply.failures[position]
+        rows = _rows(positions)
+        return Grades(reply.logits[rows], reply.truncated[rows], reply.pieces[rows])
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
         return self._reply.sources, self._reply.timing

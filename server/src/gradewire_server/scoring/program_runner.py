@@ -17,6 +17,7 @@ from gradewire_server.domain.needs import (
     Embed,
     EmbedTokens,
     FindSynonyms,
+    Grade,
     Need,
     PreparedSynthetic,
     Tier,
@@ -28,6 +29,7 @@ from gradewire_server.scoring.calls import (
     AnyRun,
     CountCorpus,
     EmbedCall,
+    GradeCall,
     PortCall,
     PreparedCall,
     StatisticsCall,
@@ -185,6 +187,9 @@ class ProgramRunner(Generic[K, R]):
             model, layer = need.model, need.layer
             call = self._call((EmbedTokens, model, layer), lambda: TokensCall(model, layer))
             call.add(run, slot, need.texts, need.tier)
+        elif isinstance(need, Grade):
+            model = need.model
+            self._call((Grade, model), lambda: GradeCall(model)).add(run, slot, need.items, Tier.PREDICTION)
         elif isinstance(need, PreparedSynthetic):
             lookup = need.question, need.references
             found = self._call(PreparedSynthetic, lambda: PreparedCall(self._reference_set))

@@ -19,7 +19,8 @@ from gradewire_server.storage.keys import EntryKind
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
-_MAGIC = {EntryKind.SENTENCE: b"gw", EntryKind.TOKENS: b"gt", EntryKind.VERDICT: b"gv"}
+_MAGIC = {EntryKind.SENTENCE: b"gw", EntryKind.TOKENS: b"gt", EntryKind.VERDICT: b"gv", EntryKind.LOGIT: b"gl"}
+_ONE_LENGTH = frozenset({EntryKind.SENTENCE, EntryKind.LOGIT})
 _VERSION = 1
 _TRUNCATED = 1
 
@@ -80,7 +81,7 @@ def pack(key: bytes, blob: bytes, dims: int, expires_unix_s: int, *, kind: Entry
 
 def unpack(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.SENTENCE) -> Stored | None:
     """The entry that `value` holds for `key`, or None where it holds none of this kind and of `dims` dimensions."""
-    if len(value) < _HEADER.size + 2 * dims or (kind is EntryKind.SENTENCE and len(value) > _HEADER.size + 2 * dims):
+    if len(value) < _HEADER.size + 2 * dims or (kind in _ONE_LENGTH and len(value) > _HEADER.size + 2 * dims):
         return None
     magic, version, flags, stored_dims, expires_unix_s, check = _HEADER.unpack_from(value)
     payload = value[_HEADER.size :]

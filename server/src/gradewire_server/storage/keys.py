@@ -16,6 +16,8 @@ from gradewire_server.storage.vector_kind import SENTENCE, VectorKind
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16
+LOGIT_DIMS = 2
+"""A logit is a float32, which takes the room of two float16 numbers."""
 
 
 class EntryKind(StrEnum):
@@ -24,6 +26,7 @@ class EntryKind(StrEnum):
     SENTENCE = "s"
     TOKENS = "t"
     VERDICT = "v"
+    LOGIT = "g"
 
 
 class KeySpace:
@@ -68,25 +71,36 @@ class KeySpace:
 
 
 class ModelSpaces:
-    """Names of one model's entries, and the length of its vectors."""
+    """Names of one model's entries, and the length of its vectors.
 
-    __slots__ = ("_digest", "_make", "_prefix", "_spaces", "dims", "sentence")
+    Attributes:
+        dims: float16 numbers of an entry: dimensions of a vector; LOGIT_DIMS of a grader's logit.
+        sentence: Entries of whole texts: sentence vectors, or a grader's logits.
+    """
+
+    __slots__ = ("_digest", "_kind", "_make", "_prefix", "_spaces", "dims", "sentence")
 
     @classmethod
     def of_model(cls, namespace: str, model: BuiltModel) -> Self:
-        """Those of a model as it is built."""
+        """Those of a model as it is built: of an encoder, or of a grader."""
+        if model.kind == "grader":
+            return cls(namespace=namespace, digest=model.digest, dims=LOGIT_DIMS, kind=EntryKind.LOGIT)
         return cls(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
 
-    def __init__(self, *, namespace: str, digest: str, prefix: str, dims: int) -> None:
+    def __init__(
+        self, *, namespace: str, digest: str, dims: int, prefix: str = "", kind: EntryKind = EntryKind.SENTENCE
+    ) -> None:
         self.dims = dims
-        self._digest, self._prefix = digest, prefix
+        self._digest, self._prefix, self._kind = digest, prefix, kind
         self._make = partial(KeySpace, namespace=namespace, model_digest=digest, input_prefix=prefix)
-        self.sentence = self._make(kind=EntryKind.SENTENCE)
+        self.sentence = self._make(kind=kind)
         self._spaces = {SENTENCE: self.sentence}
 
     def within(self, namespace: str) -> "ModelSpaces":
         """The same model's entries in another namespace."""
-        return ModelSpaces(namespace=namespace, digest=self._digest, prefix=self._prefix, dims=self.dims)
+        return ModelSpaces(
+            namespace=namespace, digest=self._digest, prefix=self._prefix, dims=self.dims, kind=self._kind
+        )
 
     def of(self, kind: VectorKind) -> KeySpace:
         """Names of the entries that hold `kind`."""

@@ -30,7 +30,7 @@ class Write(NamedTuple):
         return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
-CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256}
+CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256, EntryKind.LOGIT: 256}
 """Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
 
 

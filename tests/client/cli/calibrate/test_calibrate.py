@@ -14,7 +14,7 @@ from tests.client.cli.judged import judging_stub, rows_of
 from tests.support.models.tiny_models import make_package
 
 from gradewire import AsyncClient, ScoreWarning, Status
-from gradewire.agreement.fitting import probability as calibrated_fit
+from gradewire.agreement.fitting import probability_model as calibrated_fit
 from gradewire.cli.group import gradewire
 from gradewire.scorer import embedded_transport
 from gradewire_models.build import build_model
@@ -134,7 +134,7 @@ def test_a_fitted_weight_is_used_and_named(built: Path, run: Run, rows: Path) ->
 def test_a_probability_is_fitted_and_served(
     built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(calibrated_fit._TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
+    monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
     fit, again, out = (tmp_path / name for name in ("fit.json", "again.json", "scores.jsonl"))
     rows = write_rows(tmp_path / "rows.jsonl", answers(240))

@@ -210,7 +210,11 @@ def test_the_summary_as_json(command: Command, tmp_path: Path) -> None:
 
 
 LISTED = models_pb2.ListModelsResponse(
-    models=[models_pb2.Model(name="tiny", kind="encoder"), models_pb2.Model(name="good", kind="judge")]
+    models=[
+        models_pb2.Model(name="tiny", kind="encoder"),
+        models_pb2.Model(name="strict", kind="grader"),
+        models_pb2.Model(name="good", kind="judge"),
+    ]
 )
 
 
@@ -221,6 +225,9 @@ LISTED = models_pb2.ListModelsResponse(
         (["score", "--out", "out.json"], "cannot write .json"),
         (["score", "--model", "tinny"], "tinny: the server knows no such encoder, it knows tiny"),
         (["score", "--metrics", "smile?model=tinny@0123"], "tinny: the server knows no such encoder"),
+        (["score", "--metrics", "grader?model=tiny"], "tiny: the server knows no such grader, it knows strict"),
+        (["score", "--metrics", "calibrated?grader=lax@01234567"], "lax: the server knows no such grader"),
+        (["score", "--metrics", "smile?model=strict"], "strict: the server knows no such encoder, it knows tiny"),
         (["score", "--metrics", "lave", "--judge", "tiny"], "tiny: the server knows no such judge, it knows good"),
         (["agree", "--compare", "smile", "sbert"], "--compare sbert: there is no such metric, there are smile"),
         (["bench", "accuracy", "--cut", "bleu=0.5"], "--cut bleu: there is no such metric"),

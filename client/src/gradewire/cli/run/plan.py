@@ -120,10 +120,11 @@ def with_cascade(metrics: Mapping[str, Metric], options: MetricOptions) -> dict[
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
     """Refuses models that the server does not know, before their rows would all fail."""
     named = {
-        ("judge" if metric.needs_judge else "encoder", str(model).partition("@")[0])
+        (_kind_of_model(metric), str(model).partition("@")[0])
         for metric in metrics
         if (model := getattr(metric, "model", None))
     }
+    named |= {("grader", grader.partition("@")[0]) for metric in metrics if (grader := getattr(metric, "grader", None))}
     named |= {("judge", name) for metric in metrics if metric.asks_judge() and (name := judge_name(metric))}
     if not named:
         return
@@ -135,6 +136,12 @@ async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
             raise InputError(
                 f"{name}: the server knows no such {kind}, it knows {', '.join(known)} (gradewire models list)"
             )
+
+
+def _kind_of_model(metric: Metric) -> str:
+    if metric.needs_judge:
+        return "judge"
+    return "grader" if metric.needs_grader else "encoder"
 
 
 def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:

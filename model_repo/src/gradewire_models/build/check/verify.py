@@ -24,6 +24,7 @@ from gradewire_models.runtime import onnxruntime
 
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
+_MAX_LOGIT_ERROR = 1e-4
 _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
@@ -68,7 +69,11 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         _check_catalog(model, expected),
         _check_config(model, session, expected),
         _check_fingerprint(model, session, golden),
-        *check_vectors(model, session, golden, Limits() if expected is None else expected.limits),
+        *(
+            check_logits(model, session, golden)
+            if model.kind == "grader"
+            else check_vectors(model, session, golden, Limits() if expected is None else expected.limits)
+        ),
     ]
 
 
@@ -129,6 +134,32 @@ def check_vectors(
             passed=batch_effect <= limits.max_batch_effect,
             detail=f"largest change of a component alone against in a batch {batch_effect:.1e} "
             f"(at most {limits.max_batch_effect:.0e})",
+        ),
+    ]
+
+
+def check_logits(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> list[Check]:
+    """Compares a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
+    starts = range(0, len(golden.ids), _BATCH_TEXTS)
+    batches = [golden.ids[start : start + _BATCH_TEXTS] for start in starts]
+    output = [model.sentence_output]
+    logits = np.concatenate([run(session, output, *pad(batch))[0] for batch in batches])
+    alone = np.concatenate([run(session, output, *pad((ids,)))[0] for ids in golden.ids])
+    error = float(np.max(np.abs(logits - golden.sentences)))
+    batch_effect = float(np.max(np.abs(logits - alone)))
+    tokens = [len(ids) for ids in golden.ids]
+    return [
+        Check(
+            "logits",
+            passed=error <= _MAX_LOGIT_ERROR,
+            detail=f"largest error {error:.1e} to the reference over {len(tokens)} pieces of {min(tokens)} to "
+            f"{max(tokens)} tokens in mixed batches (at most {_MAX_LOGIT_ERROR:.0e})",
+        ),
+        Check(
+            "batch invariance",
+            passed=batch_effect <= _MAX_LOGIT_ERROR,
+            detail=f"largest change of a logit alone against in a batch {batch_effect:.1e} "
+            f"(at most {_MAX_LOGIT_ERROR:.0e})",
         ),
     ]
 

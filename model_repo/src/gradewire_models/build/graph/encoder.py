@@ -13,6 +13,7 @@ some of 40 to 90.
 """
 
 import math
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -61,10 +62,32 @@ def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> on
 
 
 def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
+    words = nodes.floats("word_table", encoder.word_table)
+    total = layout.embed(words, nodes.floats("position_table", encoder.position_table))
+    layout.write_output(write_layers(nodes, layout, encoder, model, total), TOKENS_OUTPUT)
+    _pool(nodes)
+    layers = [TOKENS_OUTPUT, *(layer_output(layer) for layer in model.token_layers)]
+    tokens = dict.fromkeys(layers, ("tokens", model.dims))
+    return assemble(nodes, model, {SENTENCE_OUTPUT: (model.dims,), **tokens})
+
+
+def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
+    """Writes everything between the embeddings' sum and what is made of the last layer.
+
+    Args:
+        nodes: Where operators are written.
+        layout: Where the tokens are.
+        encoder: The weights.
+        model: Its sizes; its `token_layers` become outputs.
+        embedded: Name of the sum of all embeddings, shaped as `layout` has rows.
+
+    Returns:
+        Name of the last layer's token vectors, in rows of `layout`.
+    """
     # The bias each residual needs, in order; nothing follows the last layer.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
     biases.append(np.zeros(model.dims, np.float32))
-    hidden = _embed(nodes, encoder, model, layout, biases[0])
+    hidden = _write_norm(nodes, "embedding", embedded, encoder.embedding_norm, biases[0], model)
     for number, layer in enumerate(encoder.layers, start=1):
         carried = biases[2 * number - 2 : 2 * number + 1]
         hidden = _write_layer(nodes, f"layer_{number}", layer, hidden, model, layout, carried)
@@ -72,15 +95,7 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
             bias = nodes.floats(f"layer_{number}.carried", carried[-1])
             bare = nodes.op("Sub", hidden, bias, name=f"layer_{number}.bare")
             layout.write_output(bare, layer_output(number))
-    layout.write_output(hidden, TOKENS_OUTPUT)
-    _pool(nodes)
-    return _assemble(nodes, model)
-
-
-def _embed(nodes: Nodes, encoder: Encoder, model: CatalogModel, layout: Layout, carried: Vector) -> str:
-    words = nodes.floats("word_table", encoder.word_table)
-    total = layout.embed(words, nodes.floats("position_table", encoder.position_table))
-    return _write_norm(nodes, "embedding", total, encoder.embedding_norm, carried, model)
+    return hidden
 
 
 def _write_layer(  # noqa: PLR0913, PLR0917 - what a layer is made of and where it stands
@@ -148,19 +163,17 @@ def _pool(nodes: Nodes) -> None:
     nodes.op("Div", total, floor, name=SENTENCE_OUTPUT)
 
 
-def _assemble(nodes: Nodes, model: CatalogModel) -> onnx.ModelProto:
+def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str | int, ...]]) -> onnx.ModelProto:
+    """The whole graph, over token ids and mask; `outputs` are float32, by name with their shapes behind the batch."""
+
     def tensor(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, shape)
 
-    token_outputs = [TOKENS_OUTPUT, *(layer_output(layer) for layer in model.token_layers)]
     graph = helper.make_graph(
         nodes.nodes,
         model.name,
         [tensor(name, TensorProto.INT64, "batch", "tokens") for name in (INPUT_IDS, ATTENTION_MASK)],
-        [
-            tensor(SENTENCE_OUTPUT, TensorProto.FLOAT, "batch", model.dims),
-            *(tensor(name, TensorProto.FLOAT, "batch", "tokens", model.dims) for name in token_outputs),
-        ],
+        [tensor(name, TensorProto.FLOAT, "batch", *shape) for name, shape in outputs.items()],
         nodes.constants,
     )
     opsets = [helper.make_opsetid("", _OPSET)]

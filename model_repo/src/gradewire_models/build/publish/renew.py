@@ -143,7 +143,8 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
 def _metadata(model: BuiltModel, said: dict[str, str]) -> EncoderMetadata:
     # Shapes as its golden vectors have them: the description is what is in doubt.
     golden = load_golden(model.directory / GOLDEN_FILE)
-    *earlier, last = sorted(golden.tokens_by_layer)
+    # A grader has no token vectors, and so none that tell.
+    *earlier, last = sorted(golden.tokens_by_layer) or [model.layers]
     return EncoderMetadata(
         name=model.name,
         architecture=said.get("architecture", ""),
@@ -163,6 +164,7 @@ def _metadata(model: BuiltModel, said: dict[str, str]) -> EncoderMetadata:
         calibrations=model.calibrations,
         bertscore=model.bertscore,
         adapter=model.adapter,
+        kind=model.kind,
     )
 
 

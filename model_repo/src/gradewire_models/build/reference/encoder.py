@@ -36,17 +36,26 @@ class ReferenceVectors:
     tokens_by_layer: Mapping[int, Array64]
 
 
-def reference_vectors(path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]]) -> list[ReferenceVectors]:
+def reference_vectors(
+    path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int] | None = None
+) -> list[ReferenceVectors]:
     """Encodes `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
 
     An adapter's files lie beside it. Its matrices are never merged here: each is multiplied with what passes.
+
+    Args:
+        path: The weights.
+        model: What they are.
+        texts: What to encode.
+        starts: Where in each text the tokens of the second type begin; None: none are of it.
 
     Raises:
         KeyError: A tensor is missing.
     """
     adapter = _Adapter.beside(path) if model.adapter else None
     weights = _Weights(load_file(path), model, adapter)
-    texts_rows = [weights.embed(ids) for ids in texts]
+    ends = [len(ids) for ids in texts] if starts is None else starts
+    texts_rows = [weights.embed(ids, end) for ids, end in zip(texts, ends, strict=True)]
     by_layer: list[dict[int, Array64]] = [{} for _ in texts]
     # Layer by layer, so that each matrix is widened to float64 once.
     for number in range(model.layers):
@@ -81,12 +90,13 @@ class _Weights:
     model: CatalogModel
     adapter: _Adapter | None
 
-    def embed(self, ids: NDArray[np.int64]) -> Array64:
+    def embed(self, ids: NDArray[np.int64], end_of_first_type: int) -> Array64:
         words = self.tensors["embeddings.word_embeddings.weight"][ids]
         places = np.arange(len(ids)) + self.model.position_offset
         rows = words.astype(np.float64) + self.tensors["embeddings.position_embeddings.weight"][places]
         if self.model.architecture == "bert":
-            rows += self.tensors["embeddings.token_type_embeddings.weight"][0]
+            types = np.arange(len(ids)) >= end_of_first_type
+            rows += self.tensors["embeddings.token_type_embeddings.weight"][types.astype(np.int64)]
         return self.norm("embeddings.LayerNorm")(rows)
 
     def layer(self, number: int) -> Callable[[Array64], Array64]:

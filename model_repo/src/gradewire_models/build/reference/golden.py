@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.build.reference.encoder import reference_vectors
+from gradewire_models.build.reference.grader import draw_pieces, reference_logits
 from gradewire_models.catalog.loading import CatalogModel
 
 GOLDEN_FILE = "golden.npz"
@@ -22,9 +23,9 @@ class Golden:
 
     Attributes:
         ids: One int64 [tokens] a text; lengths from 1 to the model's limit, in mixed order.
-        sentences: float32 [texts, dims], of unit length.
+        sentences: float32 [texts, dims], of unit length; of a grader its logits, float32 [texts, 1].
         tokens_by_layer: For the last and every chosen earlier layer, one float32 [tokens, dims] a text, joined along
-            the tokens in the order of `ids`.
+            the tokens in the order of `ids`; empty for a grader.
     """
 
     ids: tuple[NDArray[np.int64], ...]
@@ -43,6 +44,8 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
     Raises:
         KeyError: The file lacks a tensor.
     """
+    if model.kind == "grader":
+        return make_grader_golden(weights, model, vocabulary)
     rng = np.random.default_rng(_SEED)
     lengths = [length for length in _SHORT_LENGTHS if length < model.max_tokens] + [model.max_tokens]
     ids = tuple(rng.integers(0, vocabulary, length) for length in rng.permutation(lengths))
@@ -55,6 +58,19 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
             for layer in (*model.token_layers, model.layers)
         },
     )
+
+
+def make_grader_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
+    """Draws pieces of unequal length, as a grader reads them; otherwise as `make_golden`.
+
+    Args:
+        weights: The published safetensors file; adapter, head and tokenizer.json lie beside it.
+        model: What it is.
+        vocabulary: As there.
+    """
+    pieces = draw_pieces(weights.with_name("tokenizer.json"), vocabulary, np.random.default_rng(_SEED))
+    logits = reference_logits(weights, model, [piece.ids for piece in pieces], [piece.start for piece in pieces])
+    return Golden(tuple(piece.ids for piece in pieces), logits.astype(np.float32)[:, None], {})
 
 
 def save_golden(golden: Golden, path: Path) -> None:
@@ -70,7 +86,7 @@ def save_golden(golden: Golden, path: Path) -> None:
         ids=np.concatenate(golden.ids),
         sentences=golden.sentences,
         layers=np.array(layers),
-        tokens=np.stack([golden.tokens_by_layer[layer] for layer in layers]),
+        tokens=np.stack([golden.tokens_by_layer[layer] for layer in layers]) if layers else np.zeros(0, np.float32),
     )
 
 

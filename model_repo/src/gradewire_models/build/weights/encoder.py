@@ -69,6 +69,8 @@ class Encoder:
         layers: First to last.
         relative_bias: Added to attention scores by distance, float32 [heads, 2 * max_tokens - 1]; column
             ``key - query + max_tokens - 1``. None where the architecture has none.
+        type_step: What a token of the second type has beyond one of the first, float32 [dims]; None where the
+            architecture has no types.
     """
 
     word_table: Array
@@ -76,6 +78,7 @@ class Encoder:
     embedding_norm: Norm
     layers: tuple[Layer, ...]
     relative_bias: Array | None
+    type_step: Array | None = None
 
 
 _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
@@ -152,9 +155,11 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
     positions = take("embeddings.position_embeddings.weight")[first : first + model.max_tokens]
     if positions.shape != (model.max_tokens, dims):
         raise BuildError(f"{path}: the position table is too short for {model.max_tokens} tokens")
-    relative_bias = None
+    relative_bias = type_step = None
     if model.architecture == "bert":
-        positions = positions + take("embeddings.token_type_embeddings.weight")[0]
+        types = take("embeddings.token_type_embeddings.weight")
+        positions = positions + types[0]
+        type_step = types[1] - types[0] if len(types) > 1 else None
     else:
         table = take("encoder.relative_attention_bias.weight")
         distances = np.arange(1 - model.max_tokens, model.max_tokens)
@@ -165,6 +170,7 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
         embedding_norm=norm("embeddings.LayerNorm"),
         layers=tuple(layer(index) for index in range(model.layers)),
         relative_bias=relative_bias,
+        type_step=type_step,
     )
 
 

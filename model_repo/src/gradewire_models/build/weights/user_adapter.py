@@ -1,11 +1,19 @@
 """A user's own adapter as a model, and an adapter's files brought into a build."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from gradewire_models.build.weights.adapter_config import AdapterConfig, read_adapter_config, read_json_object
 from gradewire_models.build.weights.merge import MAX_ADAPTER_BYTES
-from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_METADATA, ADAPTER_WEIGHTS, AdapterSource
+from gradewire_models.catalog.adapters import (
+    ADAPTER_CONFIG,
+    ADAPTER_METADATA,
+    ADAPTER_WEIGHTS,
+    HEAD_WEIGHTS,
+    AdapterSource,
+    adapter_files,
+)
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.catalog.reading import adapted_model
@@ -20,7 +28,8 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     """Describes the model that `base` becomes with the adapter in `directory`.
 
     Beside PEFT's two files ``gradewire.json`` may say base, licence, max_tokens and text_form, as
-    ``gradewire models train sfve`` writes it; without it texts are as long as the base's, and no licence is known.
+    ``gradewire models train sfve`` writes it; without it texts are as long as the base's, and no licence is known. The
+    text_form ``"grader"`` makes a grader of it, whose head lies beside them.
 
     Args:
         directory: Of the adapter.
@@ -47,12 +56,15 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
         raise BuildError(f"{said.path}: base is {said.text('base')!r}, not {base.name}: name that one")
     if said.text("base_sha256", base.files["model.safetensors"]) != base.files["model.safetensors"]:
         raise BuildError(f"{said.path}: base_sha256 is of other weights than those of {base.name} here")
+    kind = "grader" if said.text("text_form") == "grader" else "encoder"
+    _check_files(directory, adapter_files(kind))
     source = AdapterSource(
         base=base.name,
         directory=directory,
-        files={file: file_sha256(directory / file) for file in (ADAPTER_WEIGHTS, ADAPTER_CONFIG)},
+        files={file: file_sha256(directory / file) for file in adapter_files(kind)},
         text_form=said.text("text_form"),
     )
+    values = {"kind": kind, "temperature": said.number("temperature", 1.0)} if kind == "grader" else {}
     try:
         return adapted_model(
             base,
@@ -64,6 +76,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
             max_tokens=said.count("max_tokens", base.max_tokens),
             digest="",
             catalog_version=0,
+            **values,
         )
     except ValueError as error:
         raise BuildError(f"{said.path}: {error}") from error
@@ -77,7 +90,7 @@ def bring_adapter(adapter: AdapterSource, target: Path) -> None:
         DigestMismatchError: One is not the file that was pinned, or it changed since it was described.
         OSError: `target` cannot be written.
     """
-    _check_files(adapter.directory)
+    _check_files(adapter.directory, tuple(adapter.files))
     for name, pinned in adapter.files.items():
         content = (adapter.directory / name).read_bytes()
         found = hashlib.sha256(content).hexdigest()
@@ -86,13 +99,14 @@ def bring_adapter(adapter: AdapterSource, target: Path) -> None:
         (target / name).write_bytes(content)
 
 
-def _check_files(directory: Path) -> None:
-    for name in (ADAPTER_CONFIG, ADAPTER_WEIGHTS):
+def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)) -> None:
+    for name in names:
         path = directory / name
         if not path.is_file():
             refused = f"; {_PICKLE} is a pickle, which is never loaded: save it as safetensors"
             hint = refused if name == ADAPTER_WEIGHTS and (directory / _PICKLE).exists() else ""
-            raise BuildError(f"{directory} is no adapter in PEFT's format: it has no {name}{hint}")
+            of = " of a grader" if name == HEAD_WEIGHTS else ""
+            raise BuildError(f"{directory} is no adapter in PEFT's format{of}: it has no {name}{hint}")
         if path.stat().st_size > MAX_ADAPTER_BYTES:
             raise BuildError(
                 f"{path} has {path.stat().st_size} bytes, at most {MAX_ADAPTER_BYTES} are read: is it a whole model?"
@@ -126,3 +140,9 @@ class _Said:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise BuildError(f"{self.path}: {name} should be a whole number from 1, not {value!r}")
         return value
+
+    def number(self, name: str, otherwise: float) -> float:
+        value = self._values.get(name, otherwise)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise BuildError(f"{self.path}: {name} should be a number, not {value!r}")
+        return float(value)

@@ -13,6 +13,8 @@ from gradewire_models.catalog.metadata import AdapterMetadata
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
+HEAD_WEIGHTS = "head.safetensors"
+"""Of a grader: the linear layer behind its encoder."""
 ADAPTER_METADATA = "gradewire.json"
 """What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
 
@@ -24,9 +26,9 @@ class AdapterSource:
     Attributes:
         base: Name of the catalog's model into whose weights it is merged.
         directory: Holds the files.
-        files: SHA-256 of PEFT's two files, by file name.
-        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …"; empty for plain texts
-            or where nobody says.
+        files: SHA-256 of PEFT's two files, and of a grader's head, by file name.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for
+            question, reference and answer together; empty for plain texts or where nobody says.
     """
 
     base: str
@@ -36,7 +38,7 @@ class AdapterSource:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 over both files' digests, 64 hex characters: one adapter, one value."""
+        """SHA-256 over all files' digests, 64 hex characters: one adapter, one value."""
         lines = "".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files))
         return hashlib.sha256(lines.encode("ascii")).hexdigest()
 
@@ -44,6 +46,11 @@ class AdapterSource:
     def metadata(self) -> AdapterMetadata:
         """What a model's description says of it."""
         return AdapterMetadata(self.base, self.sha256, self.text_form)
+
+
+def adapter_files(kind: str) -> tuple[str, ...]:
+    """Names of the files that decide what a model with an adapter computes, of an encoder or of a grader."""
+    return (ADAPTER_WEIGHTS, ADAPTER_CONFIG, *((HEAD_WEIGHTS,) if kind == "grader" else ()))
 
 
 def shipped_adapter(name: str) -> Path:

@@ -1,7 +1,6 @@
 """The command ``gradewire models train``."""
 
 import os
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,9 @@ from typing import Any
 import click
 
 from gradewire_models.errors import ModelError
+from gradewire_train.cli.grader import grader
+from gradewire_train.cli.grader_texts import grader_texts
+from gradewire_train.cli.settings import recipe_option, setting_options
 from gradewire_train.cli.texts import (
     COLUMN_OPTION,
     FILE,
@@ -19,41 +21,17 @@ from gradewire_train.cli.texts import (
     texts,
 )
 from gradewire_train.examples import GROUPS, TASKS
-from gradewire_train.recipes.recipe import CHOICES, SECTIONS, specs
-from gradewire_train.recipes.recipe_file import option, shipped_recipes
-
-
-def _recipe_file(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
-    if value is None or Path(value).is_file():
-        return None if value is None else Path(value)
-    shipped = shipped_recipes()
-    if value not in shipped:
-        raise click.BadParameter(f"{value!r} is no file and no recipe of gradewire's ({', '.join(shipped)})")
-    return shipped[value]
+from gradewire_train.recipes.recipe import Recipe
 
 
 @click.group()
 def train() -> None:
-    """Train encoders for the metric `sfve`, and look at what they are trained on."""
+    """Train encoders for the metrics `sfve` and `grader`, and look at what they are trained on."""
 
 
 train.add_command(texts)
-
-
-def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
-    # One option for each setting of the recipe, with its explanation as help.
-    for kind in reversed(SECTIONS.values()):
-        for name, spec in reversed(specs(kind).items()):
-            kept = type(spec.default)
-            shown = ("none" if kept is tuple else spec.default) if spec.default != () else "all"
-            command = click.option(
-                option(name),
-                name,
-                type=click.Choice(CHOICES[name]) if name in CHOICES else str if kept is tuple else kept,
-                multiple=kept is tuple,
-                help=f"{spec.metadata['help']}  [recipe: {kind.__name__.lower()}.{name}, default {shown}]",
-            )(command)
-    return command
+train.add_command(grader_texts)
+train.add_command(grader)
 
 
 @train.command()
@@ -64,14 +42,7 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for checkpoints and, in the end, the trained weights with their card.",
 )
-@click.option(
-    "--recipe",
-    "recipe_path",
-    metavar="FILE|NAME",
-    callback=_recipe_file,
-    help=f"TOML with any of the settings below, or one that is shipped: {', '.join(shipped_recipes())}. "
-    "An option overrules it.",
-)
+@recipe_option(Recipe)
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit.")
 @QUESTIONS_OPTION
 @NLI_OPTION
@@ -96,7 +67,7 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--only", multiple=True, metavar="TASK", help=f"Train on this alone: {', '.join(TASKS)}. Repeatable.")
 @click.option("--without", multiple=True, metavar="TASK", help=f"Leave out; a group is all of it: {', '.join(GROUPS)}.")
-@_setting_options
+@setting_options(Recipe)
 def sfve(**given: Any) -> None:
     """Train an encoder for SFVE by contrast: answers that mean the same against answers that only look it.
 

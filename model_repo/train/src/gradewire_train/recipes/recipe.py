@@ -20,20 +20,18 @@ def setting(default: Any, explanation: str, *, minimum: float | None = None, max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """How the weights are optimised."""
+class Optimisation:
+    """How weights are optimised, whatever they are trained for."""
 
     base: str = setting("all-MiniLM-L6-v2", "Encoder to start from: a model of the catalog, or a folder of its files.")
-    method: str = setting("adapter", "adapter: low-rank matrices beside the weights (PEFT's LoRA). full: all weights.")
     seed: int = setting(1, "Seed of everything that is drawn.", minimum=0, maximum=2**32 - 1)
     precision: str = setting(
         "float32", "bfloat16: products of matrices in it, on processors that have it 1.8 times as fast."
     )
     threads: int = setting(1, "Threads; another number may round otherwise.", minimum=1, maximum=256)
     steps: int = setting(400, "Optimiser steps.", minimum=1, maximum=10**9)
-    batch_size: int = setting(64, "Examples a step (paper: 128).", minimum=2, maximum=4096)
-    negatives: int = setting(2, "Hard negatives read of each example, at most.", minimum=0, maximum=16)
-    learning_rate: float = setting(5e-4, "Highest learning rate (paper, all weights: 1e-5).", minimum=0)
+    batch_size: int = setting(64, "Examples a step (SFVE's paper: 128).", minimum=2, maximum=4096)
+    learning_rate: float = setting(5e-4, "Highest learning rate (SFVE's paper, all weights: 1e-5).", minimum=0)
     warmup: float = setting(
         0.06, "Share of the steps in which the learning rate rises; then a cosine.", minimum=0, maximum=1
     )
@@ -42,11 +40,19 @@ class Training:
     dropout: float = setting(
         0.0, "Dropout of the adapter's inputs, or in full training of the encoder's own.", minimum=0, maximum=0.9
     )
-    max_tokens: int = setting(128, "Longest text in tokens, special tokens included.", minimum=4, maximum=8192)
     rank: int = setting(16, "Rank of the adapter's matrices.", minimum=1, maximum=1024)
     alpha: float = setting(32.0, "The adapter's scale is alpha / rank.", minimum=0)
     targets: tuple[str, ...] = setting((), "Linear layers that get an adapter, by the end of their names; none: all.")
     first_layer: int = setting(0, "First layer that gets an adapter, counted from 0.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training(Optimisation):
+    """How the weights of an encoder for `sfve` are optimised."""
+
+    method: str = setting("adapter", "adapter: low-rank matrices beside the weights (PEFT's LoRA). full: all weights.")
+    negatives: int = setting(2, "Hard negatives read of each example, at most.", minimum=0, maximum=16)
+    max_tokens: int = setting(128, "Longest text in tokens, special tokens included.", minimum=4, maximum=8192)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +141,16 @@ def _double(value: float) -> float:
 
 
 _KINDS = {int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}
+
+
+def sections(kind: type) -> dict[str, type]:
+    """The tables of a kind of recipe: its fields that are dataclasses."""
+    return {spec.name: spec.default_factory for spec in fields(kind) if isinstance(spec.default_factory, type)}
+
+
+def lists(kind: type) -> tuple[str, ...]:
+    """The lists of a kind of recipe that stand in no table."""
+    return tuple(spec.name for spec in fields(kind) if spec.default == ())
 
 
 def specs(section: type) -> dict[str, Any]:

@@ -5,18 +5,26 @@ import re
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.recipes.recipe import SECTIONS, Recipe, check_value, specs
+from gradewire_train.recipes.recipe import Recipe, check_value, lists, sections, specs
 
-_LISTS = ("only", "without")
+K = TypeVar("K")
 
 
-def read_recipe(path: Path) -> Recipe:
-    """Reads a recipe: tables [training], [objective], [texts], and the lists only and without.
+@overload
+def read_recipe(path: Path) -> Recipe: ...
+@overload
+def read_recipe(path: Path, kind: type[K]) -> K: ...
+def read_recipe(path: Path, kind: type[Any] = Recipe) -> Any:
+    """Reads a recipe: of an encoder for `sfve`, tables [training], [objective], [texts], lists only and without.
 
     What is left out has its default.
+
+    Args:
+        path: The file.
+        kind: The dataclass of the recipe; its tables and lists are what the file may have.
 
     Raises:
         TrainingError: The file cannot be read, or holds something that is unknown or out of its range; the message
@@ -29,26 +37,28 @@ def read_recipe(path: Path) -> Recipe:
     except (OSError, ValueError, RecursionError) as error:
         raise TrainingError(f"cannot read the recipe {path}: {error}") from error
     values: dict[str, Any] = {}
+    tables = sections(kind)
     for key, value in raw.items():
-        if key in _LISTS:
+        if key in lists(kind):
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 raise TrainingError(f"{_where(path, source, '', key)}: {key} should be a list of tasks")
             values[key] = tuple(value)
-        elif key in SECTIONS and isinstance(value, dict):
-            values[key] = _section(path, source, key, value)
+        elif key in tables and isinstance(value, dict):
+            values[key] = _section(path, source, key, value, tables[key])
         else:
-            known = ", ".join([*(f"[{name}]" for name in SECTIONS), *_LISTS])
+            known = ", ".join([*(f"[{name}]" for name in tables), *lists(kind)])
             raise TrainingError(f"{_where(path, source, '', key)}: unknown {key!r}; a recipe has {known}")
-    return Recipe(**values)
+    return kind(**values)
 
 
-def shipped_recipes() -> dict[str, Path]:
-    """The recipes of the catalog's trained models, by the model's name."""
-    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
+def shipped_recipes(kind: type = Recipe) -> dict[str, Path]:
+    """The recipes of the catalog's trained models that are of a kind, by the model's name."""
+    folder = Path(__file__).parent / ("" if kind is Recipe else kind.__name__.removesuffix("Recipe").lower())
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def _section(path: Path, source: str, section: str, given: dict[str, Any]) -> Any:
-    known = specs(SECTIONS[section])
+def _section(path: Path, source: str, section: str, given: dict[str, Any], kind: type) -> Any:
+    known = specs(kind)
     checked = {}
     for key, value in given.items():
         where = _where(path, source, section, key)
@@ -58,7 +68,7 @@ def _section(path: Path, source: str, section: str, given: dict[str, Any]) -> An
             checked[key] = check_value(f"{section}.{key}", value, known[key])
         except TrainingError as error:
             raise TrainingError(f"{where}: {error}") from error
-    return SECTIONS[section](**checked)
+    return kind(**checked)
 
 
 def _where(path: Path, source: str, section: str, key: str) -> str:
@@ -75,7 +85,7 @@ def _where(path: Path, source: str, section: str, key: str) -> str:
     return str(path)
 
 
-def with_settings(recipe: Recipe, given: dict[str, Any]) -> Recipe:
+def with_settings(recipe: K, given: dict[str, Any]) -> K:
     """A recipe with some settings changed.
 
     Args:
@@ -85,13 +95,13 @@ def with_settings(recipe: Recipe, given: dict[str, Any]) -> Recipe:
     Raises:
         TrainingError: A value is out of its range; the message names the command's option.
     """
-    changed: dict[str, Any] = {name: tuple(given[name]) for name in _LISTS if given.get(name)}
-    for section, kind in SECTIONS.items():
+    changed: dict[str, Any] = {name: tuple(given[name]) for name in lists(type(recipe)) if given.get(name)}
+    for section, kind in sections(type(recipe)).items():
         known = specs(kind)
         own = {name: given[name] for name in known if name in given}
         checked = {name: check_value(option(name), value, known[name]) for name, value in own.items()}
         changed[section] = replace(getattr(recipe, section), **checked)
-    return replace(recipe, **changed)
+    return replace(recipe, **changed)  # type: ignore[type-var]
 
 
 def option(name: str) -> str:
@@ -99,13 +109,13 @@ def option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def recipe_text(recipe: Recipe) -> str:
+def recipe_text(recipe: Any) -> str:
     """The recipe as TOML, every setting in it."""
-    lines = [f"{name} = {_toml(getattr(recipe, name))}" for name in _LISTS]
-    for section in SECTIONS:
+    lines = [f"{name} = {_toml(getattr(recipe, name))}" for name in lists(type(recipe))]
+    for section in sections(type(recipe)):
         values = asdict(getattr(recipe, section))
         lines += ["", f"[{section}]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).lstrip() + "\n"
 
 
 def _toml(value: Any) -> str:

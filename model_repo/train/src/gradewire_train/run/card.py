@@ -11,7 +11,7 @@ from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.examples import GROUPS, Example
 from gradewire_train.recipes.recipe import Recipe
 from gradewire_train.recipes.recipe_file import recipe_text
-from gradewire_train.run.loop import Outcome
+from gradewire_train.run.steps import Outcome
 from gradewire_train.selection import MEAN
 
 METADATA_FILE = "gradewire.json"

@@ -5,7 +5,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gradewire_train.run.loop import StepReport
+from gradewire_train.run.steps import StepReport
 from gradewire_train.selection import MEAN
 
 _PLAIN_EVERY = 20

@@ -55,7 +55,7 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
     plain = [index for index, kinds in enumerate(wanted) if not kinds]
     keys = [spaces.sentence.stored(texts[index].name) for index in plain]
     if keys:
-        for index, blob in zip(plain, await second.read(keys, spaces.dims), strict=True):
+        for index, blob in zip(plain, await second.read(keys, spaces.dims, kind=spaces.sentence.kind), strict=True):
             if blob is not None:
                 found[index][SENTENCE] = blob
     for kind in sorted(frozenset().union(*wanted)):

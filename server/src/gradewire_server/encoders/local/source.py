@@ -14,6 +14,7 @@ from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.workers import go_behind
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
 from gradewire_server.encoders.local.session import EncoderSession
+from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_up_ids
 from gradewire_server.encoders.run_reader import RunReader, token_ids
 from gradewire_server.encoders.source import ModelSource, UnusableError
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
@@ -55,7 +56,7 @@ class SessionSource(ModelSource):
         finally:
             opening.shutdown(wait=False)
         telemetry = ModelTelemetry(self._telemetry, model.name)
-        runs = _SessionRuns(session, RunReader(tokenizer, model.token_layers, telemetry))
+        runs = _SessionRuns(session, run_reader(model, tokenizer, telemetry))
         queue = Batcher(runs, self._compute, name=model.name)
         return Encoder(LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry))
 
@@ -75,12 +76,12 @@ class SessionSource(ModelSource):
                 f"model {name!r} is for GPUs ({model.numeric_class}): serve it with --backend triton, or use "
                 f"{model.base or 'another one'} here"
             )
-        tokenizer = TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
+        tokenizer = open_tokenizer(model)
         session = EncoderSession(model, self._compute)
         # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
-        for text in ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it"):
+        for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
-                session.run([tokenizer.encode([text])[0].ids], layers=model.token_layers, exclusive=exclusive)
+                session.run([ids], layers=model.token_layers, exclusive=exclusive)
         return model, tokenizer, session
 
 

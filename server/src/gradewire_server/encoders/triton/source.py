@@ -12,9 +12,10 @@ from typing_extensions import override
 
 from gradewire_models.errors import ModelBrokenError, ModelError
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
+from gradewire_models.repository.grader_input import MAX_PIECES
 from gradewire_server.encoders.batching.dispatcher import AsyncDispatcher, DispatchLimits
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
-from gradewire_server.encoders.run_reader import RunReader
+from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_up_ids
 from gradewire_server.encoders.source import ModelSource, NotNowError
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
@@ -32,7 +33,6 @@ _REPLACING_S: Final = 0.2
 _RUN_OVERHEAD_TOKENS: Final = 24
 _MOST_PROBES: Final = 8
 _PROBE_STEP_TOKENS: Final = 8
-_WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
 
 
 class Looks(Protocol):
@@ -109,7 +109,7 @@ class TritonSource(ModelSource):
             raise
         looks.follow(name)
         check_catalog(model)
-        warm_up = [each.ids for each in tokenizer.encode(_WARM_UP)]
+        warm_up = warm_up_ids(model, tokenizer)
         self._opening_errors.pop(name, None)
         try:
             served = await self.client.served(name)
@@ -134,12 +134,12 @@ class TritonSource(ModelSource):
             max_in_flight=self._config.max_in_flight or parallel + 1,
             parallel_runs=parallel,
             max_run_tokens=self._config.max_run_tokens,
-            max_run_texts=min(self._compute.max_batch_texts, served.max_batch_size),
+            max_run_texts=min(self._compute.max_batch_texts, served.max_batch_size // _most_rows(model)),
             run_overhead_tokens=_RUN_OVERHEAD_TOKENS,
             max_queue_tokens=self._compute.max_queue_tokens,
         )
         telemetry = ModelTelemetry(self._telemetry, model.name)
-        reader = RunReader(tokenizer, model.token_layers, telemetry)
+        reader = run_reader(model, tokenizer, telemetry)
         runs = TritonRuns(reader, runner, self._triton_telemetry, timeout_s=self._config.timeout_s)
         spaces = ModelSpaces.of_model(namespace, model)
         return Encoder(LoadedParts(model, tokenizer, spaces, AsyncDispatcher(runs, limits), telemetry))
@@ -160,7 +160,12 @@ class TritonSource(ModelSource):
             # A build that replaces a model takes the old one away a moment before the new one stands there.
             time.sleep(_REPLACING_S)
             model = self.describe(name)
-        return model, TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
+        return model, open_tokenizer(model)
+
+
+def _most_rows(model: BuiltModel) -> int:
+    """Rows of a batch that one text may take."""
+    return MAX_PIECES if model.kind == "grader" else 1
 
 
 def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:

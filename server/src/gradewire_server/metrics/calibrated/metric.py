@@ -16,7 +16,7 @@ from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.quoting import quoted
+from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.domain.result import (
     CalibratedParts,
     Failure,
@@ -24,10 +24,13 @@ from gradewire_server.domain.result import (
     Status,
     Warning,  # noqa: A004 - the domain's word for it
 )
-from gradewire_server.metrics.calibrated.features.catalog import FEATURES
+from gradewire_server.metrics.calibrated.features.catalog import features_of
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, cached_fit
+from gradewire_server.metrics.calibrated.grading import Graded, ask_grader
+from gradewire_server.metrics.calibrated.regimes import VERDICT
+from gradewire_server.metrics.calibrated.shape import SHAPE, shape
 from gradewire_server.metrics.checks import check_item, check_references, cut_warning
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
 from gradewire_server.metrics.rounds import embed_references
@@ -35,7 +38,6 @@ from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
 VERSION: Final = 2
-_NAMES: Final = tuple(feature.name for feature in FEATURES)
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -48,6 +50,7 @@ class CalibratedParameters(Parameters):
         model: Plain name of the encoder.
         confidence: Of verdicts outside the band, 0.5 to below 1.
         features_only: Whether only the features are asked for; needs no fit.
+        grader: Plain name of the grader whose logit is a feature; empty for none.
         fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
         calibration: Whose fit that was: the model's is used whether or not the request names it.
 
@@ -58,6 +61,7 @@ class CalibratedParameters(Parameters):
     model: str = ""
     confidence: float = 0.9
     features_only: bool = False
+    grader: str = ""
     fit: str | None = None
     calibration: str = ""
 
@@ -103,8 +107,15 @@ class Calibrated:
             ParameterInfo(
                 "fit", "Insist on a fit by its identity.", "", "8 hex digits or more; empty: the one that the model has"
             ),
+            ParameterInfo(
+                "grader",
+                "Grader whose logit is one feature more; the encoder needs a fit that was made with it.",
+                "",
+                "a built grader, NAME or NAME@DIGEST; empty: none",
+            ),
         ),
         needs_model=True,
+        grader_parameter="grader",
     )
     parameters_type = CalibratedParameters
 
@@ -112,7 +123,7 @@ class Calibrated:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
     def score(self, item: Item, parameters: CalibratedParameters, metadata: ModelMetadata) -> Program:
-        """SMILE's rounds (preset v1)."""
+        """SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -122,7 +133,12 @@ class Calibrated:
         inputs = yield from gather_inputs(item, parameters.model)
         if isinstance(inputs, Failure):
             return MetricResult.failed(inputs)
-        return _result(inputs, features(inputs), fit, parameters.confidence)
+        if not parameters.grader:
+            return _result(inputs, Measured.of(inputs), fit, parameters.confidence)
+        graded = yield from ask_grader(inputs, parameters.grader)
+        if isinstance(graded, Failure):
+            return MetricResult.failed(graded)
+        return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
 
     def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
         """Asks for every reference and its keywords, as SMILE does."""
@@ -134,18 +150,26 @@ class Calibrated:
 
 
 def _stored(metadata: ModelMetadata) -> Calibration | None:
-    return next((each for each in metadata.calibrations if each.fit), None)
+    grader = metadata.grader.partition("@")[0]
+    fits = (each for each in metadata.calibrations if each.fit)
+    return next((each for each in fits if dict(each.parameters).get("grader", "") == grader), None)
 
 
 def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
     """The model's fit, or why there is none that can be used."""
     stored = _stored(metadata)
+    grader, _, digest = metadata.grader.partition("@")
+    if stored is None and grader:
+        return (
+            f"this encoder has no fit for calibrated with grader {shortened(grader)}: fit one with `gradewire "
+            f"calibrate FILE --metric 'calibrated?grader={shortened(grader)}'`, or leave grader out"
+        )
     if stored is None:
         return (
             f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
             "earlier release built gets it by `gradewire models build NAME`)"
         )
-    found = cached_fit(stored.fit, FEATURES, VERSION)
+    found = cached_fit(stored.fit, features_of(grader), VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} again"
     if found.model_digest != metadata.digest:
@@ -153,33 +177,80 @@ def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
             f"this encoder's fit for calibrated was made for the digest {found.model_digest[:12]}, "
             f"and it has {metadata.digest[:12]}: {_HOW} again"
         )
+    if found.grader_digest != digest:
+        return (
+            f"this encoder's fit for calibrated was made with a grader of the digest "
+            f"{found.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_HOW} again"
+        )
     return found
 
 
-def _result(
-    inputs: CalibratedInputs, values: NDArray[np.float64], fit: CalibratedFit | None, confidence: float
-) -> MetricResult:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a fit is asked about.
+
+    Attributes:
+        names: Of the features.
+        features: float64[features]; NaN where one does not apply.
+        shape: float64[len(SHAPE)].
+        truncated: Whether the grader read an answer only in part.
+    """
+
+    names: tuple[str, ...]
+    features: NDArray[np.float64]
+    shape: NDArray[np.float64]
+    truncated: bool
+
+    @classmethod
+    def of(cls, inputs: CalibratedInputs, graded: Graded | None = None) -> Self:
+        """Measures an item; with the grader's logit where it was asked."""
+        values = features(inputs)
+        names = tuple(feature.name for feature in features_of("graded" if graded else ""))
+        if graded is None:
+            return cls(names, values, shape(inputs), truncated=False)
+        return cls(names, np.append(values, graded.logit), shape(inputs), graded.truncated)
+
+    def told(self) -> dict[str, float]:
+        """What stands in results: all numbers by their names, but for those that do not apply."""
+        values = (*self.features.tolist(), *self.shape.tolist())
+        return {name: value for name, value in zip((*self.names, *SHAPE), values, strict=True) if not math.isnan(value)}
+
+
+def _result(inputs: CalibratedInputs, measured: Measured, fit: CalibratedFit | None, confidence: float) -> MetricResult:
     parts = CalibratedParts(
         smile=inputs.smile,
         sentence=inputs.terms.sentence,
         keyword=inputs.terms.keyword,
         exact=inputs.terms.exact,
         best_window=inputs.terms.best_window,
-        features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
+        features=measured.told(),
     )
-    warnings = cut_warning(inputs.truncated)
+    warnings = cut_warning(inputs.truncated, measured.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
-    probability = fit(values)
+    place = fit.place(measured.shape)
+    probability = fit(measured.features, place)
     if not math.isfinite(probability):
         failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
         return MetricResult.failed(failure)
-    band = fit.band(confidence)
-    uncertain = band.holds(probability) or fit.overruled(values)
+    band = fit.band(confidence, place)
+    reason = ""
+    if band.holds(probability):
+        reason = "band" if fit.band(confidence).holds(probability) else "unlike"
+    elif fit.overruled(measured.features, place):
+        reason = "rule"
     return MetricResult(
         probability,
-        warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,
+        warnings=(*warnings, Warning.UNCERTAIN) if reason else warnings,
         matched_reference=inputs.best,
-        parts=replace(parts, uncertain=uncertain, band_lower=band.lower, band_upper=band.upper, fit=fit.identity),
+        parts=replace(
+            parts,
+            uncertain=bool(reason),
+            band_lower=band.lower,
+            band_upper=band.upper,
+            fit=fit.identity,
+            distance=None if place is None else place.distance,
+            uncertain_reason=reason,
+        ),
         correct=probability >= VERDICT,
     )

@@ -60,3 +60,11 @@ FEATURES: Final = (
     Feature("denied", -1, rules_out=True),  # has "not" shortly before what it has of the best reference
     Feature("alternatives", -1, rules_out=True),  # other candidates that it names without choosing
 )
+
+GRADER: Final = Feature("grader", 1, 0.25)
+"""Logit of a grader, the highest over the references that it is asked about; only where a grader is named."""
+
+
+def features_of(grader: str) -> tuple[Feature, ...]:
+    """The features with a grader's among them at the end, where one is named."""
+    return (*FEATURES, GRADER) if grader else FEATURES

@@ -6,7 +6,7 @@ from typing import Final
 from gradewire_server.metrics.calibrated.features.contradictions import MAY_NEGATE, NEGATIONS, clause_words
 from gradewire_server.metrics.calibrated.features.words import Said
 
-_MAX_CHARACTERS: Final = 4096
+_MAX_CHARACTERS: Final = 16_384
 _NEAR: Final = 5
 """Words before a match in which a negation counts."""
 

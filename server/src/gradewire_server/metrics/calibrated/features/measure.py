@@ -1,6 +1,6 @@
 """Measures the features of an item, from its texts and what SMILE found in them.
 
-All of them are made in time linear in the texts, of bounded beginnings of them: 8 192 characters and 1 024 words of
+All of them are made in time linear in the texts, of bounded beginnings of them: 16 384 characters and 2 048 words of
 prediction and question, 512 characters of a reference, and of as many references as have 8 192 together.
 """
 

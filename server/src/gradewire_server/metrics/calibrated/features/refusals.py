@@ -6,7 +6,7 @@ from typing import Final
 
 from gradewire_server.metrics.calibrated.features.words import Said, folded_words
 
-_MAX_CHARACTERS: Final = 4096
+_MAX_CHARACTERS: Final = 16_384
 _OPENING: Final = 240
 """Characters in which an answer begins with a refusal."""
 _MOST_SENTENCES: Final = 64

@@ -12,10 +12,12 @@ from functools import cached_property
 from typing import Final
 
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.word_split import MAX_WORDS, split_words
+from gradewire_server.metrics.text.word_split import split_words
 
-MAX_CHARACTERS: Final = 8_192
-"""Characters of a prediction or question that features are made of."""
+MAX_CHARACTERS: Final = 16_384
+"""Characters of a prediction or question that are read, white space before them left out."""
+MAX_WORDS: Final = 2_048
+"""Words among them."""
 MAX_REFERENCE_CHARACTERS: Final = 512
 """Characters of one reference that features are made of."""
 

@@ -1,0 +1,117 @@
+"""What `grader` is worth beside `lave`, `calibrated` and `smile`, and what each costs; writes docs/research/grader.md.
+
+Only rows whose question is of the held-out split (half b) are read: the grader was trained on labels of the other one.
+Of the 600 rows of benchmarks.judges.agreement these are compared with what the judge said, of all of half b without a
+judge. Costs are CPU seconds of whole commands, children included, on few rows less those on one, in turns. Scores are
+kept under --results: an interrupted run goes on. The rows are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from benchmarks.common.command import run_gradewire
+from benchmarks.common.document import write_block
+from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
+from benchmarks.judges.agreement import judge_environment, score_rows, test_rows
+
+from gradewire.agreement.fitting.halves import half_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ("fid", "gpt35", "gpt4")
+WITHOUT_JUDGE = ("smile:v1", "calibrated", "grader")
+JUDGE = "lave?value=expected"
+COST_ROUNDS = 3
+COST_ROWS = {"smile:v1": 200, "calibrated": 200, "grader": 200, JUDGE: 12}
+
+
+def main() -> None:
+    """Scores what is not scored yet, measures costs, and replaces the blocks of the document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "grader")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "grader.md")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
+    parser.add_argument("--with-fit", action="store_true", help="also calibrated?grader=grader-mini, which needs a fit")
+    parser.add_argument("--only", action="append", choices=["grader-judge", "grader-half-b", "grader-cost"])
+    options = parser.parse_args()
+    judge_environment(options.judges)
+    options.results.mkdir(parents=True, exist_ok=True)
+    rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
+    beside = (*WITHOUT_JUDGE, *(("calibrated?grader=grader-mini",) if options.with_fit else ()))
+    judged = held_out(test_rows(rows))
+    tables = {
+        "grader-judge": lambda: agreement("grader-judge", judged, ((JUDGE,), beside), options.results),
+        "grader-half-b": lambda: agreement("grader-half-b", held_out(rows), (beside,), options.results),
+        "grader-cost": lambda: cost_table(judged, options.results),
+    }
+    for name, table in tables.items():
+        if not options.only or name in options.only:
+            write_block(options.document, name, table())
+
+
+def held_out(rows: Sequence[Row]) -> list[Row]:
+    """The rows whose question is of the held-out split."""
+    return [row for row in rows if half_of(row["question"]) == "b"]
+
+
+def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]], results: Path) -> str:
+    """Markdown of `gradewire agree` over all rows, with paired differences of all metrics."""
+    data = write_rows(results / f"{name}.rows.jsonl", rows)
+    scores = [score_rows(data, metrics, results / name) for metrics in groups]
+    figures = results / f"{name}.md"
+    run_gradewire(
+        *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
+        *("--compare-all", "--compare-statistics", "auc,pearson"),
+        *("--markdown", figures, "--json", figures.with_suffix(".json")),
+    )
+    return f"{len(rows)} rows of half b.\n\n{figures.read_text('utf-8')}"
+
+
+def cost_table(rows: Sequence[Row], results: Path) -> str:
+    """CPU seconds a row of each metric, cold: least of several rounds in which they take turns."""
+    load = os.getloadavg()[0]
+    least = dict.fromkeys(COST_ROWS, float("inf"))
+    for number in range(COST_ROUNDS):
+        for metric, count in COST_ROWS.items():
+            few, one = (write_rows(results / f"cost-{size}.jsonl", rows[:size]) for size in (count, 1))
+            spent = (cpu_seconds(few, metric, results) - cpu_seconds(one, metric, results)) / (count - 1)
+            least[metric] = min(least[metric], spent)
+            sys.stderr.write(f"round {number + 1}: {metric} {spent:.4f} s a row\n")
+    base = least["grader"]
+    lines = [f"| {metric} | {1000 * spent:.1f} | {spent / base:.2f} |" for metric, spent in least.items()]
+    head = ["| metric | CPU ms a row | to `grader` |", "|---|---|---|"]
+    told = f"Least of {COST_ROUNDS} rounds; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after."
+    return "\n".join([told, "", *head, *lines])
+
+
+def cpu_seconds(data: Path, metric: str, results: Path) -> float:
+    """CPU seconds that scoring a file takes with an empty store, those of child processes included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with TemporaryDirectory(dir=results) as empty:
+        run_gradewire(
+            *("score", data, "--embedded", "--metrics", metric, "--out", results / "cost.out.jsonl", "--overwrite"),
+            *("--fail-on", "never", "--quiet", "--cache-dir", empty, "--deadline-s", "3600"),
+        )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> Path:
+    """Writes rows as JSON lines; returns where."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Draws labelled rows of every kind: a function of seed, part, kind and number, from WordNet's files alone."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from random import Random
+from typing import Final
+
+from gradewire_train.errors import TrainingError
+from gradewire_train.graded.kinds import days, evasions, figures, ledger, lists, nouns, school, stories
+from gradewire_train.graded.part import Name, Part, PartRandom, TooFewError
+from gradewire_train.graded.row import Drawn, DrawnRow
+from gradewire_train.graded.wording import long_answer, owned, references, worded
+from gradewire_train.texts.draw import Draw, checked
+from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.style import question_style
+from gradewire_train.texts.values import colours, dates, names, numbers, titles
+from gradewire_train.texts.words.activities import Activities
+from gradewire_train.texts.words.people import People
+from gradewire_train.texts.words.places import Places
+from gradewire_train.texts.words.qualities import Qualities
+from gradewire_train.texts.words.things import Things
+
+_TRIES: Final = 400
+_CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
+"""Kinds whose words (numbers, colours) are the same few in both parts."""
+_TRAINED_ONLY: Final = frozenset({"colour"})
+"""Of colours there are too few for two parts."""
+Kind = Callable[..., Drawn | None]
+"""Called with a generator and, by name, whether the answer is to be right; None where nothing came of the draw."""
+
+
+class Drawer:
+    """Makes rows of all kinds for one part.
+
+    Args:
+        lexicon: WordNet.
+        part: Whose words, names and templates are used.
+    """
+
+    def __init__(self, lexicon: Lexicon, part: Name) -> None:
+        self._lexicon, self._part = lexicon, Part(part)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of all kinds."""
+        return tuple(self._kinds)
+
+    def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
+        """The first `count` rows of a kind, of which every other one is right; fewer where there are no more.
+
+        Raises:
+            TrainingError: WordNet's files hold too little to make one from.
+        """
+        seen: set[tuple[str, tuple[str, ...], str]] = set()
+        for number in range(4 * count):
+            if len(seen) == count:
+                return
+            drawn = self._row(kind, number, seed=seed, right=number % 2 == 0)
+            key = (drawn.question, drawn.references, drawn.prediction)
+            if key not in seen:
+                seen.add(key)
+                yield DrawnRow(f"drawn-{self._part.name}-{kind}-{number}", kind, drawn)
+
+    def _row(self, kind: str, number: int, *, seed: int, right: bool) -> Drawn:
+        rng = PartRandom(self._part, f"{seed}/{self._part.name}/{kind}/{number}")
+        for _ in range(_TRIES):
+            try:
+                drawn = self._kinds[kind](rng, right=right)
+            except TooFewError:
+                continue
+            if drawn is not None and drawn.right == right and drawn.prediction.strip():
+                return drawn
+        raise TrainingError(f"WordNet's files hold too little to make rows of {kind}: are they whole?")
+
+    @cached_property
+    def _draws(self) -> Mapping[str, Callable[[Random], Draw | None]]:
+        things = Things(self._lexicon)
+        return {
+            "thing": things.shown,
+            "term": things.term,
+            "activity": Activities(self._lexicon).doing,
+            "quality": Qualities(self._lexicon).like,
+            "place": Places(self._lexicon).located,
+            "known_person": People(self._lexicon).known,
+            "person": names.named,
+            "title": _titled,
+            "date": dates.dated,
+            "period": dates.spanned,
+            "time_of_day": dates.timed,
+            "count": numbers.counted,
+            "amount": numbers.measured,
+            "rank": numbers.ranked,
+            "colour": colours.coloured,
+        }
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, Kind]:
+        noun, several = nouns.Nouns(self._lexicon), lists.Lists(self._lexicon)
+        own: dict[str, Kind] = {
+            "same_sentence_date": days.dated_sentence,
+            "years_about": days.years_about,
+            "part_of_date": days.part_of_date,
+            "unit": figures.unit,
+            "share": figures.share,
+            "magnitude": figures.magnitude,
+            "digit": figures.digit,
+            "bound": figures.bound,
+            "ledger": ledger.ledger,
+            "growth": ledger.growth,
+            "frame": noun.frame,
+            "precise": noun.precise,
+            "definition": noun.definition,
+            "list": several.members,
+            "acronym": lists.acronym,
+            "bound_to": stories.bound_to,
+            "roles": stories.roles,
+            "compared": stories.compared,
+            "reason": stories.reason,
+            "trend": stories.trend,
+            "reply": stories.reply,
+            "science": school.science,
+            "claim": school.claim,
+            "denied": partial(self._evading, evasions.denied),
+            "corrected": partial(self._evading, evasions.corrected),
+            "hedged": partial(self._evading, evasions.hedged),
+            "refused": partial(self._evading, evasions.refused),
+            "off_topic": self._off_topic,
+            "long": self._long,
+        }
+        every = {**{name: partial(self._worded, name) for name in self._draws}, **own}
+        return {name: kind for name, kind in every.items() if self._part.name == "train" or name not in _TRAINED_ONLY}
+
+    def _worded(self, name: str, rng: PartRandom, *, right: bool) -> Drawn | None:
+        draw = checked(found) if (found := self._draws[name](rng)) is not None else None
+        return (
+            None if draw is None else worded(rng, draw, right=right, lexicon=None if name in _CLOSED else self._lexicon)
+        )
+
+    def _any(self, rng: PartRandom) -> Draw | None:
+        kinds = tuple(self._draws.values())
+        found = kinds[rng.randrange(len(kinds))](rng)
+        draw = checked(found) if found is not None else None
+        used = () if draw is None else (draw.answer, *draw.same, *draw.wrong)
+        return draw if all(owned(rng, self._lexicon, each) for each in used) else None
+
+    def _evading(self, make: Callable[..., Drawn], rng: PartRandom, *, right: bool) -> Drawn | None:
+        draw = self._any(rng)
+        return None if draw is None else make(rng, draw, right=right)
+
+    def _off_topic(self, rng: PartRandom, *, right: bool) -> Drawn | None:
+        draw, elsewhere = self._any(rng), self._any(rng)
+        if draw is None or elsewhere is None or draw.answer == elsewhere.answer:
+            return None
+        return evasions.off_topic(rng, draw, elsewhere, right=right)
+
+    def _long(self, rng: PartRandom, *, right: bool) -> Drawn | None:
+        draw = self._any(rng)
+        if draw is None or len(draw.wrong) < 2:
+            return None
+        said, others = draw.answer if right else draw.wrong[0], list(draw.wrong[1:3])
+        if not right and rng.random() < 0.5:
+            others[0] = draw.answer
+        text = long_answer(rng, draw.statement, said, others)
+        question = question_style(rng, draw.question)
+        return Drawn(question, references(rng, draw), text, "right", "right" if right else "other")
+
+
+def draw_rows(lexicon: Lexicon, part: Name, counts: Mapping[str, int], *, seed: int) -> list[DrawnRow]:
+    """Rows of several kinds, kind after kind.
+
+    Raises:
+        TrainingError: There is no such kind, or WordNet's files hold too little.
+    """
+    drawer = Drawer(lexicon, part)
+    if unknown := set(counts) - set(drawer.kinds):
+        raise TrainingError(f"there is no kind {', '.join(sorted(unknown))}; kinds: {', '.join(drawer.kinds)}")
+    return [row for kind, count in counts.items() for row in drawer.rows(kind, count, seed=seed)]
+
+
+def rows_digest(rows: Sequence[DrawnRow]) -> str:
+    """SHA-256 over the rows as they are written, in hexadecimal."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(row.json().encode("utf-8") + b"\n")
+    return digest.hexdigest()
+
+
+def _titled(rng: Random) -> Draw:
+    return titles.titled(rng, names.person_name(rng).usual)

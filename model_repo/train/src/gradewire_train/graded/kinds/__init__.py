@@ -1,0 +1,1 @@
+"""Kinds of drawn rows, a file for each family."""

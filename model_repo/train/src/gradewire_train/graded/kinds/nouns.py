@@ -1,0 +1,165 @@
+"""Nouns of WordNet: another noun in the same frame, more and less precise ones, and definitions in other words."""
+
+import re
+from typing import Final
+
+from gradewire_train.graded.data import words
+from gradewire_train.graded.part import PartRandom
+from gradewire_train.graded.row import Drawn
+from gradewire_train.graded.wording import owned, wrapped
+from gradewire_train.texts.draw import normal
+from gradewire_train.texts.lexicon import Lexicon, plain
+from gradewire_train.texts.style import capitalised, question_style, with_article
+from gradewire_train.texts.wordnet import Synset
+
+_CONCRETE: Final = frozenset({5, 6, 13, 17, 18, 20, 27})
+_DEFINED_WORDS: Final = range(5, 22)
+_SWAPPABLE: Final = 0.5
+_DEFINITION_ASKED: Final = (
+    "what is {}",
+    "define {}",
+    "what does {} mean",
+    "explain the term {}",
+    "what do we understand by {}",
+    "describe {} in your own words",
+    "what is meant by {}",
+    "give a definition of {}",
+)
+_OPENINGS: Final = (
+    "It is {}.",
+    "{}",
+    "That means {}.",
+    "I think it is {}",
+    "it's {}",
+    "This is {}, I think.",
+    "{} basically",
+    "You call it that when it is {}.",
+    "The word stands for {}.",
+    "It refers to {}.",
+)
+
+
+class Nouns:
+    """Kinds over WordNet's nouns."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+        nouns = [
+            each for each in lexicon.decent if each.key[0] == "n" and each.linked("@") and plain(each.words[0].text)
+        ]
+        self._concrete = [each for each in nouns if each.topic in _CONCRETE and each.met]
+        self._defined = [each for each in nouns if len(each.definition.split()) in _DEFINED_WORDS]
+
+    def frame(self, rng: PartRandom, *, right: bool) -> Drawn | None:
+        """Reference and answer are one sentence but for the noun: a synonym, or something else."""
+        synset = rng.choice(self._concrete)
+        name = synset.words[0].text
+        synonyms = [word.text for word in synset.words[1:] if plain(word.text)]
+        others = [
+            each
+            for each in (*self._lexicon.siblings(synset, rng, 2), rng.choice(self._concrete).words[0].text)
+            if plain(each) and self._lexicon.differs(each, synset)
+        ]
+        said = rng.choice(synonyms) if right and synonyms else name if right else rng.choice(others) if others else ""
+        if not said or not (owned(rng, self._lexicon, said) and owned(rng, self._lexicon, name)):
+            return None
+        template = rng.choice(words("frames"))
+        other_template = template if rng.random() < 0.6 else rng.choice(words("frames"))
+        reference = template.format(with_article(name)) if rng.random() < 0.6 else name
+        if right and reference == template.format(with_article(said)):
+            other_template = rng.choice(words("frames"))
+        prediction = other_template.format(with_article(said))
+        return Drawn(
+            question_style(rng, rng.choice(words("frame_questions"))),
+            (reference,),
+            prediction,
+            "same",
+            "same" if right else said,
+        )
+
+    def precise(self, rng: PartRandom, *, right: bool) -> Drawn | None:
+        """The reference is a kind of thing: a kind of it is right, what it is only a kind of says too little."""
+        synset = rng.choice(self._concrete)
+        name = synset.words[0].text
+        if right:
+            kinds = [self._lexicon.synset(key).words[0].text for key in synset.linked("~")]
+            said = rng.choice([each for each in kinds if plain(each)] or [""])
+        else:
+            broader = [above for key in synset.linked("@")[:1] for above in self._lexicon.synset(key).linked("@")]
+            said = self._lexicon.synset(broader[0]).words[0].text if broader else ""
+            if rng.random() < 0.5:
+                said = next(iter(self._lexicon.siblings(synset, rng, 1)), "")
+        if not said or not plain(said) or not all(owned(rng, self._lexicon, each) for each in (said, name)):
+            return None
+        question = question_style(rng, rng.choice(words("frame_questions")))
+        return Drawn(question, (name,), wrapped(rng, "It is {}", said), "same", "same" if right else said)
+
+    def definition(self, rng: PartRandom, *, right: bool) -> Drawn | None:
+        """What a term means: its gloss with synonyms put in or shortened; wrong: another term's, or its opposite."""
+        synset = rng.choice(self._defined)
+        name, gloss = synset.words[0].text, _gloss(synset)
+        if not owned(rng, self._lexicon, name) or normal(name) in normal(gloss):
+            return None
+        if right:
+            said = self._reworded(rng, gloss)
+            if normal(said) == normal(gloss):
+                return None
+        else:
+            drawn = rng.random()
+            siblings = self._lexicon.siblings(synset, rng, 2) if drawn < 0.7 else []
+            keys = [
+                key
+                for each in siblings
+                for key in self._lexicon.keys_of(each)
+                if self._lexicon.synset(key).topic == synset.topic
+            ]
+            other = self._lexicon.synset(keys[0]) if keys else rng.choice(self._defined)
+            said = _gloss(other)
+            if drawn > 0.9:
+                said = f"not {gloss}"
+            elif rng.random() < 0.4:
+                said = self._reworded(rng, said)
+            if _shared(said, gloss) > _SWAPPABLE and drawn <= 0.9:
+                return None
+        reference = gloss if rng.random() < 0.5 else f"{capitalised(with_article(name))} is {gloss}."
+        question = question_style(rng, rng.choice(_DEFINITION_ASKED).format(with_article(name)))
+        return Drawn(question, (reference,), rng.choice(_OPENINGS).format(said), "same", "same" if right else "other")
+
+    def _reworded(self, rng: PartRandom, gloss: str) -> str:
+        """The gloss with up to three words replaced by synonyms of their most usual sense, or by broader words."""
+        found = gloss.split()
+        places = [at for at, word in enumerate(found) if word.isalpha() and len(word) > 3]
+        rng.shuffle(places)
+        changed = 0
+        for at in places:
+            other = self._synonym(found[at])
+            if other:
+                found[at] = other
+                changed += 1
+            if changed == 3:
+                break
+        text = " ".join(found)
+        text = re.sub(r"\bused for\b", "that serves for", re.sub(r"\bhaving\b", "that has", text))
+        return re.sub(r"^(the act of|the state of|an?|the) ", "", text) if rng.random() < 0.5 else text
+
+    def _synonym(self, word: str) -> str:
+        keys = sorted(self._lexicon.keys_of(word), key=lambda key: -_met(self._lexicon.synset(key), word))
+        if not keys:
+            return ""
+        best = self._lexicon.synset(keys[0])
+        clear = len(keys) == 1 or _met(best, word) >= 3 * max(1, _met(self._lexicon.synset(keys[1]), word))
+        others = [each.text for each in best.words if each.text.lower() != word and plain(each.text) and each.met]
+        return others[0] if clear and others else ""
+
+
+def _met(synset: Synset, word: str) -> int:
+    return next((each.met for each in synset.words if each.text.lower() == word.lower()), 0)
+
+
+def _gloss(synset: Synset) -> str:
+    return re.sub(r"\s*\([^)]*\)", "", synset.definition).split(";")[0].strip()
+
+
+def _shared(left: str, right: str) -> float:
+    first, second = ({word for word in text.split() if len(word) > 3} for text in (left, right))
+    return len(first & second) / max(1, min(len(first), len(second)))

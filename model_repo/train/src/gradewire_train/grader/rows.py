@@ -1,0 +1,129 @@
+"""Labelled rows for a grader: the user's own from JSON lines, and drawn ones, in sources of equal weight."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gradewire.agreement.fitting.halves import Half, half_of, question_key
+from gradewire_train.errors import TrainingError
+from gradewire_train.graded.row import DrawnRow
+from gradewire_train.json_lines import json_objects, well_formed
+
+MOST_REFERENCES: Final = 3
+"""References of a row that a grader is asked about; most rows have fewer."""
+_WORD: Final = re.compile(r"\w+")
+DRAWN: Final = "drawn"
+
+
+@dataclass(frozen=True, slots=True)
+class GraderRow:
+    """One answer with its label.
+
+    Attributes:
+        id: Of the row; its place in the file where it has none.
+        question: May be "".
+        references: At least one, those first whose words the answer has most of.
+        prediction: The answer.
+        label: 0 (wrong) to 1 (right); between them where people differ.
+        source: What weighs as much as any other source: the row's "dataset", else its file; `DRAWN` for drawn rows.
+        kind: Of a drawn row, which weighs as much as any other kind; else "".
+    """
+
+    id: str
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+    label: float
+    source: str
+    kind: str = ""
+
+
+def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
+    """Reads JSON lines with question, references, prediction, label (0 to 1), or labels of several people.
+
+    Args:
+        path: The file.
+        half: Only rows whose question belongs to this split (`gradewire.agreement.fitting.halves`); None: all.
+
+    Raises:
+        TrainingError: A line is not such an object; the message names it. No row is left.
+    """
+    lines = json_objects(path, "question, references, prediction and label")
+    rows = [_row(found, where, path.stem) for where, found in lines]
+    rows = [row for row in rows if half is None or half_of(row.question) == half]
+    if not rows:
+        raise TrainingError(f"{path} has no row" + (f" of half {half}" if half else ""))
+    return rows
+
+
+def drawn_row(row: DrawnRow) -> GraderRow:
+    """A drawn row as one to train on."""
+    drawn = row.drawn
+    references = best_references(drawn.references, drawn.prediction)
+    return GraderRow(row.id, drawn.question, references, drawn.prediction, float(drawn.right), DRAWN, row.kind)
+
+
+def best_references(references: Sequence[str], prediction: str, *, most: int = MOST_REFERENCES) -> tuple[str, ...]:
+    """At most `most` of them: those with the greatest share of words that the answer has; of equals the first."""
+    said = Counter(_WORD.findall(prediction.casefold()))
+
+    def share(reference: str) -> float:
+        words = Counter(_WORD.findall(reference.casefold()))
+        return (words & said).total() / max(1, words.total())
+
+    return tuple(sorted(references, key=share, reverse=True)[:most])
+
+
+def fold_of(question: str, folds: int) -> int:
+    """The fold, from 0, that a question belongs to; all rows of one question are in one fold."""
+    digest = hashlib.blake2b(question_key(question).encode("utf-8"), digest_size=8, person=b"fold").digest()
+    return int.from_bytes(digest) % folds
+
+
+def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
+    """Weights with a mean of 1: drawn rows have `drawn_share` of their sum, other sources the rest in equal parts.
+
+    Kinds of drawn rows weigh the same. Where there are rows of one of the two only, they have all of it.
+    """
+    groups = Counter((row.source, row.kind) for row in rows)
+    kinds = sum(source == DRAWN for source, _ in groups)
+    sources = len(groups) - kinds
+    share = 1.0 if not sources else 0.0 if not kinds else drawn_share
+    parts = {(source, kind): share / kinds if source == DRAWN else (1 - share) / sources for source, kind in groups}
+    return [len(rows) * parts[row.source, row.kind] / groups[row.source, row.kind] for row in rows]
+
+
+def rows_digest(rows: Sequence[GraderRow]) -> str:
+    """SHA-256 over all that is read of the rows, 64 hex characters."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(asdict(row), sort_keys=True).encode("ascii") + b"\n")
+    return digest.hexdigest()
+
+
+def _row(found: Mapping[str, Any], where: str, file: str) -> GraderRow:
+    for name in ("question", "prediction"):
+        if not isinstance(found.get(name), str):
+            raise TrainingError(f"{where}: {name} should be a text")
+    references = found.get("references")
+    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
+        raise TrainingError(f"{where}: references should be a list of texts, at least one")
+    if not all(map(well_formed, (found["question"], found["prediction"], *references))):
+        raise TrainingError(f"{where}: a text has a lone surrogate, which is no character")
+    source = str(found.get("dataset") or file)
+    best = best_references(references, found["prediction"])
+    kind = str(found.get("kind", "")) if source == DRAWN else ""
+    label = _label(found, where)
+    return GraderRow(str(found.get("id") or where), found["question"], best, found["prediction"], label, source, kind)
+
+
+def _label(found: Mapping[str, Any], where: str) -> float:
+    given = found.get("labels") or [found.get("label")]
+    if not isinstance(given, list) or not all(isinstance(each, int | float) and 0 <= each <= 1 for each in given):
+        raise TrainingError(f"{where}: label should be a number from 0 (wrong) to 1 (right), labels a list of such")
+    return sum(given) / len(given)

@@ -1,0 +1,201 @@
+"""Optimiser steps, whatever is trained: reports, checkpoints, and the best step kept."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from gradewire_train.adapter import set_weights, trained_weights
+from gradewire_train.errors import TrainingError
+from gradewire_train.recipes.recipe import Optimisation
+from gradewire_train.run.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from gradewire_train.selection import MEAN
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """Progress after a step.
+
+    Attributes:
+        step: Steps done; 0 is the base, before any.
+        steps: Steps in all.
+        figures: loss, its terms, and what `Task.evaluate` gives where the labelled rows were ranked.
+        examples_per_s: Since the training was started or resumed.
+        remaining_s: At that rate; NaN before the first step.
+    """
+
+    step: int
+    steps: int
+    figures: dict[str, float]
+    examples_per_s: float
+    remaining_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a training ended.
+
+    Attributes:
+        best_step: The step whose weights the model now has.
+        curve: See `Checkpoint`.
+        seconds: In all, resumed parts included.
+        finished: False where it was stopped, and left a checkpoint.
+    """
+
+    best_step: int
+    curve: list[dict[str, float]]
+    seconds: float
+    finished: bool
+
+
+class Task(Protocol):
+    """What is trained, and on what."""
+
+    @property
+    def model(self) -> Any:
+        """The module; its weights that want gradients are trained."""
+
+    def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
+        """Weights by the factor of their learning rate."""
+
+    def terms(self, step: int) -> Mapping[str, Any]:
+        """The terms of the loss in a step, counted from 0: float32 scalars by name."""
+
+    def evaluate(self) -> dict[str, float]:
+        """Figures of labelled rows, `MEAN` among them, by which the best step is kept; {} keeps the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How the steps of one training are run.
+
+    Attributes:
+        settings: Of the optimiser.
+        identity: Digest of all that decides what comes out; a checkpoint with another one is refused.
+        directory: Of checkpoints; has to exist.
+        evaluate_every: Steps between two evaluations; 0: none.
+        checkpoint_every: Steps between two checkpoints.
+        resume: Go on from the checkpoint in `directory`.
+    """
+
+    settings: Optimisation
+    identity: str
+    directory: Path
+    evaluate_every: int = 0
+    checkpoint_every: int = 100
+    resume: bool = False
+
+
+def deterministic(settings: Optimisation) -> None:
+    """Makes what follows the same in every run: torch's deterministic algorithms, the recipe's number of threads."""
+    torch.set_num_threads(settings.threads)
+    torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own signature
+    # What is allocated is written before it is read here; filling it first takes a fifth of the time.
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+class Steps:
+    """One training, from its start or from a checkpoint.
+
+    Raises:
+        TrainingError: The checkpoint is not this training's.
+    """
+
+    def __init__(self, task: Task, course: Course) -> None:
+        settings = course.settings
+        self._task, self._course = task, course
+        self._weights = [each for each in task.model.parameters() if each.requires_grad]
+        self._optimizer = torch.optim.AdamW(
+            [{"params": list(weights), "factor": factor} for factor, weights in task.rates()],
+            lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings.weight_decay,
+        )  # fmt: skip
+        # As a checkpoint has it, but for weights and optimiser: those are taken when one is saved.
+        self._state = Checkpoint(course.identity)
+        if course.resume:
+            self._restore(load_checkpoint(course.directory, course.identity))
+
+    def go(self, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
+        """Runs the steps that are left; see `gradewire_train.run.loop.train`."""
+        settings, state, every = self._course.settings, self._state, self._course.evaluate_every
+        started, first = time.perf_counter() - state.seconds, state.step
+        spent = state.seconds
+        if state.step == 0 and every:
+            figures = self._evaluate()
+            state.curve.append({"step": 0.0, **figures})
+            report(StepReport(0, settings.steps, figures, 0.0, math.nan))
+        while state.step < settings.steps:
+            figures = self._one_step()
+            state.step += 1
+            last = state.step == settings.steps
+            if every and (last or state.step % every == 0):
+                figures.update(self._evaluate())
+            state.seconds = time.perf_counter() - started
+            state.curve.append({"step": float(state.step), **figures})
+            pace = (state.step - first) / max(state.seconds - spent, 1e-9)
+            left_s = (settings.steps - state.step) / pace
+            report(StepReport(state.step, settings.steps, figures, pace * settings.batch_size, left_s))
+            if not last and stop():
+                self._save()
+                return Outcome(state.best_step, state.curve, state.seconds, finished=False)
+            if not last and state.step % self._course.checkpoint_every == 0:
+                self._save()
+        self._save()
+        if state.best_step and state.best_step != state.step:
+            set_weights(self._task.model, state.best)
+        return Outcome(state.best_step or state.step, state.curve, state.seconds, finished=True)
+
+    def _one_step(self) -> dict[str, float]:
+        settings = self._course.settings
+        # What dropout draws in a step does not depend on how the run came there.
+        torch.manual_seed(settings.seed * 1_000_003 + self._state.step)
+        self._task.model.train()
+        terms = self._task.terms(self._state.step)
+        if not terms:
+            raise TrainingError("objective: every term that these texts have weighs 0; give one a weight")
+        loss = torch.stack(list(terms.values())).sum()
+        figures = {"loss": loss.item(), **{name: term.item() for name, term in terms.items()}}
+        if not math.isfinite(figures["loss"]):
+            raise TrainingError(f"step {self._state.step + 1}: the loss is {figures['loss']}; lower learning_rate")
+        rate = settings.learning_rate * schedule(self._state.step, settings.steps, settings.warmup)
+        for each in self._optimizer.param_groups:
+            each["lr"] = rate * each["factor"]
+        self._optimizer.zero_grad()
+        loss.backward()
+        if settings.gradient_norm:
+            torch.nn.utils.clip_grad_norm_(self._weights, settings.gradient_norm)
+        self._optimizer.step()
+        return figures
+
+    def _evaluate(self) -> dict[str, float]:
+        found = self._task.evaluate()
+        if math.isnan(found[MEAN]):
+            raise TrainingError(
+                f"step {self._state.step}: the dev rows cannot be ranked: within every part all labels or all cosines "
+                "are equal; give other rows, or train without them"
+            )
+        known = [row[MEAN] for row in self._state.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
+        # The base itself (step 0) is no candidate: trained weights are what was asked for, and the card shows both.
+        if self._state.step and found[MEAN] > max(known, default=-2.0):
+            self._state.best_step, self._state.best = self._state.step, trained_weights(self._task.model)
+        return found
+
+    def _save(self) -> None:
+        weights, optimizer = trained_weights(self._task.model), self._optimizer.state_dict()
+        save_checkpoint(replace(self._state, weights=weights, optimizer=optimizer), self._course.directory)
+
+    def _restore(self, found: Checkpoint) -> None:
+        set_weights(self._task.model, found.weights)
+        self._optimizer.load_state_dict(found.optimizer)
+        self._state = replace(found, weights={}, optimizer={})
+
+
+def schedule(step: int, steps: int, warmup: float) -> float:
+    """Factor of the learning rate in a step, counted from 0: up in a line, then down along a cosine to 0."""
+    rising = round(warmup * steps)
+    if step < rising:
+        return (step + 1) / (rising + 1)
+    return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1)))

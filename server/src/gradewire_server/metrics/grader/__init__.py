@@ -1,0 +1,1 @@
+"""What a model says that reads question, reference and answer together."""

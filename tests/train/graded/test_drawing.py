@@ -1,0 +1,91 @@
+"""Rows of all kinds: both labels, the same for the same seed, two parts that share no name, template or drawn noun."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from tests.support.debian.wordnet import wordnet_files
+from tests.train.graded.conftest import COUNT, Rows
+
+from gradewire_train.errors import TrainingError
+from gradewire_train.graded.data import words
+from gradewire_train.graded.drawing import draw_rows, rows_digest
+from gradewire_train.graded.part import Name
+from gradewire_train.texts.data import word_list
+from gradewire_train.texts.draw import normal
+from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.wordnet import WordNet
+
+
+def test_every_kind_has_rows_of_both_labels(drawn: Mapping[Name, Rows]) -> None:
+    assert len(drawn["train"]) >= 40
+    for part in drawn.values():
+        for kind, found in part.items():
+            assert len(found) == COUNT, kind
+            assert 0.4 <= sum(row.drawn.right for row in found) / len(found) <= 0.6, kind
+
+
+def test_no_row_repeats_and_none_has_a_blank_left(drawn: Mapping[Name, Rows]) -> None:
+    for part in drawn.values():
+        for found in part.values():
+            texts = [(row.drawn.question, row.drawn.references, row.drawn.prediction) for row in found]
+            assert len(set(texts)) == len(texts)
+            for question, references, prediction in texts:
+                assert "{" not in "".join((question, *references, prediction))
+                assert all(each.strip() for each in (*references, prediction))
+
+
+def test_no_wrong_answer_is_a_reference_and_nothing_more(rows: Rows) -> None:
+    for kind, found in rows.items():
+        for row in found:
+            if not row.drawn.right:
+                assert normal(row.drawn.prediction) not in map(normal, row.drawn.references), (kind, row)
+
+
+def test_one_seed_gives_one_digest_and_the_next_another() -> None:
+    lexicon = Lexicon(WordNet(wordnet_files()))
+    counts = {"definition": 8, "ledger": 8, "science": 8}
+    first, again, other = (rows_digest(draw_rows(lexicon, "train", counts, seed=seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    with pytest.raises(TrainingError, match="no kind dates; kinds: thing, term"):
+        draw_rows(lexicon, "train", {"dates": 1}, seed=1)
+
+
+def test_answers_are_of_one_word_and_of_a_hundred(rows: Rows) -> None:
+    lengths = [len(row.drawn.prediction.split()) for found in rows.values() for row in found]
+    assert min(lengths) == 1
+    assert max(lengths) > 100
+
+
+@pytest.mark.parametrize("names", ["first_names", "last_names"])
+def test_no_name_is_in_both_parts(names: str, drawn: Mapping[Name, Rows]) -> None:
+    used = {part: _texts(found) for part, found in drawn.items()}
+    for name in word_list(names):
+        assert sum(re.search(rf"\b{name}\b", text) is not None for text in used.values()) <= 1, name
+
+
+@pytest.mark.parametrize("name", ["remarks", "refusals", "jobs_done", "organisations", "companies", "reasons", "plans"])
+def test_no_sentence_is_in_both_parts(name: str, drawn: Mapping[Name, Rows]) -> None:
+    used = {part: _texts(found) for part, found in drawn.items()}
+    met = [sum(sentence.lower() in text.lower() for text in used.values()) for sentence in words(name)]
+    assert max(met) == 1
+
+
+def test_no_question_about_science_is_in_both_parts(drawn: Mapping[Name, Rows]) -> None:
+    asked = [{normal(row.drawn.question) for row in part["science"]} for part in drawn.values()]
+    assert all(asked)
+    assert not asked[0] & asked[1]
+
+
+def test_no_noun_is_in_both_parts(drawn: Mapping[Name, Rows]) -> None:
+    asked = [{normal(row.drawn.references[0]) for kind in ("precise", "thing") for row in part[kind]}
+             for part in drawn.values()]  # fmt: skip
+    assert all(asked)
+    assert not asked[0] & asked[1]
+
+
+def _texts(found: Rows) -> str:
+    return "\n".join(
+        "\n".join((row.drawn.question, *row.drawn.references, row.drawn.prediction))
+        for each in found.values() for row in each
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""Rows for a grader: read with errors that name line and field, split by question, weighed by source."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire.agreement.fitting.halves import half_of
+from gradewire_train.errors import TrainingError
+from gradewire_train.grader.rows import DRAWN, GraderRow, best_references, fold_of, read_rows, rows_digest, weights
+
+ROW = {"id": "1", "question": "Who?", "references": ["Ann Lee", "Lee"], "prediction": "It was Lee.", "label": 1}
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_the_reference_with_most_of_its_words_in_the_answer_comes_first(tmp_path: Path) -> None:
+    (row,) = read_rows(write(tmp_path / "own.jsonl", ROW))
+    assert row == GraderRow("1", "Who?", ("Lee", "Ann Lee"), "It was Lee.", 1.0, "own")
+    assert best_references(["a b", "c", "a"], "a a b", most=2) == ("a b", "a")
+
+
+def test_several_labels_are_a_soft_one_and_a_dataset_is_a_source(tmp_path: Path) -> None:
+    rows = read_rows(write(tmp_path / "own.jsonl", {**ROW, "labels": [1, 0, 1], "dataset": "nq", "id": None}))
+    assert rows[0].label == pytest.approx(2 / 3)
+    assert (rows[0].source, rows[0].id) == ("nq", f"{tmp_path / 'own.jsonl'}, line 1")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"question": None}, "line 2: question should be a text"),
+        ({"references": []}, "line 2: references should be a list of texts, at least one"),
+        ({"references": ["a", 3]}, "line 2: references should be"),
+        ({"label": 2}, "line 2: label should be a number from 0"),
+        ({"label": None}, "line 2: label should be a number"),
+        ({"labels": [1, "0"]}, "line 2: label should be a number"),
+        ({"prediction": "\ud800"}, "line 2: a text has a lone surrogate"),
+    ],
+)
+def test_what_is_wrong_is_named_by_line_and_field(change: dict[str, object], says: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "own.jsonl", ROW, {**ROW, **change})
+    with pytest.raises(TrainingError, match=says):
+        read_rows(path)
+
+
+def test_a_half_has_its_questions_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "own.jsonl", *({**ROW, "question": f"who is {number}"} for number in range(30)))
+    halves = {half: {row.question for row in read_rows(path, half=half)} for half in ("a", "b")}  # type: ignore[arg-type]
+    assert all(half_of(question) == half for half, asked in halves.items() for question in asked)
+    assert len(halves["a"] | halves["b"]) == 30
+    one = write(tmp_path / "one.jsonl", {**ROW, "question": min(halves["b"])})
+    with pytest.raises(TrainingError, match="has no row of half a"):
+        read_rows(one, half="a")
+
+
+@given(st.text(max_size=20), st.integers(2, 9))
+def test_every_question_is_in_one_fold_however_it_is_written(question: str, folds: int) -> None:
+    assert 0 <= fold_of(question, folds) < folds
+    assert fold_of(f"  {question}?", folds) == fold_of(question, folds)
+
+
+def test_sources_weigh_the_same_and_drawn_kinds_share_their_part() -> None:
+    def row(source: str, kind: str = "") -> GraderRow:
+        return GraderRow("", "q", ("r",), "p", 1.0, source, kind)
+
+    rows = [row("nq"), row("nq"), row("nq"), row("tq"), row(DRAWN, "x"), row(DRAWN, "y"), row(DRAWN, "y")]
+    found = weights(rows, drawn_share=0.4)
+    assert sum(found) == pytest.approx(len(rows))
+    assert sum(found[:3]) == pytest.approx(found[3]) == pytest.approx(0.3 * 7)
+    assert found[4] == pytest.approx(sum(found[5:])) == pytest.approx(0.2 * 7)
+    assert weights(rows[:4], drawn_share=0.4) == pytest.approx([2 / 3] * 3 + [2])
+    assert weights(rows[4:], drawn_share=0.4) == pytest.approx([1.5, 0.75, 0.75])
+
+
+def test_the_digest_is_of_all_that_is_read() -> None:
+    rows = [GraderRow("1", "q", ("r",), "p", 1.0, "s"), GraderRow("1", "q", ("r",), "p", 0.0, "s")]
+    assert rows_digest(rows[:1]) != rows_digest(rows[1:]) != rows_digest(rows)

@@ -1,0 +1,100 @@
+"""``gradewire models train grader``, from rows to an adapter with its head and card."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gradewire_models.cli.group import models
+from gradewire_train.grader import command
+from gradewire_train.grader.rows import fold_of
+from gradewire_train.recipes.grader_recipe import GraderRecipe
+from gradewire_train.recipes.recipe_file import read_recipe
+
+FILES = ("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "gradewire.json", "README.md")
+
+
+def call(base: Path, out: Path, *more: Any) -> Any:
+    options = ["--base", base, "--out", out, "--steps", 6, "--batch-size", 8, "--rank", 2, "--drawn-rows", 0]
+    return CliRunner().invoke(models, ["train", "grader", *map(str, options), *map(str, more)])
+
+
+def test_it_writes_adapter_head_card_recipe_and_facts_twice_the_same(
+    wide_folder: Path, rows_file: Path, tmp_path: Path
+) -> None:
+    for name in ("1", "2"):
+        found = call(wide_folder, tmp_path / name, "--rows", rows_file, "--temperature", 1.5)
+        assert found.exit_code == 0, found.output
+    out = tmp_path / "1"
+    for name in FILES:
+        assert (out / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
+    facts = json.loads((out / "gradewire.json").read_text())
+    recipe = read_recipe(out / "recipe.toml", GraderRecipe)
+    assert recipe.training.steps == 6
+    assert (facts["text_form"], facts["max_tokens"], facts["temperature"]) == ("grader", 256, 1.5)
+    assert facts["recipe_sha256"] == recipe.digest
+    card = (out / "README.md").read_text()
+    assert "| own | 48 |" in card
+    assert "--recipe recipe.toml --rows own.jsonl --temperature 1.5 --out DIR" in card
+
+
+def test_it_learns_and_scores_the_questions_that_were_left_out(
+    wide_folder: Path, rows_file: Path, tmp_path: Path
+) -> None:
+    options = ("--steps", 250, "--learning-rate", 5e-3, "--unasked", 0, "--leave-out-fold", "1/3", "--score", rows_file)
+    found = call(wide_folder, tmp_path, "--rows", rows_file, *options)
+    assert found.exit_code == 0, found.output
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "curve.jsonl").read_text().splitlines()]
+    assert np.mean(losses[:5]) == pytest.approx(np.log(2), abs=0.1)
+    assert np.mean(losses[-10:]) < 0.5
+    scored = [json.loads(line) for line in (tmp_path / "logits.jsonl").read_text().splitlines()]
+    asked = {row["id"]: row["question"] for row in map(json.loads, rows_file.read_text().splitlines())}
+    out = [row for row in scored if fold_of(asked[row["id"]], 3) == 0]
+    # Those left out, and then the whole file.
+    assert len(scored) == 48 + len(out) // 2
+    assert len({row["logit"] for row in scored}) > 10
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
+    wide_folder: Path, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Impatient(command.TrainingConsole):
+        def report(self, step: Any) -> None:
+            super().report(step)
+            if step.step == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(command, "TrainingConsole", Impatient)
+        assert call(wide_folder, tmp_path / "parts", "--rows", rows_file).exit_code == 130
+    other = call(wide_folder, tmp_path / "parts", "--rows", rows_file, "--resume", "--half", "a")
+    assert "belongs to another training" in other.output
+    resumed = call(wide_folder, tmp_path / "parts", "--rows", rows_file, "--resume")
+    whole = call(wide_folder, tmp_path / "whole", "--rows", rows_file)
+    assert (resumed.exit_code, whole.exit_code) == (0, 0), resumed.output
+    for name in FILES:
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((), "no row is left to train on"),
+        (("--leave-out-fold", "3/2"), "K/N is expected"),
+        (("--leave-out-fold", "1"), "K/N is expected"),
+        (("--rank", "0"), "--rank should be between 1 and 1024"),
+        (("--smoothing", "0.7"), "--smoothing should be between 0 and 0.5"),
+        (("--recipe", "sfve-mini"), "no recipe of gradewire's (grader-mini)"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(
+    options: tuple[str, ...], says: str, wide_folder: Path, tmp_path: Path
+) -> None:
+    found = call(wide_folder, tmp_path / "out", *options)
+    assert found.exit_code != 0
+    assert says in " ".join(found.output.split())
+    assert "Traceback" not in found.output
