@@ -155,8 +155,8 @@ async def test_the_list_tells_of_it(wire: Wire) -> None:
         "model",
         "confidence",
         "features_only",
-        "grader",
         "fit",
+        "grader",
     ]
     assert (told.minimum, told.maximum, told.higher_is_better) == (0, 1, True)
 
