@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def fitted(parts: tuple[ScoredRows, ...], model: str, date: str, half: str, grad
             "count": sum(len(part.rows) for part in parts),
             "right": int(sum(part.labels.sum() for part in parts)),
             "questions": len({key for part in parts for key in part.keys}),
-            "sources": {part.source: len(part.rows) for part in parts},
+            "sources": dict(Counter(source for part in parts for source in part.sources)),
             "half": half,
         },
         "date": date,

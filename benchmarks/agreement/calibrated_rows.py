@@ -124,6 +124,12 @@ class ScoredRows:
         return np.array([row["label"] for row in self.rows], np.float64)
 
     @property
+    def sources(self) -> list[str]:
+        """Of each row, as a fit counts them: a data set of a source that has several is one of its own."""
+        several = len(set(self.column("dataset"))) > 1
+        return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
+
+    @property
     def questions(self) -> list[str]:
         """Of each row, as written."""
         return [row["question"] for row in self.rows]
@@ -154,7 +160,7 @@ def together(*parts: ScoredRows) -> LabelledFeatures:
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.labels for part in parts]),
         [question for part in parts for question in part.questions],
-        sources=[part.source for part in parts for _ in part.rows],
+        sources=[source for part in parts for source in part.sources],
         shapes=Shapes(SHAPE, np.concatenate([part.shapes for part in parts])),
     )
 
