@@ -1,23 +1,25 @@
-"""Fits `calibrated` to rows; the fit gives the probabilities and band that a server computes from it."""
+"""Fits `calibrated` to rows of several sources; the fit gives what a server computes from it."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks.agreement.calibrated_rows import COLUMNS, ScoredRows
+from benchmarks.agreement.calibrated_rows import ScoredRows, sha256_of, together
 
 from gradewire.agreement.fitting.probability import fit_calibrated
 from gradewire_models.catalog.loading import find_model
 from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
+from gradewire_server.metrics.calibrated.metric import VERSION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-METRIC_VERSION = 1
+    from gradewire.agreement.fitting.probability import CalibratedFitResult
 
 
 @dataclass(frozen=True)
@@ -25,41 +27,57 @@ class Fitted:
     """A fit of `calibrated`, as it is stored and as a server reads it.
 
     Attributes:
-        form: As it is stored.
+        result: The form that is stored, and figures of its rows, held out by question and by source.
         served: As a server reads it.
-        cross_validated: Figures of the rows that it was fitted on, each by trees that have not seen its question.
     """
 
-    form: dict[str, Any]
+    result: CalibratedFitResult
     served: CalibratedFit
-    cross_validated: dict[str, float]
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """As it is stored."""
+        return self.result.fit
 
     def probabilities(self, rows: ScoredRows) -> NDArray[np.float64]:
         """float64[rows], P(right) by the server's code."""
-        return np.array([self.served(values) for values in rows.values])
+        places = map(self.served.place, rows.shapes)
+        return np.array([self.served(values, place) for values, place in zip(rows.values, places, strict=True)])
+
+    def uncertain(self, rows: ScoredRows, confidence: float) -> NDArray[np.bool_]:
+        """bool[rows], whose verdict lies in the band at that confidence, or is a rule's."""
+        found = []
+        for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
+            place = self.served.place(shape)
+            found.append(self.served.band(confidence, place).holds(probability) or self.served.overruled(values, place))
+        return np.array(found)
 
 
-def fitted(rows: ScoredRows, model: str, date: str) -> Fitted:
-    """Fits `calibrated` to all of the rows.
+def fitted(parts: tuple[ScoredRows, ...], model: str, date: str, half: str, grader: str = "") -> Fitted:
+    """Fits `calibrated` to all of the rows, every source counting the same.
 
     Args:
-        rows: The fit split.
+        parts: One for each source.
         model: Name in the catalog.
         date: ISO date that the fit carries.
+        half: Which half of the questions the rows are of, for the fit's provenance.
+        grader: Name in the catalog of the grader whose logits the rows have.
     """
     provenance = {
-        "metric_version": METRIC_VERSION,
+        "metric_version": VERSION,
         "model": model,
         "model_digest": find_model(model).digest,
+        **({"grader": grader, "grader_digest": find_model(grader).digest} if grader else {}),
         "rows": {
-            "sha256": rows.sha256,
-            "count": len(rows.rows),
-            "right": int(rows.labels.sum()),
-            "questions": len(set(rows.keys)),
-            "half": "a",
+            "sha256": sha256_of(*parts),
+            "count": sum(len(part.rows) for part in parts),
+            "right": int(sum(part.labels.sum() for part in parts)),
+            "questions": len({key for part in parts for key in part.keys}),
+            "sources": dict(Counter(source for part in parts for source in part.sources)),
+            "half": half,
         },
         "date": date,
     }
-    found = fit_calibrated(COLUMNS, rows.values, rows.labels, rows.questions, provenance=provenance)
-    known = [Feature(column.name, column.monotone, column.width) for column in COLUMNS]
-    return Fitted(found.fit, read_fit(json.dumps(found.fit), known, version=METRIC_VERSION), found.figures)
+    found = fit_calibrated(together(*parts), provenance=provenance)
+    known = [Feature(column.name, column.monotone, column.width, column.rules_out) for column in parts[0].columns]
+    return Fitted(found, read_fit(json.dumps(found.fit), known, version=VERSION))

@@ -1,4 +1,4 @@
-"""Labelled rows with the served features of `calibrated` and SMILE's score."""
+"""Labelled rows with the served features of `calibrated` and SMILE's score, from one source or several."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import numpy as np
 from benchmarks.common.rows import read_lines
 
 from gradewire.agreement.fitting.halves import half_of, question_key
+from gradewire.agreement.fitting.labelled_features import LabelledFeatures, Shapes, checked
 from gradewire.agreement.fitting.stored_form import FittedFeature
-from gradewire_server.metrics.calibrated.features.catalog import FEATURES
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES, GRADER
+from gradewire_server.metrics.calibrated.shape import SHAPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.fitting.halves import Half
 
-COLUMNS = tuple(FittedFeature(feature.name, feature.monotone, feature.width) for feature in FEATURES)
+COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out) for each in FEATURES)
+WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
 """SMILE's own threshold of preset `v1`, as its paper has it."""
+RESULT = "calibrated?features_only=true"
 
 
 @dataclass(frozen=True)
@@ -35,20 +39,24 @@ class ScoredRows:
 
     Attributes:
         rows: As they stand in the file.
-        values: float64[rows, features], NaN where a feature does not apply.
-        smile: float64[rows], preset `v1`.
+        source: Where they come from.
+        values: float64[rows, features], NaN where a feature does not apply; a grader's logit last, where there is one.
+        shapes: float64[rows, numbers], what kind of item each is.
+        smile: float64[rows], preset `one_pass`, from which the features are.
         line: What reproduces the features; it names the model's digest.
-        smile_of_others: float64[rows] by the name of another encoder, preset `v1`.
+        smile_of_others: float64[rows] by the name of another encoder, the same preset.
     """
 
     rows: list[Row]
+    source: str
     values: NDArray[np.float64]
+    shapes: NDArray[np.float64]
     smile: NDArray[np.float64]
     line: str
     smile_of_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, data: Path, scores: Path) -> ScoredRows:
+    def read(cls, data: Path, scores: Path, source: str) -> ScoredRows:
         """Reads rows and what `gradewire score` wrote for them.
 
         Raises:
@@ -57,20 +65,40 @@ class ScoredRows:
         rows, scored = read_lines(data), read_lines(scores)
         if [row["id"] for row in rows] != [each["id"] for each in scored]:
             raise ValueError(f"{scores} does not hold the rows of {data}: remove it and run again")
-        results = [each["scores"]["calibrated"] for each in scored]
+        results = [each["scores"][RESULT] for each in scored]
         failed = [result for result in results if result["status"] != "OK"]
         if failed:
             raise ValueError(f"{len(failed)} rows of {data} have no features: {failed[0].get('error', failed[0])}")
         values = [[result["features"].get(column.name, nan) for column in COLUMNS] for result in results]
-        smile = [each["scores"]["smile"]["score"] for each in scored]
-        return cls(rows, np.array(values, np.float64), np.array(smile, np.float64), results[0]["line"])
+        shapes = [[result["features"][name] for name in SHAPE] for result in results]
+        smile = [result["smile"] for result in results]
+        known, kinds, scores_of_smile = (np.array(column, np.float64) for column in (values, shapes, smile))
+        return cls(rows, source, known, kinds, scores_of_smile, results[0]["line"])
+
+    @property
+    def columns(self) -> tuple[FittedFeature, ...]:
+        """Of `values`."""
+        return COLUMNS if self.values.shape[1] == len(COLUMNS) else WITH_GRADER
+
+    def with_grader(self, logits: Mapping[str, float]) -> ScoredRows:
+        """The rows with a grader's logits, by id of the row.
+
+        Raises:
+            ValueError: A row has none.
+        """
+        missing = [row["id"] for row in self.rows if row["id"] not in logits]
+        if missing:
+            raise ValueError(f"{len(missing)} rows of {self.source} have no logit, the first is {missing[0]}")
+        column = np.array([[logits[row["id"]]] for row in self.rows], np.float64)
+        return replace(self, values=np.hstack((self.values[:, : len(COLUMNS)], column)))
 
     def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
         """The rows for which `wanted` is true."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
-        return ScoredRows(rows, self.values[kept], self.smile[kept], self.line, others)
+        columns = (self.values[kept], self.shapes[kept], self.smile[kept])
+        return ScoredRows(rows, self.source, *columns, self.line, others)
 
     def beside(self, model: str, other: ScoredRows) -> ScoredRows:
         """The same rows, with SMILE's scores by another encoder.
@@ -96,6 +124,12 @@ class ScoredRows:
         return np.array([row["label"] for row in self.rows], np.float64)
 
     @property
+    def sources(self) -> list[str]:
+        """Of each row, as a fit counts them: a data set of a source that has several is one of its own."""
+        several = len(set(self.column("dataset"))) > 1
+        return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
+
+    @property
     def questions(self) -> list[str]:
         """Of each row, as written."""
         return [row["question"] for row in self.rows]
@@ -109,14 +143,26 @@ class ScoredRows:
         """A field of all rows, "" where a row lacks it."""
         return [row.get(name, "") for row in self.rows]
 
-    @property
-    def sha256(self) -> str:
-        """Over question, references, prediction and label of the rows, as `gradewire calibrate` counts it."""
-        digest = hashlib.sha256()
-        for row in self.rows:
-            said = [row["question"], row["references"], row["prediction"], float(row["label"])]
-            digest.update(json.dumps(said, ensure_ascii=True).encode("ascii") + b"\n")
-        return digest.hexdigest()
+
+def sha256_of(*parts: ScoredRows) -> str:
+    """Over question, references, prediction and label of the rows, as `gradewire calibrate` counts it."""
+    digest = hashlib.sha256()
+    for row in (row for part in parts for row in part.rows):
+        said = [row["question"], row["references"], row["prediction"], float(row["label"])]
+        digest.update(json.dumps(said, ensure_ascii=True).encode("ascii") + b"\n")
+    return digest.hexdigest()
+
+
+def together(*parts: ScoredRows) -> LabelledFeatures:
+    """Rows of several sources, as a fit takes them."""
+    return checked(
+        parts[0].columns,
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        [question for part in parts for question in part.questions],
+        sources=[source for part in parts for source in part.sources],
+        shapes=Shapes(SHAPE, np.concatenate([part.shapes for part in parts])),
+    )
 
 
 def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks.agreement.calibrated_groups import ablation_table
 from benchmarks.agreement.calibrated_rows import SMILE_CUT, ScoredRows
-from benchmarks.agreement.risk_coverage import accuracy_at_coverage
 from benchmarks.common.rows import HEADLINE_MODELS
 
 from gradewire.agreement import agreement
-from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error
+from gradewire.agreement.fitting.probability_figures import accuracy_at_coverage, brier_score, calibration_error
 from gradewire.agreement.rows import JudgedRows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from benchmarks.agreement.calibrated_fitting import Fitted
     from numpy.typing import NDArray
 
@@ -24,62 +27,82 @@ if TYPE_CHECKING:
 
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+ABSTENTION = (
+    "confidence",
+    "band near the rows",
+    "without the warning",
+    "accuracy there",
+    "right called wrong",
+    "wrong called right",
+    "wrong verdicts with the warning",
+)
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
 
 
-def figures_block(
-    fit: Fitted, fit_split: ScoredRows, held_out_split: ScoredRows, nq301: ScoredRows, *, ablation: bool
-) -> str:
+@dataclass(frozen=True)
+class Read:
+    """Rows, and a fit that has seen neither their questions nor, where they are of another source, that source.
+
+    Attributes:
+        name: Of the rows, for readers.
+        rows: They may be of several models under test.
+        fit: What they are judged by.
+    """
+
+    name: str
+    rows: ScoredRows
+    fit: Fitted
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """float64[rows], P(right)."""
+        return self.fit.probabilities(self.rows)
+
+
+def figures_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
     """All tables, in Markdown.
 
     Args:
-        fit: Made on `fit_split`.
-        fit_split: Rows of all models under test.
-        held_out_split: The same, of the other questions.
-        nq301: Without the questions of either.
-        ablation: Whether groups of features are left out in turn, on the fit split.
+        held_out: The held-out split, of all models under test.
+        nq301: Without the questions of EVOUNA.
+        parts: What the fit of `held_out` was made on, one for each source.
+        ablation: Whether groups of features are left out in turn, on these.
     """
-    cells = held_out_split.where(lambda row: row["model"] in HEADLINE_MODELS)
-    sets = {
-        "held-out split, gpt35 and gpt4": cells,
-        "held-out split, all five models": held_out_split,
-        "NQ301 without shared questions": nq301,
-    }
-    probabilities = {name: fit.probabilities(rows) for name, rows in sets.items()}
-    blocks = [_origin(fit, fit_split)]
-    for name, rows in sets.items():
-        blocks += [
-            f"**{name[0].upper()}{name[1:]}**, {len(rows.rows)} rows.",
-            agreement_table(rows, probabilities[name]),
-        ]
-    blocks += ["**Reliability.**", _calibration_table(sets, probabilities)]
-    blocks += [
-        "**Accuracy where the least certain answers are left out** (by probability alone).",
-        _risk_table(sets, probabilities),
-    ]
-    blocks += [
-        "**Abstention** at the confidences that `calibrated` is asked for.",
-        _abstention_table(fit, sets, probabilities),
-    ]
+    cells = held_out.rows.where(lambda row: row["model"] in HEADLINE_MODELS)
+    sets = [Read(f"{held_out.name}, gpt35 and gpt4", cells, held_out.fit)]
+    sets += [Read(f"{held_out.name}, all five models", held_out.rows, held_out.fit), nq301]
+    blocks = [_origin(held_out.fit, parts)]
+    for each in sets:
+        name = f"{each.name[0].upper()}{each.name[1:]}"
+        blocks += [f"**{name}**, {len(each.rows.rows)} rows.", agreement_table(each.rows, each.probabilities)]
+    blocks += ["**Reliability.**", _calibration_table(sets)]
+    blocks += ["**Accuracy where the least certain answers are left out** (by probability alone).", _risk_table(sets)]
+    blocks += ["**Abstention** at the confidences that `calibrated` is asked for.", _abstention_table(sets)]
     if ablation:
-        blocks += ["**Groups of features left out**, cross-validated on the fit split.", ablation_table(fit_split)]
+        blocks += [
+            "**Groups of features left out**, cross-validated over questions, and with each source left out.",
+            ablation_table(parts),
+        ]
     return "\n\n".join(blocks)
 
 
-def _origin(fit: Fitted, fit_split: ScoredRows) -> str:
-    figures = ", ".join(f"{name} {value:.3f}" for name, value in fit.cross_validated.items())
+def _origin(fit: Fitted, parts: tuple[ScoredRows, ...]) -> str:
+    figures = ", ".join(f"{name} {value:.3f}" for name, value in fit.result.figures.items())
     rows = fit.form["rows"]
+    counts = ", ".join(f"{count} of {name}" for name, count in rows["sources"].items())
     return (
-        f"Fitted on the fit split of EVOUNA's development questions: {rows['count']} rows of five models, "
-        f"{rows['questions']} questions, {rows['right']} right, SHA-256 {fit_split.sha256[:12]}, with "
-        f"`{fit_split.line}`. {len(fit.form['features'])} features, {len(fit.form['trees']['roots'])} trees. "
-        f"Cross-validated there, all rows at once: {figures}. No row of what follows was fitted on. In brackets: 95 % "
-        "intervals over questions."
+        f"Fitted on {rows['count']} rows ({counts}), every source counting the same; of EVOUNA those of the fit "
+        f"split. {rows['questions']} questions, {rows['right']} right, SHA-256 {rows['sha256'][:12]}, with "
+        f"`{parts[0].line}`. {len(fit.form['features'])} features, {len(fit.form['trees']['roots'])} trees and a "
+        f"linear part. Cross-validated there, all rows at once: {figures}. NQ301 is read by a fit on the "
+        "other sources. No row of what follows was fitted on. In brackets: 95 % intervals over questions."
     )
 
 
 def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementReport:
-    smile = {f"smile:v1, {model}": scores for model, scores in rows.smile_of_others.items()} | {"smile:v1": rows.smile}
+    smile = {f"smile:one_pass, {model}": scores for model, scores in rows.smile_of_others.items()} | {
+        "smile:one_pass": rows.smile
+    }
     return agreement(
         JudgedRows(
             scores={**smile, "calibrated": probabilities},
@@ -130,39 +153,38 @@ def _signed(gain: Difference) -> str:
     return f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
 
 
-def _calibration_table(sets: dict[str, ScoredRows], probabilities: dict[str, NDArray[np.float64]]) -> str:
+def _calibration_table(sets: Sequence[Read]) -> str:
     lines = ["| | rows | ECE, 15 bins of equal mass | Brier score |", "|---|---:|---:|---:|"]
-    for name, rows in sets.items():
-        right = rows.labels > 0
-        error, brier = calibration_error(probabilities[name], right), brier_score(probabilities[name], right)
-        lines.append(f"| {name} | {len(rows.rows)} | {error:.3f} | {brier:.3f} |")
+    for each in sets:
+        right = each.rows.labels > 0
+        error, brier = calibration_error(each.probabilities, right), brier_score(each.probabilities, right)
+        lines.append(f"| {each.name} | {len(right)} | {error:.3f} | {brier:.3f} |")
     return "\n".join(lines)
 
 
-def _risk_table(sets: dict[str, ScoredRows], probabilities: dict[str, NDArray[np.float64]]) -> str:
+def _risk_table(sets: Sequence[Read]) -> str:
     lines = [f"| share judged | {' | '.join(f'{c:.0%}' for c in COVERAGES)} |", f"|---|{'---:|' * len(COVERAGES)}"]
-    for name, rows in sets.items():
-        accuracies = accuracy_at_coverage(probabilities[name], rows.labels > 0, COVERAGES)
-        lines.append(f"| {name} | {' | '.join(f'{accuracy:.3f}' for accuracy in accuracies)} |")
+    for each in sets:
+        accuracies = accuracy_at_coverage(each.probabilities, each.rows.labels > 0, COVERAGES)
+        lines.append(f"| {each.name} | {' | '.join(f'{accuracy:.3f}' for accuracy in accuracies)} |")
     return "\n".join(lines)
 
 
-def _abstention_table(fit: Fitted, sets: dict[str, ScoredRows], probabilities: dict[str, NDArray[np.float64]]) -> str:
+def _abstention_table(sets: Sequence[Read]) -> str:
     lines = [
-        "| | confidence | band | without the warning | accuracy there | right called wrong | wrong called right |",
-        "|---|---:|---|---:|---:|---:|---:|",
+        f"| | {' | '.join(ABSTENTION)} |",
+        "|---|---:|---|---:|---:|---:|---:|---:|",
     ]
-    for name, rows in sets.items():
-        found, right = probabilities[name], rows.labels > 0
+    for each in sets:
+        right, said = each.rows.labels > 0, each.probabilities >= 0.5
         for confidence in CONFIDENCES:
-            band = fit.served.band(confidence)
-            certain = (found < band.lower) | (found > band.upper)
-            said = found >= 0.5
+            band, certain = each.fit.served.band(confidence), ~each.fit.uncertain(each.rows, confidence)
             missed = float((certain & ~said)[right].mean())
             praised = float((certain & said)[~right].mean())
             accuracy = float((said == right)[certain].mean())
+            held = float((~certain)[said != right].mean())
             lines.append(
-                f"| {name} | {confidence} | {band.lower:.3f} to {band.upper:.3f} | {certain.mean():.1%} "
-                f"| {accuracy:.3f} | {missed:.3f} | {praised:.3f} |"
+                f"| {each.name} | {confidence} | {band.lower:.3f} to {band.upper:.3f} | {certain.mean():.1%} "
+                f"| {accuracy:.3f} | {missed:.3f} | {praised:.3f} | {held:.0%} |"
             )
     return "\n".join(lines)

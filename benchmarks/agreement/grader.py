@@ -25,14 +25,21 @@ from benchmarks.judges.agreement import judge_environment, score_rows, test_rows
 from gradewire.agreement.fitting.halves import half_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("fid", "gpt35", "gpt4")
 WITHOUT_JUDGE = ("smile:v1", "calibrated", "grader")
 JUDGE = "lave?value=expected"
 COST_ROUNDS = 3
-COST_ROWS = {"smile:v1": 200, "calibrated": 200, "grader": 200, JUDGE: 12}
+# Features alone, since the trees behind them cost next to nothing and a fit need not be there.
+COST_ROWS = {
+    "smile:v1": 150,
+    "calibrated?features_only=true": 150,
+    "calibrated?features_only=true&grader=grader-mini": 150,
+    "grader": 150,
+    JUDGE: 12,
+}
 
 
 def main() -> None:
@@ -50,7 +57,7 @@ def main() -> None:
     rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
     beside = (*WITHOUT_JUDGE, *(("calibrated?grader=grader-mini",) if options.with_fit else ()))
     judged = held_out(test_rows(rows))
-    tables = {
+    tables: dict[str, Callable[[], str]] = {
         "grader-judge": lambda: agreement("grader-judge", judged, ((JUDGE,), beside), options.results),
         "grader-half-b": lambda: agreement("grader-half-b", held_out(rows), (beside,), options.results),
         "grader-cost": lambda: cost_table(judged, options.results),

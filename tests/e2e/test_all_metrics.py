@@ -25,6 +25,7 @@ from gradewire import (
     ScoreWarning,
     SmileParts,
     Status,
+    ValueMatchParts,
     VqaParts,
 )
 from gradewire.cli.group import gradewire as gradewire_command
@@ -119,6 +120,8 @@ def expected_status(metric: str, name: str) -> Status:
         return BAD[name]
     if "vqa" in metric and "consensus" not in metric and len(ROWS[name]["references"]) < 2:
         return Status.INVALID_INPUT  # nobody is left when one annotator is left out
+    if metric == "value_match" and name != "annotators":
+        return Status.INVALID_INPUT  # references without values
     if name == "no question" and (metric == "sfve" or "with_question" in metric):
         return Status.INVALID_INPUT
     return Status.OK
@@ -204,7 +207,7 @@ def test_parts_explain_their_score(together: Scores) -> None:
         if result.parts is not None:
             seen.add(type(result.parts))
             check_parts(result, len(ROWS[name]["references"]), f"{metric} of {name}")
-    lexical = {VqaParts, RougeLParts, BleuParts, MeteorParts, CiderParts}
+    lexical = {VqaParts, ValueMatchParts, RougeLParts, BleuParts, MeteorParts, CiderParts}
     assert seen == {SmileParts, BertscoreParts, CalibratedParts} | lexical
 
 
@@ -225,7 +228,7 @@ def check_calibrated(result: MetricScore, parts: CalibratedParts, metric: Any, w
     assert metric.fit == parts.fit, where
 
 
-def check_parts(result: MetricScore, references: int, where: str) -> None:  # noqa: C901 - one case per kind of parts
+def check_parts(result: MetricScore, references: int, where: str) -> None:  # noqa: C901, PLR0912 - a case a kind
     """The score is worked out from the parts and the parameters that the line names."""
     assert result.provenance is not None
     metric: Any = result.provenance.metric
@@ -267,6 +270,10 @@ def check_parts(result: MetricScore, references: int, where: str) -> None:  # no
             assert penalty == pytest.approx(metric.gamma * (chunks / matches) ** metric.beta if matches else 0.0), where
         case CalibratedParts() as parts:
             check_calibrated(result, parts, metric, where)
+        case ValueMatchParts(wanted=wanted, found=found, contradicted=contradicted, missing=missing):
+            assert found + contradicted + missing == wanted > 0, where
+            assert result.score == pytest.approx(0.0 if contradicted else found / wanted), where
+            assert result.correct is (found == wanted), where
         case CiderParts(by_order=by_order, corpus=corpus):
             assert result.score == pytest.approx(sum(by_order) / 4, abs=1e-6), where
             assert corpus.startswith("request:"), where
@@ -300,7 +307,8 @@ def test_a_prepared_corpus_scores_alike_in_a_request_a_stream_and_alone(client: 
 def test_the_command_scores_a_file_with_all_of_them(server: ServerProcess, together: Scores, tmp_path: Path) -> None:
     file, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     file.write_text("".join(json.dumps(item) + "\n" for item in ITEMS))
-    every = "all,vqa_accuracy,soft_vqa_accuracy"  # these two by name, for some rows have a single reference
+    # By name, for some rows have a single reference, and some no values.
+    every = "all,vqa_accuracy,soft_vqa_accuracy,value_match"
     arguments = ["score", str(file), "--metrics", every, "--server", server.address, "--out", str(out)]
     done = CliRunner().invoke(gradewire_command, arguments)
     assert done.exit_code == 1, "rows without references fail"

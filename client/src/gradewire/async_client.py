@@ -109,7 +109,7 @@ class AsyncClient(ClientBase):
     async def score(
         self,
         items: ItemsLike,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         *,
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
@@ -123,7 +123,8 @@ class AsyncClient(ClientBase):
         Args:
             items: Mappings with the keys of `Item` or other usual names of them, `Item`s, or a table with a row for
                 each (pandas, polars, Arrow, a Hugging Face dataset).
-            metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these.
+            metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these. None:
+                `"smile,calibrated"`; smile alone, with a line in the log, where the encoder has no fit for calibrated.
             progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
             **options: As `gradewire.call_options.ScoreOptions` says: `preset`, `synthetic`, `model`, `judge`,
                 `priority`, `reference_set`, `deadline_s` (for the whole call; else the client's, an hour where a metric
@@ -140,7 +141,7 @@ class AsyncClient(ClientBase):
     def score_stream(
         self,
         items: ItemsLike | AsyncIterable[ItemLike],
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> AsyncGenerator[ItemScores]:
         """Scores items as they come, and gives each back when it is done: not in order, `index` tells.
@@ -217,7 +218,7 @@ class AsyncClient(ClientBase):
     async def prepare(
         self,
         entries: EntriesLike,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         *,
         generate: bool | str | SyntheticGeneration = False,
         immutable: bool = False,
@@ -252,7 +253,7 @@ class AsyncClient(ClientBase):
     def submit(
         self,
         items: ItemsLike,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         *,
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],

@@ -61,7 +61,7 @@ class Client(ClientBase):
     def score(
         self,
         items: ItemsLike,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         *,
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
@@ -74,7 +74,7 @@ class Client(ClientBase):
     def score_stream(
         self,
         items: ItemsLike,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Iterator[ItemScores]:
         """Scores items as they come, and gives each back when it is done; arguments as `AsyncClient.score_stream`.
@@ -120,7 +120,7 @@ class Client(ClientBase):
     def prepare(
         self,
         entries: EntriesLike,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         *,
         generate: bool | str | SyntheticGeneration = False,
         immutable: bool = False,
@@ -135,7 +135,7 @@ class Client(ClientBase):
     def submit(
         self,
         items: ItemsLike,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike | None = None,
         *,
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],

@@ -20,7 +20,7 @@ class SmileParts:
         correct: Whether the score counts as a right answer.
         harmonic_mean: `reference_code` only, and there only where it is defined.
         value_outcome: What became of the matched reference's dates, quantities and other values in the prediction:
-            "contradicted", "missing" or "found"; empty where it has none. Says nothing about the score.
+            "contradicted", "missing" or "found"; None where it has none. Says nothing about the score.
     """
 
     sentence: float
@@ -31,7 +31,7 @@ class SmileParts:
     bin: int
     correct: bool
     harmonic_mean: float | None = None
-    value_outcome: str = ""
+    value_outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class JudgeParts:
 
 @dataclass(frozen=True, slots=True)
 class CalibratedParts:
-    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset v1.
+    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset one_pass.
 
     Attributes:
         smile: SMILE's score.
@@ -204,6 +204,11 @@ class CalibratedParts:
         band_lower: Lower end of the band in which the verdict is not trusted; both ends belong to it.
         band_upper: Upper end of the band.
         fit: Identity of the fit, 12 hex digits.
+        distance: How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; None where the
+            fit does not say what they were like.
+        uncertain_reason: "band": the probability lies inside the band for items like the fit's. "unlike": inside the
+            band that is wider because the item is not. "rule": a rule calls wrong what the rest calls
+            right. "" where the verdict is not uncertain.
     """
 
     smile: float
@@ -216,6 +221,8 @@ class CalibratedParts:
     band_lower: float | None = None
     band_upper: float | None = None
     fit: str = ""
+    distance: float | None = None
+    uncertain_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

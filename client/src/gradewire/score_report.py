@@ -157,9 +157,11 @@ class ScoreReport(Sequence[ItemScores]):
             tuple[float, ...]: pa.list_(pa.float64()),
             tuple[str, ...]: pa.list_(pa.string()),
             Mapping[str, float]: pa.map_(pa.string(), pa.float64()),
+            Mapping[str, str]: pa.map_(pa.string(), pa.string()),
             int: pa.int64(),
             int | None: pa.int64(),
             str: pa.string(),
+            str | None: pa.string(),
             bool: pa.bool_(),
             bool | None: pa.bool_(),
         }

@@ -39,7 +39,6 @@ def test_the_embedded_constructor_checks(setting: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda client, rows: client.score(rows, None), "metrics is a NoneType"),
         (lambda client, rows: client.score(rows, 5), "metrics is a int"),
         (lambda client, rows: client.score(rows, preset=[]), "preset is a list"),
         (lambda client, rows: client.score(rows, model=5), "model is a int"),
@@ -48,7 +47,6 @@ def test_the_embedded_constructor_checks(setting: dict[str, Any]) -> None:
         (lambda client, rows: client.score(rows, reference_set=5), "reference_set is a int"),
         (lambda client, rows: client.score(rows, deadline_s="5"), "deadline_s='5'"),
         (lambda client, rows: client.score(rows, progress=5), "progress is a int"),
-        (lambda client, rows: client.score_stream(rows, None), "metrics is a NoneType"),
         (lambda client, rows: client.score_stream(rows, deadline_s="5"), "deadline_s='5'"),
         (lambda client, rows: client.prepare(rows, 5), "metrics is a int"),
         (lambda client, rows: client.prepare(rows, progress=5), "progress is a int"),

@@ -39,7 +39,7 @@ def test_results_are_typed_and_in_order(client: Client) -> None:
 
 
 def test_few_items_need_one_request_and_no_list(client: Client, small_server: SmallServer) -> None:
-    client.score(rows(32))
+    client.score(rows(32), "smile")
     assert len(small_server.script.requests) == 1
     assert small_server.script.listed == 0
 
@@ -88,7 +88,7 @@ def test_bad_items_are_named_and_neighbours_scored(client: Client, small_server:
 
 def test_only_bad_items_need_no_server() -> None:
     with Client("127.0.0.1:1") as client:
-        assert client.score([5])[0].scores["smile"].status is Status.INVALID_INPUT
+        assert client.score([5], "smile")[0].scores["smile"].status is Status.INVALID_INPUT
 
 
 def test_no_items_give_an_empty_report_with_provenance(client: Client) -> None:

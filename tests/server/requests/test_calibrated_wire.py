@@ -12,6 +12,9 @@ from gradewire_server.metrics.calibrated.fit import fit_id
 ITEMS = [item("It was a big cat.", "the cat"), item("a dog, I think", "cat", "hound"), item("", "cat")]
 
 
+ONE_PASS = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=types_pb2.SMILE_PRESET_ONE_PASS))
+
+
 def spec(**values: Any) -> types_pb2.MetricSpec:
     return types_pb2.MetricSpec(calibrated=types_pb2.CalibratedParameters(**values))
 
@@ -30,18 +33,25 @@ async def score(wire: Wire, *metrics: types_pb2.MetricSpec) -> scoring_pb2.Score
 
 async def test_beside_smile_nothing_is_embedded_for_it(wire: Wire) -> None:
     give_fit(wire)
-    await score(wire, SMILE)
+    await score(wire, ONE_PASS)
     of_smile = dict(wire.engine.computed)
-    reply = await score(wire, SMILE, spec())
+    asked = list(wire.engine.calls)
+    reply = await score(wire, ONE_PASS, spec())
     assert dict(wire.engine.computed) == of_smile
-    texts = [text for kind, _, texts, _ in wire.engine.calls if kind == "embed" for text in texts]
-    both = texts[len(texts) // 2 :]
-    assert len(set(both)) == len(both), "the needs of both are one call"
+    assert wire.engine.calls == [*asked, *asked], "the needs of both are one call"
     smile, calibrated = reply.items[0].results
     assert calibrated.calibrated.smile == smile.score
     assert calibrated.calibrated.keyword == smile.smile.keyword
     assert calibrated.matched_reference == smile.matched_reference
     assert [result.status for result in reply.items[2].results] == [types_pb2.STATUS_EMPTY_PREDICTION] * 2
+
+
+async def test_beside_the_usual_smile_a_text_passes_the_encoder_once(wire: Wire) -> None:
+    give_fit(wire)
+    await score(wire, SMILE)
+    of_smile = {text for kind, text in wire.engine.computed}
+    await score(wire, SMILE, spec())
+    assert {text for kind, text in wire.engine.computed} == of_smile
 
 
 async def test_the_provenance_asks_for_the_same_again(wire: Wire) -> None:
@@ -50,7 +60,7 @@ async def test_the_provenance_asks_for_the_same_again(wire: Wire) -> None:
     (told,) = reply.provenance
     assert told.metric.calibrated.fit == fit_id(text)
     assert told.line == (
-        f"calibrated/1?confidence=0.8&features_only=false&fit={fit_id(text)}&model=hash@{wire.engine.digests['hash'][:12]}"
+        f"calibrated/2?confidence=0.8&features_only=false&fit={fit_id(text)}&model=hash@{wire.engine.digests['hash'][:12]}"
     )
     assert told.calibration == "user: fitted on ten rows"
     again = await score(wire, told.metric)
@@ -82,7 +92,7 @@ async def test_a_stream_says_what_a_call_says(wire: Wire) -> None:
 async def test_without_a_usable_fit_it_fails_alone(wire: Wire, changes: dict[str, Any] | None) -> None:
     if changes is not None:
         give_fit(wire, **changes)
-    reply = await score(wire, spec(), SMILE, spec(features_only=True))
+    reply = await score(wire, spec(), ONE_PASS, spec(features_only=True))
     failed, smile, features = reply.items[0].results
     assert (failed.status, failed.HasField("score")) == (types_pb2.STATUS_INVALID_PARAMETER, False)
     assert "gradewire calibrate FILE --metric calibrated" in failed.message
@@ -145,8 +155,8 @@ async def test_the_list_tells_of_it(wire: Wire) -> None:
         "model",
         "confidence",
         "features_only",
-        "grader",
         "fit",
+        "grader",
     ]
     assert (told.minimum, told.maximum, told.higher_is_better) == (0, 1, True)
 
@@ -169,5 +179,5 @@ async def test_what_was_fitted_for_another_version_is_told_and_does_not_count(wi
     give_fit(wire)
     wire.engine.versions["calibrated"] = 9
     (model, *_) = (await wire.models.List(models_pb2.ListModelsRequest())).models
-    assert "what was fitted for calibrated/9 does not count, this server has calibrated/1" in model.remarks[0]
+    assert "what was fitted for calibrated/9 does not count, this server has calibrated/2" in model.remarks[0]
     assert "calibrated" in model.without_metrics

@@ -26,6 +26,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     bool | None: st.none() | st.booleans(),
     str: st.text(max_size=20),
+    str | None: st.none() | st.text(max_size=20),
     tuple[str, ...]: st.lists(st.text(max_size=8), max_size=4).map(tuple),
     Mapping[str, str]: st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=4),
     Mapping[str, float]: st.dictionaries(

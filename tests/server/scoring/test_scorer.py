@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -244,6 +245,30 @@ async def test_other_tasks_get_their_turn_in_long_stretches(
     await score(engine, ITEMS[:3] * 100, [request_for("easy_match")])  # no engine call in which to take a turn
     task.cancel()
     assert turns >= 200
+
+
+@pytest.mark.parametrize(("words", "aside"), [(10, False), (1_500, True)])
+async def test_rounds_of_a_long_item_do_not_keep_the_event_loop(engine: HashEngine, words: int, *, aside: bool) -> None:
+    threads: set[int] = set()
+
+    class Watched:
+        info = REGISTRY["exact_match"].info
+        parameters_type = REGISTRY["exact_match"].parameters_type
+
+        def score(self, item: Item, *_: Any) -> Any:
+            yield (Embed("hash", (item.prediction,), Tier.PREDICTION),)
+            threads.add(threading.get_ident())
+            return MetricResult(1.0)
+
+        def prepare(self, *_: Any) -> Any:
+            raise NotImplementedError
+
+    request = MetricRequest(Watched(), REGISTRY["exact_match"].parameters_type(), NO_MODEL)
+    item = Item("1", "", ("a",), "answer " * words)
+    results = []
+    await Scorer(engine.ports).score([item], [request], emit=lambda *result: results.append(result))
+    assert len(results) == 1
+    assert (threads != {threading.get_ident()}) is aside
 
 
 async def test_cancelling_cancels_the_calls(engine: HashEngine, request_for: Make) -> None:

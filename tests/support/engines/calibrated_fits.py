@@ -9,7 +9,7 @@ from gradewire_server.domain.calibration import Calibration
 DIGEST = "5" * 64
 FORM: dict[str, Any] = {
     "format": 1,
-    "metric_version": 1,
+    "metric_version": 2,
     "model": "hash",
     "model_digest": DIGEST,
     "features": [{"name": "keyword", "monotone": 1, "width": 0.1}, {"name": "exact", "monotone": 1, "width": 0.0}],
@@ -49,6 +49,6 @@ def fit_text(**changes: Any) -> str:
     return json.dumps(FORM | changes)
 
 
-def stored_fit(text: str, *, version: int = 1) -> tuple[Calibration, ...]:
+def stored_fit(text: str, *, version: int = 2) -> tuple[Calibration, ...]:
     """A fit as a model's metadata hold it."""
     return (Calibration("calibrated", version, (), None, described="user: fitted on ten rows", fit=text),)

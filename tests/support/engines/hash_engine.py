@@ -317,7 +317,7 @@ class HashEngine:
                     calibrations=(
                         *self.auto.get(name, ()),
                         *(
-                            stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 1))
+                            stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 2))
                             if name in self.calibrated
                             else ()
                         ),

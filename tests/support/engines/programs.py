@@ -1,6 +1,7 @@
 """Runs a metric's program by hand: answers come from a table of vectors, so scores can be worked out on paper."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,24 @@ from gradewire_server.domain.result import Failure
 def at(degrees: float) -> tuple[float, float]:
     """The unit vector at an angle: the cosine of two texts is the cosine of the angle between them."""
     return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+
+
+def table_of(
+    vectors: Mapping[str, tuple[float, float]], truncated: frozenset[str] = frozenset(), judge: Script | None = None
+) -> "Table":
+    """A table whose texts have as token vectors those of their words, where the table has all of these."""
+    tokens = {}
+    for text, vector in vectors.items():
+        words = list(re.finditer(r"\w+", text))
+        if all(word[0] in vectors for word in words):
+            tokens[text] = TokenVectors(
+                sentence=np.array(vector, dtype=np.float32),
+                tokens=np.array([vectors[word[0]] for word in words], dtype=np.float32),
+                offsets=np.array([word.span() for word in words], dtype=np.int32),
+                ids=np.arange(len(words), dtype=np.int32),
+                truncated=text in truncated,
+            )
+    return Table(vectors, tokens=tokens, truncated=truncated, judge=judge or Script())
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -21,6 +23,7 @@ from gradewire._transport.retries import Retries, until_answered
 from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricChoice
+from gradewire.metric_types.usual import usual_metrics
 from gradewire.model_list import Limits, ModelList
 from gradewire.pairs.comparison import Comparison
 from gradewire.pairs.pair import PairLike
@@ -36,8 +39,13 @@ GENERATE_DEADLINE_S = 24 * 3600.0
 # A judge takes a second or more for an item: a call of many, and the next result of a stream.
 JUDGE_DEADLINE_S = 3600.0
 JUDGE_STALL_S = 600.0
+# How long it counts what the server said that it can compute.
+LIST_S = 60.0
 # What close() gives to submissions that are pending.
 DRAIN_S = 60.0
+
+
+_log = logging.getLogger("gradewire.metrics")
 
 
 class ClientCalls:
@@ -58,6 +66,8 @@ class ClientCalls:
         self._deadline_s = check_deadline(deadline_s)
         self._submissions = Submissions(max_pending_items, max_pending_bytes)
         self._limits: Limits | None = None
+        self._listed: tuple[ModelList | None, float] = None, 0.0
+        self._told: set[str] = set()
         self.closed = False
 
     async def score(
@@ -65,7 +75,7 @@ class ClientCalls:
     ) -> ScoreReport:
         """Scores items, in order."""
         check_progress(progress)
-        choice = self._choose(options)
+        choice = await self._chosen(options)
         deadline_s = options.deadline_s
         if deadline_s is None and choice.asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
@@ -82,7 +92,8 @@ class ClientCalls:
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
         if options.deadline_s is not None:
             stall_s = check_deadline(options.deadline_s)
-        stream = Stream(self._transport, choice, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+        named = choice if options.metrics is not None else lambda: self._chosen(options)
+        stream = Stream(self._transport, named, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._told_when_closed)
 
     async def compare(
@@ -128,7 +139,7 @@ class ClientCalls:
             options = replace(options, defaults=replace(options.defaults, synthetic="prepared"))
         usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
         deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
-        preparation = Preparation(self._transport, self._choose(options), entries, deadline, progress)
+        preparation = Preparation(self._transport, await self._chosen(options), entries, deadline, progress)
         if options.deadline_s is None:
             await self._find_server()
         with self._told_when_closed():
@@ -182,6 +193,22 @@ class ClientCalls:
         self._check_open()
         return options.choose()
 
+    async def _chosen(self, options: CallOptions) -> MetricChoice:
+        """The metrics, and where none are named those of the usual ones that the server can compute."""
+        choice = self._choose(options)
+        return choice if options.metrics is not None else (await self._with_usual(options)).choose()
+
+    async def _with_usual(self, options: CallOptions) -> CallOptions:
+        """The options with metrics; looks no longer than a minute ago what the server has."""
+        listed, at_s = self._listed
+        if listed is None or time.monotonic() - at_s > LIST_S:
+            listed = await self._list(self._deadline(options.deadline_s))
+        metrics, remark = usual_metrics(listed, options.defaults.model)
+        if remark and remark not in self._told:
+            self._told.add(remark)
+            _log.warning("%s", remark)
+        return replace(options, metrics=metrics)
+
     def _deadline(self, deadline_s: float | None) -> Deadline:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
@@ -199,4 +226,5 @@ class ClientCalls:
             )
         listed = decode_model_list(reply)
         self._limits = listed.limits
+        self._listed = listed, time.monotonic()
         return listed

@@ -6,6 +6,7 @@ from typing import Any, Self
 from gradewire._calls.arguments import check_metrics, check_priority, check_text
 from gradewire.call_options import PrepareOptions, Priority, ScoreOptions
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
+from gradewire.metric_types.usual import USUAL_METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,19 +14,19 @@ class CallOptions:
     """What the caller of one call said.
 
     Attributes:
-        metrics: The metrics, as written.
+        metrics: The metrics, as written; None: those of `USUAL_METRICS` that the server can compute.
         defaults: For metrics that do not say it themselves; not checked yet.
         deadline_s: Seconds; None where the caller said nothing.
         priority: Whether others go first; not checked yet.
     """
 
-    metrics: MetricsLike
+    metrics: MetricsLike | None
     defaults: MetricDefaults
     deadline_s: float | None = None
     priority: Priority = "normal"
 
     @classmethod
-    def of(cls, method: str, metrics: MetricsLike, options: PrepareOptions) -> Self:
+    def of(cls, method: str, metrics: MetricsLike | None, options: PrepareOptions) -> Self:
         """The options of a call of a client's method, CLASS.METHOD.
 
         Raises:
@@ -45,8 +46,9 @@ class CallOptions:
         Raises:
             InvalidRequest: An option is of a wrong type, or does not fit the metrics.
         """
-        check_metrics(self.metrics)
+        metrics = USUAL_METRICS if self.metrics is None else self.metrics
+        check_metrics(metrics)
         check_priority(self.priority)
         for name in ("preset", "synthetic", "model", "judge", "reference_set"):
             check_text(name, getattr(self.defaults, name))
-        return choose_metrics(self.metrics, self.defaults)
+        return choose_metrics(metrics, self.defaults)

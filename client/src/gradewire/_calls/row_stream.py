@@ -78,6 +78,9 @@ class RowStream(ABC, Generic[M, R, P]):
         # A server that ends a stream by its own clock has not lost what was sent on it.
         self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
+    async def _begin(self) -> None:
+        """What is to be known before the first row is read; by itself nothing."""
+
     @property
     @abstractmethod
     def _accepted(self) -> bool:
@@ -126,6 +129,8 @@ class RowStream(ABC, Generic[M, R, P]):
         Args:
             told_when_closed: A context that says so where what goes wrong comes of the client's end.
         """
+        with told_when_closed():
+            await self._begin()
         self._active_at = time.monotonic()
         tasks = [asyncio.create_task(self._read_source()), asyncio.create_task(self._converse())]
         try:

@@ -18,7 +18,7 @@ class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
 
     Args:
         transport: Carries it.
-        choice: The metrics.
+        choice: The metrics, or how to find out which they are.
         source: As `RowStream`.
         limits: As there.
         stall_s: As there.
@@ -27,15 +27,18 @@ class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
     def __init__(
         self,
         transport: Transport,
-        choice: MetricChoice,
+        choice: MetricChoice | Callable[[], Awaitable[MetricChoice]],
         source: AsyncIterable[ItemLike],
         limits: Callable[[], Awaitable[Limits]],
         stall_s: float,
     ) -> None:
         super().__init__(source, limits, stall_s, "item")
         self._transport = transport
-        self._choice = choice
+        self._named = choice
         self._provenance: dict[str, Provenance] = {}
+
+    async def _begin(self) -> None:
+        self._choice = self._named if isinstance(self._named, MetricChoice) else await self._named()
 
     @property
     def _accepted(self) -> bool:

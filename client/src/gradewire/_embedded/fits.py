@@ -37,14 +37,21 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     return f"{model.name}@{model.digest}", [*model.told, *missing]
 
 
-def calibrated_features(grader: str = "") -> list[tuple[str, int, float]]:
-    """Features of metric `calibrated` in its order: name, direction and width, as `FittedFeature` has them.
+def calibrated_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
+    """Features of metric `calibrated` in its order: name, direction, width and rule, as `FittedFeature` has them.
 
     With the name of a grader its logit is among them.
     """
     from gradewire_server.metrics.calibrated.features.catalog import features_of  # noqa: PLC0415 - for fitting alone
 
-    return [(feature.name, feature.monotone, feature.width) for feature in features_of(grader)]
+    return [(each.name, each.monotone, each.width, each.rules_out) for each in features_of(grader)]
+
+
+def calibrated_shape() -> tuple[str, ...]:
+    """Names of the numbers among its features by which `calibrated` tells what kind of item an item is."""
+    from gradewire_server.metrics.calibrated.shape import SHAPE  # noqa: PLC0415 - for fitting alone
+
+    return SHAPE
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:

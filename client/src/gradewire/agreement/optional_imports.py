@@ -22,7 +22,10 @@ def scipy_stats() -> ModuleType:
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Keeps matrix products on one thread inside: small ones lose more by waiting for busy cores than they gain.
+    """Keeps matrix products on one thread inside, and the trees of scikit-learn where that is imported already.
+
+    Small ones lose more by waiting for busy cores than they gain: beside other programs trees of 500 rows took fifty
+    times as long on two threads, nearly all of it waiting.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.
@@ -31,5 +34,5 @@ def one_blas_thread() -> AbstractContextManager[object]:
         from threadpoolctl import threadpool_limits  # noqa: PLC0415 - optional
     except ImportError as error:
         raise MissingScipyError("agreement needs threadpoolctl: pip install 'gradewire[agree]'") from error
-    limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    limits: AbstractContextManager[object] = threadpool_limits(limits=1)
     return limits

@@ -1757,7 +1757,7 @@ class SmileParts(_message.Message):
     """REFERENCE_CODE only: harmonic mean of sentence and lexical; absent where it is not defined."""
     value_outcome: _builtins.str
     """What became of the matched reference's values in the prediction: "contradicted" where one is, "found" where all are found, else
-    "missing"; empty where it has none. Says nothing about the score.
+    "missing"; absent where it has none. Says nothing about the score.
     """
     def __init__(
         self,
@@ -1770,15 +1770,20 @@ class SmileParts(_message.Message):
         bin: _builtins.int = ...,
         correct: _builtins.bool = ...,
         harmonic_mean: _builtins.float | None = ...,
-        value_outcome: _builtins.str = ...,
+        value_outcome: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "harmonic_mean", b"harmonic_mean"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "_value_outcome", b"_value_outcome", "harmonic_mean", b"harmonic_mean", "value_outcome", b"value_outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "best_window", b"best_window", "bin", b"bin", "correct", b"correct", "exact", b"exact", "harmonic_mean", b"harmonic_mean", "keyword", b"keyword", "lexical", b"lexical", "sentence", b"sentence", "value_outcome", b"value_outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean", "_value_outcome", b"_value_outcome", "best_window", b"best_window", "bin", b"bin", "correct", b"correct", "exact", b"exact", "harmonic_mean", b"harmonic_mean", "keyword", b"keyword", "lexical", b"lexical", "sentence", b"sentence", "value_outcome", b"value_outcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__harmonic_mean: _TypeAlias = _typing.Literal["harmonic_mean"]  # noqa: Y015
     _WhichOneofArgType__harmonic_mean: _TypeAlias = _typing.Literal["_harmonic_mean", b"_harmonic_mean"]  # noqa: Y015
+    _WhichOneofReturnType__value_outcome: _TypeAlias = _typing.Literal["value_outcome"]  # noqa: Y015
+    _WhichOneofArgType__value_outcome: _TypeAlias = _typing.Literal["_value_outcome", b"_value_outcome"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__harmonic_mean) -> _WhichOneofReturnType__harmonic_mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value_outcome) -> _WhichOneofReturnType__value_outcome | None: ...
 
 Global___SmileParts: _TypeAlias = SmileParts  # noqa: Y015
 
@@ -2109,7 +2114,7 @@ Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
 class CalibratedParts(_message.Message):
-    """Of the calibrated probability; terms of SMILE as in SmileParts, preset v1."""
+    """Of the calibrated probability; terms of SMILE as in SmileParts, preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2143,6 +2148,8 @@ class CalibratedParts(_message.Message):
     BAND_LOWER_FIELD_NUMBER: _builtins.int
     BAND_UPPER_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
+    DISTANCE_FIELD_NUMBER: _builtins.int
+    UNCERTAIN_REASON_FIELD_NUMBER: _builtins.int
     smile: _builtins.float
     """SMILE's score."""
     sentence: _builtins.float
@@ -2156,6 +2163,14 @@ class CalibratedParts(_message.Message):
     band_upper: _builtins.float
     fit: _builtins.str
     """The fit: 12 hex digits of the SHA-256 of its text."""
+    distance: _builtins.float
+    """How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; absent where the fit does not
+    say what they were like.
+    """
+    uncertain_reason: _builtins.str
+    """Why the verdict is uncertain. "band": the probability lies inside the band for items like the fit's. "unlike": inside
+    the band that is wider because the item is not. "rule": a rule calls wrong what the rest calls right. Else empty.
+    """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """What the probability rests on, by name; a feature that does not apply to the item is left out."""
@@ -2173,21 +2188,27 @@ class CalibratedParts(_message.Message):
         band_lower: _builtins.float | None = ...,
         band_upper: _builtins.float | None = ...,
         fit: _builtins.str = ...,
+        distance: _builtins.float | None = ...,
+        uncertain_reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "uncertain", b"uncertain"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_distance", b"_distance", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "distance", b"distance", "uncertain", b"uncertain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "best_window", b"best_window", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_distance", b"_distance", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "best_window", b"best_window", "distance", b"distance", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain", "uncertain_reason", b"uncertain_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__band_lower: _TypeAlias = _typing.Literal["band_lower"]  # noqa: Y015
     _WhichOneofArgType__band_lower: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower"]  # noqa: Y015
     _WhichOneofReturnType__band_upper: _TypeAlias = _typing.Literal["band_upper"]  # noqa: Y015
     _WhichOneofArgType__band_upper: _TypeAlias = _typing.Literal["_band_upper", b"_band_upper"]  # noqa: Y015
+    _WhichOneofReturnType__distance: _TypeAlias = _typing.Literal["distance"]  # noqa: Y015
+    _WhichOneofArgType__distance: _TypeAlias = _typing.Literal["_distance", b"_distance"]  # noqa: Y015
     _WhichOneofReturnType__uncertain: _TypeAlias = _typing.Literal["uncertain"]  # noqa: Y015
     _WhichOneofArgType__uncertain: _TypeAlias = _typing.Literal["_uncertain", b"_uncertain"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__band_lower) -> _WhichOneofReturnType__band_lower | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__band_upper) -> _WhichOneofReturnType__band_upper | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__distance) -> _WhichOneofReturnType__distance | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__uncertain) -> _WhichOneofReturnType__uncertain | None: ...
 

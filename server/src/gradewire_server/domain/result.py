@@ -65,7 +65,7 @@ class SmileParts:
     bin: int
     correct: bool
     harmonic_mean: float | None = None
-    value_outcome: str = ""
+    value_outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class CalibratedParts:
     """What a probability rests on; fields as in gradewire.v1.CalibratedParts.
 
     Attributes:
-        smile: SMILE's score, preset v1.
+        smile: SMILE's score, preset one_pass.
         sentence: Its term of that name.
         keyword: Likewise.
         exact: Likewise.
@@ -188,6 +188,8 @@ class CalibratedParts:
         band_lower: Where the band begins.
         band_upper: Where it ends.
         fit: Identity of the fit.
+        distance: From the rows of the fit; None where it does not say what they were like.
+        uncertain_reason: "band", "unlike" or "rule"; "" where the verdict is not uncertain.
     """
 
     smile: float
@@ -200,6 +202,8 @@ class CalibratedParts:
     band_lower: float | None = None
     band_upper: float | None = None
     fit: str = ""
+    distance: float | None = None
+    uncertain_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

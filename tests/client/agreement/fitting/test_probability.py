@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.probability import FOLDS, CalibratedFitResult, fit_calibrated, fold_of
-from gradewire.agreement.fitting.stored_form import FittedFeature, log_odds
+from gradewire.agreement.fitting.labelled_features import FOLDS, checked, fold_of
+from gradewire.agreement.fitting.probability import CalibratedFitResult, fit_calibrated
+from gradewire.agreement.fitting.stored_form import FittedFeature, probabilities
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)
@@ -28,11 +29,7 @@ def rows(count: int = 480, seed: int = 3) -> tuple[NDArray[np.float64], NDArray[
 
 
 def fitted(*data: Any) -> CalibratedFitResult:
-    return fit_calibrated(FEATURES, *(data or rows()), provenance=PROVENANCE)
-
-
-def probabilities(fit: dict[str, Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.interp(log_odds(fit, values), fit["map"]["log_odds"], fit["map"]["probability"])
+    return fit_calibrated(checked(FEATURES, *(data or rows())), provenance=PROVENANCE)
 
 
 def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen() -> None:
@@ -92,6 +89,7 @@ def test_a_feature_that_no_row_has_is_left_alone() -> None:
     values[:, 1] = np.nan
     fit = fitted(values, labels, questions).fit
     assert 1 not in fit["trees"]["feature"]
+    assert fit["linear"]["weight"][1] == 0
     there = values.copy()
     there[:, 1] = 7.0
     assert (probabilities(fit, there) == probabilities(fit, values)).all()

@@ -1,11 +1,11 @@
-"""Calibration error and Brier score, worked out on paper."""
+"""Calibration error, Brier score and risk at coverage, worked out on paper."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error
+from gradewire.agreement.fitting.probability_figures import accuracy_at_coverage, brier_score, calibration_error
 
 PROBABILITIES = np.array([0.9, 0.1, 0.6, 0.2, 0.8])
 RIGHT = np.array([True, False, False, True, True])
@@ -32,3 +32,9 @@ def test_errors_are_shares(rows: list[tuple[float, bool]], bins: int) -> None:
     assert -1e-12 <= calibration_error(probabilities, right, bins=bins) <= 1 + 1e-12
     assert 0 <= brier_score(probabilities, right) <= 1
     assert calibration_error(right.astype(float), right, bins=bins) == pytest.approx(0, abs=1e-12)
+
+
+def test_risk_at_coverage() -> None:
+    """By confidence: .9 right, .1 right, .2 wrong and .8 right (both .8, in order of rows), .6 wrong."""
+    accuracies = accuracy_at_coverage(PROBABILITIES, RIGHT, (1.0, 0.6, 0.4, 0.01))
+    assert accuracies == pytest.approx([3 / 5, 2 / 3, 1.0, 1.0])

@@ -9,7 +9,15 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, fit_form, log_odds, tree_form
+from gradewire.agreement.fitting.stored_form import (
+    FittedFeature,
+    HeldOut,
+    Points,
+    Regime,
+    fit_form,
+    log_odds,
+    tree_form,
+)
 from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 
@@ -80,7 +88,8 @@ def served(rows: Any, labels: Any, models: Any) -> Callable[[float], tuple[dict[
         points = Points(x, 1 / (1 + np.exp(-x)))
         probabilities = points(log_odds(trees, rows))
         provenance = {"metric_version": 1, "model": "m", "model_digest": "a" * 64, "rows": {"count": ROWS}}
-        form = fit_form(trees, points, HeldOut(probabilities[labels], probabilities[~labels]), provenance)
+        held = HeldOut(probabilities, labels, np.ones(ROWS))
+        form = fit_form(trees, Regime(points, held), provenance)
         # The metric has them in another order, and one more.
         known = [Feature("other", 0), *map(Feature, reversed(NAMES), reversed(DIRECTIONS))]
         return form, read_fit(json.dumps(form), known, version=1)
@@ -109,10 +118,18 @@ def test_directions_are_kept_through_ramps(served: Any, rows: Any, column: int) 
     assert (DIRECTIONS[column] * (log_odds(form, raised) - log_odds(form, rows)) >= -1e-12).all()
 
 
+LINE = Points(np.zeros(1), np.ones(1))
+
+
+def regime(values: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64] | None = None) -> Regime:
+    return Regime(LINE, HeldOut(values, right, np.ones(len(values)) if weights is None else weights))
+
+
 @pytest.mark.parametrize(("count", "kept"), [(1, 1), (9, 5), (300, 151), (20_000, 512)])
 def test_order_statistics_are_kept_up_to_the_middle_and_rounded_towards_caution(count: int, kept: int) -> None:
     values = np.random.default_rng(6).random(count)
-    form = fit_form({}, Points(np.zeros(1), np.ones(1)), HeldOut(values, values), {})["conformal"]
+    both, right = np.tile(values, 2), np.arange(2 * count) < count
+    form = fit_form({}, regime(both, right), {})["conformal"]
     for side, ordered in (("right", np.sort(values)), ("wrong", np.sort(values)[::-1])):
         ranks, found = form[side]["ranks"], np.array(form[side]["values"])
         assert form[side]["count"] == count
@@ -125,9 +142,27 @@ def test_order_statistics_are_kept_up_to_the_middle_and_rounded_towards_caution(
         assert np.abs(found - exact).max() <= 1e-6
 
 
+def test_certainty_of_wrong_verdicts_is_kept_from_the_highest_to_the_lowest() -> None:
+    values = np.array([0.9, 0.8, 0.7, 0.6, 0.55, 0.2, 0.05])
+    right = np.array([True, False, False, True, False, True, False])
+    assert fit_form({}, regime(values, right), {})["conformal"]["mistaken"] == {
+        "count": 4,
+        "ranks": [1, 2, 3, 4],
+        "values": [0.8, 0.8, 0.7, 0.55],  # two called right, one called wrong at 0.2, and one called right at 0.55
+    }
+
+
+def test_rows_that_weigh_double_count_as_two_and_those_of_no_weight_as_none() -> None:
+    """Ten rows, five of which weigh nothing: those of the other five are the order statistics."""
+    values, weights = np.arange(10) / 10, np.tile([2.0, 0.0], 5)
+    both, right = np.tile(values, 2), np.arange(20) < 10
+    form = fit_form({}, regime(both, right, np.tile(weights, 2)), {})["conformal"]["right"]
+    assert form == {"count": 5, "ranks": [1, 2, 3], "values": [0.0, 0.2, 0.4]}
+
+
 def test_rows_of_one_class_make_no_fit() -> None:
     with pytest.raises(ValueError, match="one class"):
-        fit_form({}, Points(np.zeros(1), np.ones(1)), HeldOut(np.ones(3), np.empty(0)), {})
+        fit_form({}, regime(np.ones(3), np.ones(3, dtype=np.bool_)), {})
 
 
 def test_models_that_the_form_cannot_hold_are_refused(rows: Any, labels: Any, models: Any) -> None:

@@ -14,7 +14,7 @@ from tests.client.cli.judged import judging_stub, rows_of
 from tests.support.models.tiny_models import make_package
 
 from gradewire import AsyncClient, ScoreWarning, Status
-from gradewire.agreement.fitting import probability as calibrated_fit
+from gradewire.agreement.fitting import probability_model as calibrated_fit
 from gradewire.cli.group import gradewire
 from gradewire.scorer import embedded_transport
 from gradewire_models.build import build_model
@@ -134,7 +134,7 @@ def test_a_fitted_weight_is_used_and_named(built: Path, run: Run, rows: Path) ->
 def test_a_probability_is_fitted_and_served(
     built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(calibrated_fit._TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
+    monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
     fit, again, out = (tmp_path / name for name in ("fit.json", "again.json", "scores.jsonl"))
     rows = write_rows(tmp_path / "rows.jsonl", answers(240))
@@ -152,7 +152,7 @@ def test_a_probability_is_fitted_and_served(
     assert after.score < 0.1
     assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
     assert after.provenance.calibration == stored.described
-    assert "fitted for calibrated/1: a probability; user: fitted on" in remarks[0]
+    assert "fitted for calibrated/2: a probability; user: fitted on" in remarks[0]
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
     # Scores with the probability have the features and SMILE's score, too.
     arguments = ["score", rows, "--metrics", "smile,calibrated", "--model", NAME, "--cache-dir", built / "cache"]

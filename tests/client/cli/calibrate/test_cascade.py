@@ -51,7 +51,7 @@ def scored_rows(
     digest = load_built(models, NAME, graph=False).digest[:12]
     lines = {
         "exact_match": "exact_match/1",
-        "calibrated?confidence=0.5": f"calibrated/1?confidence=0.5&fit={'1' * 12}&model={NAME}@{digest}",
+        "calibrated?confidence=0.5": f"calibrated/2?confidence=0.5&fit={'1' * 12}&model={NAME}@{digest}",
         label: f"lave:v1/3?binary=rule&caption=false&model={JUDGE}&prompt=lave/2@888888888888",
     }
     random = np.random.default_rng(1)

@@ -40,7 +40,7 @@ def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
         # The mean is the share.
         ([{"score": 1.0, "correct": True}, {"score": 0.0, "correct": False}], "exact_match/1"),
         # A probability's mean is the expected share, whatever is called right.
-        ([{"score": 0.45, "correct": False}] * 2, "calibrated/1?model=tiny@53aa51172d14"),
+        ([{"score": 0.45, "correct": False}] * 2, "calibrated/2?model=tiny@53aa51172d14"),
         # No verdict: there is no share beside it.
         ([{"score": 0.9}, {"score": 0.8}], "rouge_l/1"),
         ([{"score": None, "status": "TIMEOUT"}], ""),

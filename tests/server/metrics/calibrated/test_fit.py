@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.calibrated_fits import DIGEST, FORM, changed, fit_text
 
-from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.features.catalog import RULED_OUT, Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, FitError, cached_fit, fit_id, read_fit
 
 # The metric has more features than the fit reads, in another order.
@@ -18,7 +18,7 @@ KNOWN = (Feature("exact", 1), Feature("unread", 0), Feature("keyword", 1, 0.05))
 
 
 def read(form: dict[str, Any] | None = None) -> CalibratedFit:
-    return read_fit(json.dumps(form or FORM), KNOWN, version=1)
+    return read_fit(json.dumps(form or FORM), KNOWN, version=2)
 
 
 def item(*, keyword: float, exact: float) -> Any:
@@ -66,6 +66,27 @@ def test_the_band_follows_from_ranks(confidence: float, lower: float, upper: flo
     assert not band.holds(np.nextafter(upper, 2))
 
 
+@pytest.mark.parametrize(
+    ("exact", "rule", "probability", "overruled"),
+    [
+        (1.0, 0.0, 0.95, False),
+        (1.0, 1.0, RULED_OUT, True),
+        (1.0, 3.0, RULED_OUT, True),
+        (1.0, 0.5, 0.95, False),
+        (1.0, math.nan, 0.95, False),
+        (0.0, 1.0, 0.5 + 0.225 * (0.25 - 1 - 0.5), False),  # wrong by the trees as well: no rule decides
+    ],
+)
+def test_a_rule_calls_wrong_what_no_labels_teach(
+    *, exact: float, rule: float, probability: float, overruled: bool
+) -> None:
+    known = (*KNOWN, Feature("denied", -1, rules_out=True))
+    fit = read_fit(json.dumps(FORM), known, version=2)
+    features = np.array([exact, math.nan, 1.0 if exact else 0.5, rule])
+    assert fit(features) == pytest.approx(probability, abs=1e-12)
+    assert fit.overruled(features) is overruled
+
+
 @given(st.floats(0.5, 0.999), st.floats(0.5, 0.999))
 def test_more_confidence_never_narrows_the_band(one: float, other: float) -> None:
     fit = read()
@@ -98,8 +119,8 @@ def test_verdicts_outside_the_band_keep_their_promise_on_rows_like_the_held_out_
 
 def test_the_identity_is_that_of_the_text() -> None:
     text = fit_text()
-    assert read_fit(text, KNOWN, version=1).identity == fit_id(text)
-    assert read_fit(text + " ", KNOWN, version=1).identity != fit_id(text)
+    assert read_fit(text, KNOWN, version=2).identity == fit_id(text)
+    assert read_fit(text + " ", KNOWN, version=2).identity != fit_id(text)
     assert (len(fit_id(text)), read().model_digest) == (12, DIGEST)
 
 
@@ -107,7 +128,7 @@ def test_the_identity_is_that_of_the_text() -> None:
     ("path", "value", "said"),
     [
         ("format", 2, "format"),
-        ("metric_version", 2, "version 2 of the metric, this server has 1"),
+        ("metric_version", 3, "version 3 of the metric, this server has 2"),
         ("model_digest", "xyz", "model_digest"),
         ("features.0.name", "unknown", "none named 'unknown'"),
         ("features.1.name", "keyword", "twice"),
@@ -146,7 +167,7 @@ def test_what_cannot_be_relied_on_is_refused_by_name(path: str, value: Any, said
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 1', "\x00", "9" * 5000, "[" * 100_000])
 def test_what_is_no_fit_at_all_is_refused(text: str) -> None:
     with pytest.raises(FitError):
-        read_fit(text, KNOWN, version=1)
+        read_fit(text, KNOWN, version=2)
 
 
 @given(
@@ -155,7 +176,7 @@ def test_what_is_no_fit_at_all_is_refused(text: str) -> None:
 def test_any_value_in_any_place_is_read_or_refused(value: Any) -> None:
     for key in FORM:
         try:
-            fit = read_fit(json.dumps(FORM | {key: value}), KNOWN, version=1)
+            fit = read_fit(json.dumps(FORM | {key: value}), KNOWN, version=2)
         except FitError:
             continue
         assert 0 <= fit(item(keyword=0.5, exact=0.5)) <= 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.calibrated_fits import DIGEST, FORM, fit_text, stored_fit
-from tests.support.engines.programs import Table, at
+from tests.support.engines.programs import Table, at, table_of
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata, ParameterError
@@ -17,9 +17,9 @@ from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
-from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
-from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, _result, fit_of
+from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, Measured, _result, fit_of
+from gradewire_server.metrics.calibrated.shape import SHAPE
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 
@@ -28,6 +28,7 @@ MODEL = f"m@{DIGEST}"
 METADATA = ModelMetadata(stored_fit(fit_text()), digest=DIGEST)
 PARAMETERS = CalibratedParameters(model=MODEL)
 VECTORS = {"red cat": at(0), "cat": at(10), "dog": at(60), "red": at(40)}
+SMILES = SmileParameters(model=MODEL, preset="one_pass")
 
 
 def graded(
@@ -39,15 +40,13 @@ def graded(
     metadata: ModelMetadata = METADATA,
 ) -> Any:
     item = Item("1", question, references or ("dog",), prediction)
-    return (table or Table(VECTORS)).run(METRIC.score(item, parameters, metadata))
+    return (table or table_of(VECTORS)).run(METRIC.score(item, parameters, metadata))
 
 
 def test_the_terms_are_smiles() -> None:
     """Closest window of "dog" is "red": cosine of 20 degrees, so the ramp at 0.8 is passed, and exact is 0."""
     result = graded()
-    smile = Table(VECTORS).run(
-        Smile().score(Item("1", "Which?", ("dog",), "red cat"), SmileParameters(model=MODEL), NO_MODEL)
-    )
+    smile = table_of(VECTORS).run(Smile().score(Item("1", "Which?", ("dog",), "red cat"), SMILES, NO_MODEL))
     assert isinstance(result.parts, CalibratedParts)
     for name in ("sentence", "keyword", "exact", "best_window"):
         assert getattr(result.parts, name) == getattr(smile.parts, name)
@@ -61,11 +60,34 @@ def test_the_terms_are_smiles() -> None:
 def test_a_verdict_inside_the_band_is_uncertain() -> None:
     result = graded()  # 0.66875, and wrong answers up to 0.7 are not rare enough at 0.9
     assert (result.parts.band_lower, result.parts.band_upper) == (0.2, 0.7)
-    assert result.parts.uncertain is True
+    assert (result.parts.uncertain, result.parts.uncertain_reason, result.parts.distance) == (True, "band", None)
     assert result.warnings == (Warning.UNCERTAIN,)
     certain = graded(parameters=CalibratedParameters(model=MODEL, confidence=0.8))
     assert (certain.parts.uncertain, certain.warnings, certain.score) == (False, (), result.score)
     assert (certain.correct, certain.parts.fit) == (True, fit_id(fit_text()))
+
+
+def test_results_say_how_unlike_the_fitted_rows_an_item_is_and_why_it_is_uncertain() -> None:
+    """One fitted row, whose answer had three words; this one has two, and 0.66875 is outside a band of one point."""
+    row = {"shape": ["answer_words"], "scale": [0.5], "rows": [[math.log(4) / 0.5]], "nearest": 1}
+    narrow = {
+        "right": {"count": 9, "ranks": [1], "values": [0.5]},
+        "wrong": {"count": 19, "ranks": [2], "values": [0.5]},
+    }
+
+    def parts(near: float, **more: Any) -> CalibratedParts:
+        text = fit_text(distance=row | {"near": near, "far": near + 0.1}, **more)
+        found = graded(metadata=replace(METADATA, calibrations=stored_fit(text))).parts
+        assert isinstance(found, CalibratedParts)
+        return found
+
+    like = parts(1.0, conformal=narrow)
+    assert like.distance == pytest.approx(math.log(4 / 3) / 0.5)
+    assert (like.uncertain, like.uncertain_reason) == (False, "")
+    unlike = parts(0.1, conformal=narrow)
+    assert (unlike.uncertain, unlike.uncertain_reason) == (True, "unlike")
+    assert (unlike.band_lower, unlike.band_upper) == (0.0, 1.0)
+    assert parts(0.1).uncertain_reason == "band"
 
 
 def test_a_right_word_is_surely_right() -> None:
@@ -77,9 +99,9 @@ def test_a_right_word_is_surely_right() -> None:
 
 @pytest.mark.parametrize("references", [("dog",), ("dog", "cat"), ("red cat", "dog")])
 def test_what_smile_asks_for_is_asked_for_and_nothing_else(references: tuple[str, ...]) -> None:
-    mine, smiles = Table(VECTORS), Table(VECTORS)
+    mine, smiles = table_of(VECTORS), table_of(VECTORS)
     graded("red cat", *references, table=mine)
-    smiles.run(Smile().score(Item("1", "", references, "red cat"), SmileParameters(model=MODEL), NO_MODEL))
+    smiles.run(Smile().score(Item("1", "", references, "red cat"), SMILES, NO_MODEL))
     assert mine.rounds == smiles.rounds
 
 
@@ -89,7 +111,7 @@ def test_without_a_question_there_is_a_score_all_the_same(question: str) -> None
 
 
 def test_a_feature_that_does_not_apply_is_left_out() -> None:
-    known = {feature.name for feature in FEATURES}
+    known = {feature.name for feature in FEATURES} | set(SHAPE)
     for question in ("Which?", ""):
         features = graded(question=question).parts.features
         assert set(features) <= known
@@ -102,11 +124,13 @@ def test_features_alone_need_no_fit() -> None:
     with_fit = graded()
     assert result.score == with_fit.parts.smile
     assert (result.correct, result.warnings) == (None, ())
-    assert result.parts == replace(with_fit.parts, uncertain=None, band_lower=None, band_upper=None, fit="")
+    assert result.parts == replace(
+        with_fit.parts, uncertain=None, band_lower=None, band_upper=None, fit="", uncertain_reason=""
+    )
 
 
-def test_a_cut_text_is_a_warning_beside_the_other() -> None:
-    result = graded(table=Table(VECTORS, truncated=frozenset({"red cat"})))
+def test_a_cut_reference_is_a_warning_beside_the_other() -> None:
+    result = graded(table=table_of(VECTORS, truncated=frozenset({"dog"})))
     assert result.warnings == (Warning.TRUNCATED, Warning.UNCERTAIN)
 
 
@@ -183,7 +207,7 @@ def test_a_fit_for_another_version_of_the_metric_is_passed_over() -> None:
     old, here = stored_fit(fit_text(base=0.5)), stored_fit(fit_text(), version=METRIC.info.version)
     metadata = replace(METADATA, calibrations=(*stored_fit("{", version=9), *here)).seen_by(METRIC.info)
     assert CalibratedParameters(model="m").resolved(metadata).fit == fit_id(fit_text())
-    later = replace(METRIC.info, version=2)
+    later = replace(METRIC.info, version=METRIC.info.version + 1)
     assert replace(METADATA, calibrations=old).seen_by(later).calibrations == ()
 
 
@@ -200,10 +224,10 @@ def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_f
 def test_what_is_no_number_is_no_score() -> None:
     """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
     asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, METADATA)
-    assert Table(VECTORS).run(asked).status is Status.OK
-    spoilt = replace(read_fit(fit_text(), FEATURES, version=1), base=math.nan)
-    inputs = Table(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
-    result = _result(inputs, features(inputs), spoilt, 0.9)
+    assert table_of(VECTORS).run(asked).status is Status.OK
+    spoilt = replace(read_fit(fit_text(), FEATURES, version=METRIC.info.version), base=math.nan)
+    inputs = table_of(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
+    result = _result(inputs, Measured.of(inputs), spoilt, 0.9)
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)
     assert "gradewire calibrate" in result.message
 
@@ -236,14 +260,7 @@ def test_a_better_keyword_match_never_lowers_it(sentence: int, near: int, nearer
     """Windows move, all else stays: the sentence term, the exact term, all words."""
     found = []
     for degrees in sorted((near, nearer), reverse=True):
-        table = Table(
-            {
-                "red cat": at(sentence),
-                "dog": at(0),
-                "red": at(degrees),
-                "cat": at(180),
-            }
-        )
+        table = table_of({"red cat": at(sentence), "dog": at(0), "red": at(degrees), "cat": at(180)})
         found.append(graded(table=table, metadata=METADATA))
     far, close = found
     assert close.parts.keyword >= far.parts.keyword - 1e-7

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.engines.calibrated_fits import DIGEST
 from tests.support.engines.cascade_fits import JUDGE, auto_fit_text, metadata_with, stored_auto_fit
-from tests.support.engines.programs import Table, at
+from tests.support.engines.programs import Table, at, table_of
 from tests.support.judges.scripted import Script, preferring
 
 from gradewire_server.domain.item import Item, ReferenceEntry
@@ -33,7 +33,7 @@ def graded(
     **parameters: Any,
 ) -> tuple[MetricResult, AutoParts, Table]:
     """Of "red cat" with the reference "dog" `calibrated` says 0.66875; of a further reference "cat", 0.95."""
-    table = Table(VECTORS, judge=script or Script(on_choose=preferring("incorrect")))
+    table = table_of(VECTORS, judge=script or Script(on_choose=preferring("incorrect")))
     asked = AutoParameters(model=MODEL, judge_model=JUDGE, **parameters)
     item = Item("1", question, references or ("dog",), prediction)
     result = table.run(METRIC.score(item, asked, metadata or metadata_with(ASKED)))

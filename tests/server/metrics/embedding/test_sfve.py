@@ -1,13 +1,15 @@
 """SFVE: both answers behind the question."""
 
+import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.support.engines.programs import Table, at
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.needs import Embed, Tier
+from gradewire_server.domain.needs import Embed, Tier, Vectors
 from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.embedding.sfve import Sfve
 from gradewire_server.metrics.parameters import EncoderParameters
@@ -37,11 +39,76 @@ def test_a_blank_question_is_named() -> None:
     assert prepared.status is Status.INVALID_INPUT
 
 
-def test_a_cut_answer_is_a_warning_and_a_cut_question_no_score() -> None:
+def test_a_cut_answer_is_a_warning() -> None:
     assert grade("near", table=Table(VECTORS, truncated=frozenset({Y}))).warnings == (Warning.TRUNCATED,)
-    none_read = grade("near", table=Table(VECTORS, truncated=frozenset({Y, NEAR, PROBE})))
-    assert none_read.status is Status.INVALID_INPUT
-    assert none_read.message.startswith("question")
+
+
+class Reader(Table):
+    """Reads so many characters of a text: what it reads decides the vector."""
+
+    def __init__(self, characters: int) -> None:
+        super().__init__()
+        self.characters = characters
+
+    def _answer(self, need: Any) -> Any:
+        read = [text[: self.characters] for text in need.texts]
+        vectors = [at(zlib.crc32(text.encode()) % 180) for text in read]
+        cut = [len(text) > self.characters for text in need.texts]
+        return Vectors(np.array(vectors, dtype=np.float32), np.array(cut))
+
+
+CONTEXT = " ".join(f"fact{number} is known." for number in range(200))
+ASKED = "Which river runs through it?"
+
+
+@pytest.mark.parametrize("characters", [130, 256, 1_000])
+def test_of_a_question_that_leaves_no_room_the_end_is_kept(characters: int) -> None:
+    table = Reader(characters)
+    results = [
+        table.run(Sfve().score(Item("1", f"{CONTEXT} {ASKED}", ("the Loire",), said), EncoderParameters("m"), NO_MODEL))
+        for said in ("the Loire", "the Rhine")
+    ]
+    right, wrong = results
+    assert (right.status, right.score) == (Status.OK, pytest.approx(1.0))
+    assert wrong.score < 1 - 1e-3  # not cut inside the question, where all answers are alike
+    assert right.warnings == wrong.warnings == (Warning.TRUNCATED,)
+    first, second = table.rounds[-1]
+    assert isinstance(first, Embed)
+    assert isinstance(second, Embed)
+    (text,) = first.texts
+    assert text.endswith(f"{ASKED} Answer: the Rhine")
+    assert not text.partition("Question: ")[2].startswith("act")
+    assert characters / 4 < len(text) <= characters
+    # What is prepared is what scoring asks for.
+    prepared = Reader(characters)
+    entry = ReferenceEntry(f"{CONTEXT} {ASKED}", ("the Loire",))
+    assert prepared.run(Sfve().prepare(entry, EncoderParameters("m"))) is None
+    assert prepared.rounds[-1] == (second,)
+
+
+def test_a_question_that_leaves_room_is_left_alone() -> None:
+    """However little: what had a score keeps it."""
+    table = Reader(len(PROBE))
+    result = grade("near", "far", table=table, prediction="yes of course")
+    assert result.warnings == (Warning.TRUNCATED,)
+    assert table.rounds[0][0].texts == ("Question: what? Answer: yes of course",)
+    assert [need.texts for (need,) in table.rounds[1:]] == [(PROBE,)]
+
+
+@pytest.mark.parametrize("question", ["x " * 40_000 + ASKED, "x" * 40_000 + " " + ASKED + " " * 40_000])
+def test_a_question_of_any_length_is_cut_before_it_is_copied(question: str) -> None:
+    table = Reader(400)
+    result = table.run(Sfve().score(Item("1", question, ("a",) * 3, "a"), EncoderParameters("m"), NO_MODEL))
+    assert (result.status, result.warnings) == (Status.OK, (Warning.TRUNCATED,))
+    assert max(len(text) for needs in table.rounds for need in needs for text in need.texts) < 50_000
+
+
+def test_an_encoder_that_reads_next_to_nothing_leaves_no_room() -> None:
+    result = grade("near", table=Reader(20), question=f"{CONTEXT} {ASKED}")
+    assert result.status is Status.INVALID_INPUT
+    assert result.message.startswith("question")
+    prepared = Reader(20).run(Sfve().prepare(ReferenceEntry(CONTEXT, ("near",)), EncoderParameters()))
+    assert prepared.status is Status.INVALID_INPUT
 
 
 def test_bad_items_and_failures_have_a_status_and_no_score() -> None:

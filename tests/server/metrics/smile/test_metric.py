@@ -288,9 +288,14 @@ def assert_parts(result: MetricResult, expected: SmileParts) -> None:
 
 @pytest.mark.parametrize(
     ("reference", "outcome"),
-    [("red dogs of 1912", "found"), ("red dogs of 1913", "contradicted"), ("red dogs, 5 kg", "missing"), ("dogs", "")],
+    [
+        ("red dogs of 1912", "found"),
+        ("red dogs of 1913", "contradicted"),
+        ("red dogs, 5 kg", "missing"),
+        ("dogs", None),
+    ],
 )
-def test_what_became_of_the_references_values_is_told_and_moves_no_score(reference: str, outcome: str) -> None:
+def test_what_became_of_the_references_values_is_told_and_moves_no_score(reference: str, outcome: str | None) -> None:
     item = Item("1", "", (reference,), "red dogs in 1912")
 
     class Same(dict[str, Any]):

@@ -4,7 +4,7 @@ import pytest
 from lemminflect import config, getAllLemmas
 from lemminflect.codecs.LemmaLUCodec import LemmaLUCodec
 
-from gradewire_server.metrics.text.lemmas import lemma_table, lemmatizer
+from gradewire_server.metrics.text.lemmas import known_words, lemma_table, lemmatizer
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,10 @@ def test_the_table_says_what_the_library_says_of_every_word_it_knows() -> None:
 
 def test_a_word_stays_one_word() -> None:
     assert [word for word, lemma in lemma_table().items() if " " not in word and len(lemma.split()) != 1] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "known"), [("form", True), ("farms", True), ("definately", False), ("neemuchwala", False)]
+)
+def test_words_of_the_dictionary(word: str, known: bool) -> None:  # noqa: FBT001 - a case's outcome
+    assert (word in known_words()) is known

@@ -1,39 +1,37 @@
-"""Fits metric `calibrated`: monotone boosted trees, a calibration map, and what its band rests on.
+"""Fits metric `calibrated`: a model of the features, what its log-odds mean, and what its band rests on.
 
-Trees are scikit-learn's histogram gradient boosting (Ke et al. 2017) with monotonic constraints. Map and band come from
-rows whose question the trees that judged them have not seen; the trees that are stored are fitted on all rows.
+Maps and bands come from rows that what judged them has not seen: by question, and where rows are of several sources by
+source too, since a fit meets answers of sources that it was not made on. The model that is stored is fitted on all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.halves import question_key
-from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error
+from gradewire.agreement.fitting.distance import distances, neighbourhood, ramp, scales
+from gradewire.agreement.fitting.labelled_features import (
+    FOLDS,
+    LEAST_OF_A_CLASS,
+    LabelledFeatures,
+    Shapes,
+    folds_of_keys,
+)
+from gradewire.agreement.fitting.probability_figures import probability_figures
 from gradewire.agreement.fitting.probability_map import probability_map
-from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, fit_form, log_odds, tree_form
-from gradewire.agreement.optional_imports import one_blas_thread
-from gradewire.agreement.point_estimates import RIGHT_FROM, auc
+from gradewire.agreement.fitting.probability_model import fitted_model, held_out, left_out_sources, travelled
+from gradewire.agreement.fitting.stored_form import Distance, HeldOut, Points, Regime, fit_form, ruled
+from gradewire.agreement.fitting.travel import TravelFigures, travel_figures, travel_warnings
 
-FOLDS: Final = 8
 BAND_FOLDS: Final = 2
-LEAST_OF_A_CLASS: Final = 40
-"""Right and wrong rows without which nothing is fitted: fewer say nothing about a probability."""
 FEW_ROWS: Final = 1000
-# Chosen by cross-validation on the fit split of EVOUNA's development rows (docs/research/calibrated.md).
-_TREES: Final = {
-    "max_iter": 100,
-    "learning_rate": 0.1,
-    "max_leaf_nodes": 6,
-    "min_samples_leaf": 30,
-    "l2_regularization": 5.0,
-    "early_stopping": False,
-    "random_state": 0,
-}
+TRAVELLED_WEIGHT: Final = 0.5
+"""Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
+NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
+"""Percentiles of distances of held-out rows: of those held out by question, up to which an item is near; of all, from
+which it is far. With one source nothing is known of others: what is as near as nearly all of its rows is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,148 +40,166 @@ class CalibratedFitResult:
 
     Attributes:
         fit: The form that a model stores, JSON.
-        figures: Of the rows' held-out probabilities: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15 bins of equal
-            mass).
+        figures: Of the rows' probabilities, held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15 bins
+            of equal mass).
+        travel: Of each source by a fit on the others; empty with one source.
         warnings: What the reader should know, one sentence each.
     """
 
     fit: dict[str, Any]
     figures: dict[str, float]
+    travel: tuple[TravelFigures, ...]
     warnings: tuple[str, ...]
 
 
-def fit_calibrated(
-    features: Sequence[FittedFeature],
-    values: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    questions: Sequence[str],
-    *,
-    provenance: Mapping[str, Any],
-) -> CalibratedFitResult:
+def fit_calibrated(rows: LabelledFeatures, *, provenance: Mapping[str, Any]) -> CalibratedFitResult:
     """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
+    Every source counts the same, and the fit is tried on each by leaving it out.
+
     Args:
-        features: The metric's, in its order.
-        values: float64[rows, features], NaN where a feature does not apply.
-        labels: float64[rows], 0 to 1, right from 0.5.
-        questions: Of each row, as written; rows of one question are never on both sides of a fold. A row without a
-            question is a question of its own.
+        rows: Of `checked`.
         provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
 
     Raises:
-        ValueError: Labels outside [0, 1], too few right or wrong rows or questions, values that are infinite, or
-            features that say nothing about the labels.
+        ValueError: The features say nothing about the labels.
         ImportError: scikit-learn is not installed.
     """
-    right = _checked(values, labels, questions)
-    folds = fold_of(questions)
-    found = _held_out(features, values, right, folds)
-    with one_blas_thread():
-        trees = _trees(values, right, features)
-    points = probability_map(found, right)
-    figures = _figures(_crossed(found, right, folds), right)
-    # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having
-    # seen half of the questions. Measured elsewhere the band is still too narrow (docs/research/calibrated.md).
-    probabilities = points(_held_out(features, values, right, fold_of(questions, BAND_FOLDS)))
-    held = HeldOut(probabilities[right], probabilities[~right])
-    fit = fit_form(trees, points, held, {**provenance, "figures": figures})
-    few = len(values) < FEW_ROWS
-    warnings = (f"{len(values)} rows are few: below {FEW_ROWS} probabilities are rough",) if few else ()
-    return CalibratedFitResult(fit, figures, warnings)
+    figures = probability_figures(held_out_probabilities(rows), rows.right)
+    travel = tuple(travel_figures(rows, fitted_form))
+    fit = fitted_form(rows, {**provenance, "figures": figures})
+    return CalibratedFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
 
 
-def held_out_probabilities(
-    features: Sequence[FittedFeature],
-    values: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    questions: Sequence[str],
-    *,
-    parts: int = FOLDS,
-) -> NDArray[np.float64]:
-    """float64[rows], P(right) by trees and maps that have not seen a row's question.
+def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
+    """float64[rows], P(right) by models and maps that have not seen a row's question.
 
     Args:
-        features: As of `fit_calibrated`, as the next three.
-        values: See there.
-        labels: See there.
-        questions: See there.
+        rows: Of `checked`.
         parts: Of the questions, each of which is left out once.
+
+    Raises:
+        ValueError: The features say nothing about the labels.
     """
-    right = _checked(values, labels, questions)
-    folds = fold_of(questions, parts)
-    return _crossed(_held_out(features, values, right, folds), right, folds)
+    folds = folds_of_keys(rows.keys, parts)
+    return ruled(_crossed(_evidence(rows, held_out(rows, folds)), folds), rows.rules)
 
 
-def _held_out(
-    features: Sequence[FittedFeature],
-    values: NDArray[np.float64],
-    right: NDArray[np.bool_],
-    folds: NDArray[np.intp],
-) -> NDArray[np.float64]:
-    """float64[rows], log-odds by trees of the other folds."""
-    found = np.empty(len(values))
-    with one_blas_thread():
-        for fold in range(int(folds.max()) + 1):
-            inside = folds == fold
-            found[inside] = log_odds(_trees(values[~inside], right[~inside], features), values[inside])
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """Log-odds of rows by models that have not seen them: each row by its question, then each by its source.
+
+    Attributes:
+        rows: Position of the row.
+        log_odds: float64.
+        right: bool.
+        weights: float64.
+        share: float64, how far it is from the rows of the model: 0 near, 1 far.
+        ends: Distances between which it turns from near to far; None without shapes.
+    """
+
+    rows: NDArray[np.intp]
+    log_odds: NDArray[np.float64]
+    right: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+    share: NDArray[np.float64]
+    ends: tuple[float, float] | None
+
+    def where(self, kept: NDArray[np.bool_]) -> "_Evidence":
+        columns = (self.rows[kept], self.log_odds[kept], self.right[kept], self.weights[kept], self.share[kept])
+        return _Evidence(*columns, self.ends)
+
+    def weighted(self, *, far: bool) -> NDArray[np.float64]:
+        """Weights of the rows as evidence about items that are near, or far."""
+        return self.weights * (self.share if far else 1 - self.share)
+
+    def near(self) -> Points:
+        """The map for near items; ValueError where higher log-odds are not more often right."""
+        return probability_map(self.log_odds, self.right, self.weighted(far=False))
+
+    def far(self) -> Points | None:
+        """The map for far items; None where too few rows are far, or higher log-odds are not more often right there."""
+        weights = self.weighted(far=True)
+        if min(float(weights[self.right].sum()), float(weights[~self.right].sum())) < LEAST_OF_A_CLASS:
+            return None
+        try:
+            return probability_map(self.log_odds, self.right, weights)
+        except ValueError:
+            return None
+
+
+def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64]) -> _Evidence:
+    by_source, count = travelled(rows), len(rows.right)
+    found = np.concatenate((by_question, by_source))
+    apart = None if rows.shapes is None else _distances(rows, rows.shapes)
+    share, ends = np.zeros(len(found)), None
+    if apart is not None:
+        several = not np.isnan(by_source).all()
+        known = apart[~np.isnan(apart)]
+        near, far = np.percentile(apart[:count], NEAR if several else ALL_NEAR), np.percentile(known, FAR)
+        ends = (float(near), float(far) if several and far > near else 2 * float(near) + 1.0)
+        share = ramp(apart, *ends)
+    weights = np.concatenate((rows.weights, TRAVELLED_WEIGHT * rows.weights))
+    evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, ends)
+    return evidence.where(~np.isnan(found))
+
+
+def _distances(rows: LabelledFeatures, shapes: Shapes) -> NDArray[np.float64]:
+    """float64[2 rows], from the other half of the questions, then from the other sources; NaN where there are none."""
+    count = len(rows.right)
+    found, scale = np.full(2 * count, np.nan), scales(shapes.values)
+    halves = folds_of_keys(rows.keys, BAND_FOLDS)
+    parts = [(0, halves == half) for half in range(BAND_FOLDS)]
+    parts += [(count, inside) for _, inside in left_out_sources(rows)]
+    for start, inside in parts:
+        others = rows.where(rows.unasked(inside))
+        if others.shapes is not None and len(others.right):
+            kept = neighbourhood(others.shapes.values, scale, others.keys, others.sources)
+            found[start + np.flatnonzero(inside)] = distances(kept, shapes.values[inside])
     return found
 
 
-def fold_of(questions: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """Fold of each row, from 0 to below `count`: questions in the order of a hash, dealt out one by one.
-
-    Not the hash alone: its folds of a few questions could be empty.
-    """
-    keys = [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
-    dealt = {
-        key: number % count
-        for number, key in enumerate(sorted(set(keys), key=lambda key: (blake2b(key.encode()).digest(), key)))
-    }
-    return np.array([dealt[key] for key in keys], dtype=np.intp)
-
-
-def _checked(values: NDArray[np.float64], labels: NDArray[np.float64], questions: Sequence[str]) -> NDArray[np.bool_]:
-    if not len(labels) == len(questions) == len(values):
-        raise ValueError(f"there are {len(values)} rows, {len(labels)} labels and {len(questions)} questions")
-    if not ((labels >= 0) & (labels <= 1)).all():
-        raise ValueError("labels must be numbers from 0 to 1")
-    if np.isinf(values).any():
-        raise ValueError("a feature is infinite")
-    right = labels >= RIGHT_FROM
-    for kind, count in (("right", int(right.sum())), ("wrong", int((~right).sum()))):
-        if count < LEAST_OF_A_CLASS:
-            raise ValueError(f"{count} answers are {kind}; a fit needs {LEAST_OF_A_CLASS} right and as many wrong ones")
-    for fold in range(FOLDS):
-        outside = right[fold_of(questions) != fold]
-        if not outside.any() or outside.all():
-            raise ValueError(f"the rows have too few questions to hold {FOLDS} parts of them out")
-    return right
-
-
-def _trees(values: NDArray[np.float64], right: NDArray[np.bool_], features: Sequence[FittedFeature]) -> dict[str, Any]:
-    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - the extra `calibrate`, and slow
-
-    model = HistGradientBoostingClassifier(**_TREES, monotonic_cst=[feature.monotone for feature in features])
-    # scikit-learn cannot cut a feature that no row has into bins; a constant is one that no tree can ask for.
-    model.fit(np.where(np.isnan(values).all(axis=0), 0.0, values), right)
-    return tree_form([model], features)
-
-
-def _crossed(held_out: NDArray[np.float64], right: NDArray[np.bool_], folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Probabilities by maps that have not seen the row's question either, for honest figures."""
-    found = np.empty(len(held_out))
+def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
+    """float64[rows], probabilities by maps that have not seen the row's question either, for honest figures."""
+    found = np.empty(len(folds))
     for fold in range(int(folds.max()) + 1):
-        inside = folds == fold
-        points: Points = probability_map(held_out[~inside], right[~inside])
-        found[inside] = points(held_out[inside])
+        inside = folds[evidence.rows] == fold
+        others = evidence.where(~inside)
+        near = others.near()
+        far = others.far() or near
+        mine = evidence.where(inside & (np.arange(len(inside)) < len(folds)))
+        found[mine.rows] = (1 - mine.share) * near(mine.log_odds) + mine.share * far(mine.log_odds)
     return found
 
 
-def _figures(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
-    return {
-        "accuracy": round(float(np.mean((probabilities >= 0.5) == right)), 6),
-        "pearson": round(float(np.corrcoef(probabilities, right)[0, 1]), 6),
-        "auc": round(auc(probabilities, right), 6),
-        "brier": round(brier_score(probabilities, right), 6),
-        "ece": round(calibration_error(probabilities, right), 6),
-    }
+def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fit alone, without figures; else as `fit_calibrated`."""
+    evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)))
+    coarse = _evidence(rows, held_out(rows, folds_of_keys(rows.keys, BAND_FOLDS)))
+    near, far = evidence.near(), evidence.far()
+    found = near(coarse.log_odds)
+    if far is not None:
+        found = (1 - coarse.share) * found + coarse.share * far(coarse.log_odds)
+    found = ruled(found, rows.rules[coarse.rows])
+    distance = None
+    if evidence.ends is not None and rows.shapes is not None:
+        kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)
+        distance = Distance(rows.shapes.names, kept, *(round(end, 6) for end in evidence.ends))
+    regimes = [
+        Regime(points, HeldOut(found, coarse.right, coarse.weighted(far=is_far)))
+        for points, is_far in ((near, False), (far, True))
+        if points is not None
+    ]
+    return fit_form(
+        fitted_model(rows),
+        regimes[0],
+        provenance or {},
+        far=regimes[1] if len(regimes) > 1 else None,
+        distance=distance,
+    )
+
+
+def _warnings(rows: LabelledFeatures, travel: tuple[TravelFigures, ...]) -> Iterator[str]:
+    if len(rows.right) < FEW_ROWS:
+        yield f"{len(rows.right)} rows are few: below {FEW_ROWS} probabilities are rough"
+    yield from travel_warnings(travel)

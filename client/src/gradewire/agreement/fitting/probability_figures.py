@@ -1,9 +1,12 @@
-"""Quality of probabilities: calibration error and Brier score."""
+"""Quality of probabilities: calibration error, Brier score, and accuracy where the least certain ones go."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gradewire.agreement.point_estimates import RIGHT_FROM, auc
 
 BINS: Final = 15
 
@@ -31,3 +34,29 @@ def calibration_error(probabilities: NDArray[np.float64], right: NDArray[np.bool
 def brier_score(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
     """Mean squared difference of probability and outcome, 0 to 1. Source: Brier 1950."""
     return float(np.mean((probabilities - right) ** 2))
+
+
+def accuracy_at_coverage(
+    probabilities: NDArray[np.float64], right: NDArray[np.bool_], coverages: Sequence[float]
+) -> list[float]:
+    """Accuracy of the verdicts (right from 0.5) of the most confident rows, for each share of rows in (0, 1].
+
+    Confidence is max(p, 1 - p); of equal ones the first rows are kept. Source: El-Yaniv and Wiener 2010, *On the
+    Foundations of Noise-free Selective Classification*.
+    """
+    order = np.argsort(-np.maximum(probabilities, 1 - probabilities), kind="stable")
+    hits = np.cumsum(((probabilities >= 0.5) == right)[order])
+    kept = [max(1, round(coverage * len(order))) for coverage in coverages]
+    return [float(hits[rows - 1]) / rows for rows in kept]
+
+
+def probability_figures(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
+    """`accuracy`, `pearson`, `auc`, `brier` and `ece` of float64[rows], six digits each."""
+    figures = {
+        "accuracy": float(np.mean((probabilities >= RIGHT_FROM) == right)),
+        "pearson": float(np.corrcoef(probabilities, right)[0, 1]),
+        "auc": auc(probabilities, right),
+        "brier": brier_score(probabilities, right),
+        "ece": calibration_error(probabilities, right),
+    }
+    return {name: round(value, 6) for name, value in figures.items()}

@@ -12,7 +12,9 @@ _STEP: Final = 0.1
 _WEAK_PRIOR: Final = 1e6
 
 
-def probability_map(log_odds: NDArray[np.float64], right: NDArray[np.bool_]) -> Points:
+def probability_map(
+    log_odds: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
+) -> Points:
     """Platt's map: 1 / (1 + exp(-(a x + b))), as points 0.1 of a x + b apart.
 
     Between points it is linear, within 1e-4 of the curve; outside (below 0.00005, above 0.99995) constant. On the
@@ -22,13 +24,14 @@ def probability_map(log_odds: NDArray[np.float64], right: NDArray[np.bool_]) -> 
     Args:
         log_odds: float64[rows], held out.
         right: bool[rows], of both kinds.
+        weights: float64[rows], 0 or more; None: all rows count the same.
 
     Raises:
         ValueError: Higher log-odds are not more often right.
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - the extra `calibrate`, and slow
 
-    curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right)
+    curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right, weights)
     slope, shift = float(curve.coef_[0, 0]), float(curve.intercept_[0])
     if slope <= 0:
         raise ValueError("on rows held out, answers that look better are not more often right: nothing can be fitted")

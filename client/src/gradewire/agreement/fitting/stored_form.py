@@ -12,7 +12,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire.agreement.fitting.distance import distances, ramp
+from gradewire.agreement.point_estimates import RIGHT_FROM
+
 FORMAT: Final = 1
+RULED_OUT: Final = 0.4
+"""The highest probability of an answer that a rule of the metric calls wrong."""
+_ROUNDING: Final = 1e-9
 _ALWAYS_LEFT: Final = float(np.finfo(np.float64).max)
 _MAX_RANKS: Final = 512
 _FIRST_RANKS: Final = 128
@@ -27,11 +33,13 @@ class FittedFeature:
         name: As in the metric.
         monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
         width: Of the ramps at its splits, in its own unit; 0: hard splits.
+        rules_out: Whether from 1 on a rule calls the answer wrong.
     """
 
     name: str
     monotone: int
     width: float
+    rules_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +61,56 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Probabilities, after the map, of rows that the trees which gave them have not seen.
+    """Probabilities, after the map, of rows that what gave them has not seen.
 
     Attributes:
-        right: float64[rows], of answers that people call right.
-        wrong: float64[rows], of the others.
+        probabilities: float64[rows].
+        right: bool[rows], whether people call the answer right; both kinds.
+        weights: float64[rows], 0 or more.
     """
 
-    right: NDArray[np.float64]
-    wrong: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    right: NDArray[np.bool_]
+    weights: NDArray[np.float64]
 
 
-def tree_form(models: Sequence[Any], features: Sequence[FittedFeature]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """What log-odds mean for items of one kind: near to the fitted rows, or far from them.
+
+    Attributes:
+        points: From log-odds to probability.
+        held_out: What the band rests on.
+    """
+
+    points: Points
+    held_out: HeldOut
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far an item is from the fitted rows.
+
+    Attributes:
+        shape: Names of the numbers that say what kind of item it is.
+        kept: As `neighbourhood` gives it.
+        near: Distance up to which an item is near.
+        far: Distance from which it is far; between the two it is both, in shares.
+    """
+
+    shape: Sequence[str]
+    kept: Mapping[str, Any]
+    near: float
+    far: float
+
+
+def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weight: float = 1.0) -> dict[str, Any]:
     """The trees of fitted models, whose log-odds are averaged.
 
     Args:
         models: HistGradientBoostingClassifier of scikit-learn, for two classes, without categorical features.
         features: Their columns.
+        weight: What the average is multiplied by.
 
     Returns:
         The keys `features`, `base` and `trees` of the form: enough for `log_odds`.
@@ -77,7 +118,7 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature]) -> dict[
     Raises:
         ValueError: A model has more than two classes, categorical features, or other columns.
     """
-    share = 1 / len(models)
+    share = weight / len(models)
     base = 0.0
     trees: dict[str, list[Any]] = {
         name: [] for name in ("roots", "feature", "threshold", "missing_left", "left", "right", "value")
@@ -91,7 +132,9 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature]) -> dict[
             _append(trees, predictor.nodes, share)
     return {
         "features": [
-            {"name": feature.name, "monotone": feature.monotone, "width": feature.width} for feature in features
+            {"name": feature.name, "monotone": feature.monotone, "width": feature.width}
+            | ({"rules_out": True} if feature.rules_out else {})
+            for feature in features
         ],
         "base": base,
         "trees": trees,
@@ -99,10 +142,10 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature]) -> dict[
 
 
 def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-odds by the trees of a form, before the map.
+    """Log-odds by the trees of a form and by its linear part, before the map.
 
     Args:
-        form: At least what `tree_form` gives.
+        form: At least what `tree_form` gives; `linear` as in `linear_form`, where it has that.
         rows: float64[rows, features], columns as in the form, NaN where a feature does not apply.
 
     Returns:
@@ -122,35 +165,97 @@ def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.f
         right[np.isnan(column)] = 0.0 if trees["missing_left"][node] else 1.0
         reach[trees["left"][node]] = here * (1 - right)
         reach[trees["right"][node]] = here * right
+    if linear := form.get("linear"):
+        known = np.where(np.isnan(rows), linear["missing"], np.clip(rows, linear["low"], linear["high"]))
+        total += known @ np.array(linear["weight"], dtype=np.float64)
     return total
 
 
+def probabilities(
+    form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """P(right) as a server computes it of a whole form.
+
+    Args:
+        form: Of `fit_form`.
+        rows: As of `log_odds`.
+        shapes: float64[rows, numbers]; None: all rows are near, as they are for a form without a distance.
+
+    Returns:
+        float64[rows].
+    """
+    found = log_odds(form, rows)
+    near, far = (
+        np.interp(found, regime["map"]["log_odds"], regime["map"]["probability"])
+        for regime in (form, form.get("far", form))
+    )
+    share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
+    rules = np.array([feature.get("rules_out", False) for feature in form["features"]], dtype=np.bool_)
+    return ruled((1 - share) * near + share * far, rows[:, rules])
+
+
+def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows], probabilities of at most RULED_OUT where one of float64[rows, rules] is 1 or more."""
+    return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
+
+
+def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows], 0 (near) to 1 (far), of rows with these shapes."""
+    distance = form.get("distance")
+    if distance is None:
+        return np.zeros(len(shapes))
+    return ramp(distances(distance, shapes), distance["near"], distance["far"])
+
+
 def fit_form(
-    trees: Mapping[str, Any], points: Points, held_out: HeldOut, provenance: Mapping[str, Any]
+    model: Mapping[str, Any],
+    near: Regime,
+    provenance: Mapping[str, Any],
+    *,
+    far: Regime | None = None,
+    distance: Distance | None = None,
 ) -> dict[str, Any]:
     """A whole fit, ready to be stored as JSON.
 
     Args:
-        trees: Of `tree_form`.
-        points: The map.
-        held_out: For the band.
+        model: Of `tree_form`, with or without `linear`.
+        near: For items near the fitted rows.
         provenance: `metric_version`, `model`, `model_digest`, and whatever else tells where the fit comes from.
+        far: For items far from them; None: there the probability is as near them, and no verdict is trusted.
+        distance: None: all items are near.
 
     Raises:
         ValueError: No right or no wrong row was held out.
     """
-    if not (len(held_out.right) and len(held_out.wrong)):
+    form = {"format": FORMAT, **provenance, **model, **_regime(near)}
+    if distance is not None:
+        form["distance"] = {
+            "shape": list(distance.shape),
+            **distance.kept,
+            "near": distance.near,
+            "far": distance.far,
+        }
+        if far is not None:
+            form["far"] = _regime(far)
+    return form
+
+
+def _regime(regime: Regime) -> dict[str, Any]:
+    points, held = regime.points, regime.held_out
+    if held.right.all() or not held.right.any():
         raise ValueError("the rows are of one class only: a fit needs right answers and wrong ones")
-    return {
-        "format": FORMAT,
-        **provenance,
-        **trees,
-        "map": {"log_odds": points.log_odds.tolist(), "probability": points.probability.tolist()},
+    mistaken = (held.probabilities >= RIGHT_FROM) != held.right
+    certainty = np.maximum(held.probabilities, 1 - held.probabilities)
+    conformal = {
         # Rounded to the side on which fewer verdicts are trusted.
-        "conformal": {
-            "right": _ranks(np.sort(held_out.right), down=True),
-            "wrong": _ranks(np.sort(held_out.wrong)[::-1], down=False),
-        },
+        "right": _ranks(held.probabilities[held.right], held.weights[held.right], down=True),
+        "wrong": _ranks(held.probabilities[~held.right], held.weights[~held.right], down=False),
+    }
+    if mistaken.any():
+        conformal["mistaken"] = _ranks(certainty[mistaken], held.weights[mistaken], down=False, whole=True)
+    return {
+        "map": {"log_odds": points.log_odds.tolist(), "probability": points.probability.tolist()},
+        "conformal": conformal,
     }
 
 
@@ -190,11 +295,24 @@ def _share_right(column: NDArray[np.float64], threshold: float, width: float) ->
         return ((column - threshold) / width + 0.5).clip(0.0, 1.0)
 
 
-def _ranks(values: NDArray[np.float64], *, down: bool) -> dict[str, Any]:
-    """The first order statistics one by one, then fewer of them, up to the middle: confidences begin at one half."""
-    last = len(values) // 2 + 1
-    kept = np.unique(np.linspace(_FIRST_RANKS, last, _MAX_RANKS - _FIRST_RANKS).round().astype(int))
-    ranks = [*range(1, min(_FIRST_RANKS, last + 1)), *(rank for rank in kept.tolist() if _FIRST_RANKS <= rank <= last)]
+def _ranks(
+    values: NDArray[np.float64], weights: NDArray[np.float64], *, down: bool, whole: bool = False
+) -> dict[str, Any]:
+    """Order statistics of weighted rows, from the lowest up (`down`) or from the highest down, as of fewer equal ones.
+
+    The first are kept one by one, then fewer of them, up to the middle, since confidences begin at one half; or all
+    through (`whole`).
+    """
+    count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
+    last = count if whole else count // 2 + 1
+    spread = np.unique(np.linspace(_FIRST_RANKS, last, _MAX_RANKS - _FIRST_RANKS).round().astype(int))
+    ranks = [
+        *range(1, min(_FIRST_RANKS, last + 1)),
+        *(rank for rank in spread.tolist() if _FIRST_RANKS <= rank <= last),
+    ]
+    order = np.argsort(values if down else -values, kind="stable")
+    passed = np.cumsum(weights[order]) / weights.sum()
+    places = np.searchsorted(passed, np.array(ranks) / count - _ROUNDING).clip(0, len(values) - 1)
     edge = floor if down else ceil
-    rounded = [min(1.0, max(0.0, edge(float(values[rank - 1]) * _DIGITS) / _DIGITS)) for rank in ranks]
-    return {"count": len(values), "ranks": ranks, "values": rounded}
+    rounded = [min(1.0, max(0.0, edge(value * _DIGITS) / _DIGITS)) for value in values[order][places].tolist()]
+    return {"count": count, "ranks": ranks, "values": rounded}

@@ -10,6 +10,7 @@ import click
 from gradewire.agreement.fitting.cascade_rows import DELTA
 from gradewire.agreement.fitting.halves import Half
 from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
+from gradewire.cli.calibrate.sources import with_sources
 from gradewire.cli.input.files import column_options
 from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
@@ -50,6 +51,12 @@ calibrate_options = option_group(
         "cross-validation.",
     ),
     click.option(
+        "--source",
+        metavar="COLUMN",
+        help="Of calibrated: column that tells sources of rows apart; each counts the same, and the fit is tried on "
+        "each by leaving it out. Default: the FILE where there are several, else column source, else dataset.",
+    ),
+    click.option(
         "--models-dir",
         type=click.Path(file_okay=False, path_type=Path),
         help="Built models; default: those of the engine in this process.",
@@ -81,4 +88,5 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     if options["fit"] == "both" and options["scores"]:
         raise click.UsageError("--fit both has to score with the new weight: leave --scores out")
     metrics = MetricOptions(metrics=metric, model=options["model"])
-    return labelled_run_of(options, metrics, replace(connection_of(options), models_dir=options["models_dir"]))
+    run = labelled_run_of(options, metrics, replace(connection_of(options), models_dir=options["models_dir"]))
+    return replace(run, source=with_sources(run.source, options["source"]))

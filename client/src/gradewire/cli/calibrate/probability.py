@@ -41,21 +41,38 @@ class ProbabilityFit:
     further: Mapping[str, float]
 
 
-def fitted_probability(
-    split: Split, features: Sequence[FittedFeature], provenance: Mapping[str, Any], *, resamples: int, seed: int
+def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are drawn
+    split: Split,
+    features: Sequence[FittedFeature],
+    shape: Sequence[str],
+    provenance: Mapping[str, Any],
+    *,
+    resamples: int,
+    seed: int,
 ) -> ProbabilityFit:
     """Fits on the features of scored rows, and measures the fit on the other half of the questions where there is one.
 
-    Features come in the metric's order; the fit carries the provenance, which says where it comes from.
+    Features come in the metric's order; `shape` names the numbers that say what kind of item a row is. The fit carries
+    the provenance, which says where it comes from.
 
     Raises:
         InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
     """
     try:
-        from gradewire.agreement.fitting.probability import fit_calibrated  # noqa: PLC0415 - the extra `calibrate`
+        from gradewire.agreement.fitting.labelled_features import Shapes, checked  # noqa: PLC0415 - the extra `calibrate`
+        from gradewire.agreement.fitting.probability import fit_calibrated  # noqa: PLC0415 - likewise
 
-        values = _values(split.fitted.results, [feature.name for feature in features])
-        found = fit_calibrated(features, values, split.fitted.labels, split.fitted.questions, provenance=provenance)
+        rows, names = split.fitted, [feature.name for feature in features]
+        values = _values(rows.results, (*names, *shape))
+        labelled = checked(
+            features,
+            values[:, : len(names)],
+            rows.labels,
+            rows.questions,
+            sources=rows.sources,
+            shapes=Shapes(shape, values[:, len(names) :]),
+        )
+        found = fit_calibrated(labelled, provenance=provenance)
     except ImportError as error:
         missing = f"{error.name}, which is not installed" if error.name else str(error)
         raise InputError(f"fitting a probability needs {missing}: pip install 'gradewire[calibrate]'") from error
@@ -63,19 +80,19 @@ def fitted_probability(
         raise InputError(str(error)) from error
     report, further = None, dict[str, float]()
     if split.held_out is not None:
-        report, further = _measured(found.fit, split.held_out, resamples=resamples, seed=seed)
+        report, further = _measured(found.fit, split.held_out, shape, resamples=resamples, seed=seed)
     return ProbabilityFit(result=found, report=report, further=further)
 
 
 def _measured(
-    fit: Mapping[str, Any], rows: LabelledScores, *, resamples: int, seed: int
+    fit: Mapping[str, Any], rows: LabelledScores, shape: Sequence[str], *, resamples: int, seed: int
 ) -> tuple[AgreementReport, dict[str, float]]:
     from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error  # noqa: PLC0415 - as above
-    from gradewire.agreement.fitting.stored_form import Points, log_odds  # noqa: PLC0415 - as above
+    from gradewire.agreement.fitting.stored_form import probabilities as judged_by  # noqa: PLC0415 - as above
 
-    points = Points(np.array(fit["map"]["log_odds"]), np.array(fit["map"]["probability"]))
-    values = _values(rows.results, [feature["name"] for feature in fit["features"]])
-    probabilities = points(log_odds(fit, values))
+    names = [feature["name"] for feature in fit["features"]]
+    values = _values(rows.results, (*names, *shape))
+    probabilities = judged_by(fit, values[:, : len(names)], values[:, len(names) :])
     smile = rows.values("smile")
     scores = {BEFORE: smile, AFTER: probabilities}
     verdicts = {name: (scores[name] >= cut).astype(np.float64) for name, cut in ((BEFORE, _SMILE_CUT), (AFTER, 0.5))}

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradewire.agreement.fitting.halves import half_of
 from gradewire.agreement.point_estimates import right
+from gradewire.cli.calibrate.sources import source_of
 from gradewire.cli.output.summary import verdict
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.errors import InvalidRequest
@@ -39,6 +40,7 @@ class LabelledScores:
         verdicts: float64[rows] of the metric as it stands: 1 right, 0 wrong, NaN where it gave none.
         labels: float64[rows] in [0, 1].
         question_keys: What tells questions apart (`JudgedRows.questions`).
+        sources: Where they come from.
         results: As an output file has them.
         line: What reproduces the scores.
         failed: Rows without a score, which are left out.
@@ -51,6 +53,7 @@ class LabelledScores:
     questions: Sequence[str]
     question_keys: Sequence[str]
     datasets: Sequence[str]
+    sources: Sequence[str]
     results: Sequence[Mapping[str, Any]]
     line: str
     failed: int
@@ -67,7 +70,7 @@ class LabelledScores:
 
 
 def labelled_scores(
-    labelled: LabelledRows, metric: Metric, *, half: Half | None
+    labelled: LabelledRows, metric: Metric, *, half: Half | None, several_files: bool = False
 ) -> tuple[LabelledScores, LabelledScores | None]:
     """The rows that are fitted on, and those that the fit is measured on.
 
@@ -75,6 +78,7 @@ def labelled_scores(
         labelled: With their rows; those of other metrics are left aside.
         metric: Whose scores are fitted on, with the parameters that were asked for.
         half: Which half of the questions is fitted on; None: all.
+        several_files: Whether the files tell sources apart.
 
     Returns:
         The first with the digest of its own rows; the second, the other half, None without halves.
@@ -105,8 +109,9 @@ def labelled_scores(
         )
         if not fitted or not read:
             raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
-        return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
-    return _gathered(label, kept, len(scores) - len(kept)), None
+        gathered = _gathered(label, fitted, len(scores) - len(kept), several_files=several_files)
+        return gathered, _gathered(label, read, 0, several_files=several_files)
+    return _gathered(label, kept, len(scores) - len(kept), several_files=several_files), None
 
 
 def _column(labelled: LabelledRows, metric: Metric) -> str:
@@ -168,7 +173,9 @@ def _lines(labelled: LabelledRows, label: str) -> list[str]:
     return [line for line in dict.fromkeys(said) if line]
 
 
-def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int) -> LabelledScores:
+def _gathered(
+    label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int, *, several_files: bool
+) -> LabelledScores:
     judged = [verdict(label, result) for _, result, _ in rows]
     digest = hashlib.sha256()
     for row, _, value in rows:
@@ -182,6 +189,7 @@ def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], 
         questions=[_question(row) for row, _, _ in rows],
         question_keys=[row.question_key for row, _, _ in rows],
         datasets=[row.dataset for row, _, _ in rows],
+        sources=[source_of(row, several_files=several_files) for row, _, _ in rows],
         results=[result for _, result, _ in rows],
         line=str(rows[0][1].get("line", "")),
         failed=failed,

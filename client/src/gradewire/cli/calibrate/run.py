@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -100,11 +101,13 @@ class Calibration:
                 "right": int(rows.right.sum()),
                 "questions": len({question_key(question) or row for row, question in enumerate(rows.questions)}),
                 "half": self.options["half"] or "both",
+                "sources": dict(sorted(Counter(rows.sources).items())),
             },
             "date": _today(),
         }
-        features = [FittedFeature(*each) for each in embedded_module("fits").calibrated_features()]
-        fit = fitted_probability(scored, features, provenance, resamples=self.run.resamples, seed=self.run.seed)
+        known = embedded_module("fits")
+        features, shape = [FittedFeature(*each) for each in known.calibrated_features()], known.calibrated_shape()
+        fit = fitted_probability(scored, features, shape, provenance, resamples=self.run.resamples, seed=self.run.seed)
         print_figures(probability_tables(fit))
         for line in fit_lines("a probability", scored, scored):
             click.echo(line)
@@ -158,7 +161,8 @@ class Calibration:
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
-        fitted, held_out = labelled_scores(labelled, metric, half=self.options["half"])
+        several = len(self.run.source.paths) > 1
+        fitted, held_out = labelled_scores(labelled, metric, half=self.options["half"], several_files=several)
         return labelled, Split(fitted=fitted, held_out=held_out)
 
     def _store(self, rows: LabelledScores, fitted: Mapping[str, Any]) -> None:

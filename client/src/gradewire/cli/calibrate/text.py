@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gradewire.agreement.fitting.travel import COVERAGES
 from gradewire.cli.calibrate.fit import AFTER, BEFORE, STATISTICS
 from gradewire.cli.output.figure_names import TITLES
 from gradewire.cli.output.figures import Figure, differing, estimated, number
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradewire.agreement import AgreementReport
+    from gradewire.agreement.fitting.travel import TravelFigures
     from gradewire.cli.calibrate.fit import Split, ThresholdFit
     from gradewire.cli.calibrate.probability import ProbabilityFit
     from gradewire.cli.run.labelled_rows import LabelledRows
@@ -36,10 +38,23 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[FigureTable]:
         ["", "probability"],
         [[name, number(value)] for name, value in fit.result.figures.items()],
     )
+    if fit.result.travel:
+        yield FigureTable(
+            "By fits on the other sources",
+            ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
+            + [f"accuracy of {share:.0%}" for share in COVERAGES]
+            + ["UNCERTAIN", "accuracy of the others", "wrong ones UNCERTAIN"],
+            [[each.source, str(each.rows), *map(number, _travel_numbers(each))] for each in fit.result.travel],
+        )
     if fit.report is not None:
         table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
         rest = [[name, "", number(value), ""] for name, value in fit.further.items()]
         yield replace(table, rows=[*table.rows, *rest])
+
+
+def _travel_numbers(each: TravelFigures) -> tuple[float, ...]:
+    certain = (each.uncertain, each.accuracy_certain, each.held)
+    return (each.pearson, each.auc, each.accuracy, each.ece, *each.at_coverage, *certain)
 
 
 def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) -> FigureTable:

@@ -140,4 +140,4 @@ def metrics_with(metrics: MetricOptions, by: str | None, *, named: bool) -> Metr
     if len(chooser) != 1:
         raise click.UsageError(f"--by {by}: name one metric")
     added: dict[str, Any] = {"metrics": written if chooser[0] in asked else f"{written},{by}" if named else by}
-    return replace(metrics, **added)
+    return replace(metrics, **added, usual=False)

@@ -13,6 +13,7 @@ from gradewire.cli.problems import one_line_errors
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.encoders import Preset, Synthetic
+from gradewire.metric_types.usual import USUAL_METRICS
 from gradewire.metric_types.wire import ParameterKind, WireParameter, wire_parameters
 
 # How often a row that the judge could not take is sent again.
@@ -28,8 +29,9 @@ _PLACEHOLDERS = {
 metric_options = option_group(
     click.option(
         "--metrics",
-        default="smile",
-        help="Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
+        default=USUAL_METRICS,
+        help=f"Default: {USUAL_METRICS}; smile alone where the encoder has no fit for calibrated. "
+        "Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
         "or whole lines as a summary prints them; all: every metric that the server can compute without a "
         "judge. Listed below.",
     ),
@@ -84,6 +86,7 @@ class MetricOptions:
 
     Attributes:
         metrics: Names and lines separated by commas, `all` among them; or one metric.
+        usual: Whether nobody named them, so that `calibrated` is left out where the encoder has no fit for it.
         preset: For smile where `metrics` names none.
         synthetic: For smile where `metrics` does not say.
         model: Encoder of metrics that do not say their own.
@@ -96,6 +99,7 @@ class MetricOptions:
     """
 
     metrics: str | Metric
+    usual: bool = False
     preset: Preset | None = None
     synthetic: Synthetic | None = None
     model: str | None = None
@@ -123,7 +127,14 @@ def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
     names = ("metrics", "preset", "synthetic", "model", "reference_set", "judge", "retries")
-    return MetricOptions(**{name: options[name] for name in names}, **cascade, prompts=prompts)
+    usual = is_usual(options["metrics"])
+    return MetricOptions(**{name: options[name] for name in names}, **cascade, prompts=prompts, usual=usual)
+
+
+def is_usual(metrics: str) -> bool:
+    """Whether these are the usual metrics, and the command line that is read names none."""
+    source = click.get_current_context().get_parameter_source("metrics")
+    return metrics == USUAL_METRICS and source is click.core.ParameterSource.DEFAULT
 
 
 def metrics_help() -> str:

@@ -11,7 +11,7 @@ import click
 from gradewire import AsyncClient
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.options.connection import connection_of, connection_options
-from gradewire.cli.options.metrics import MetricOptions, metric_options, metrics_help
+from gradewire.cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help
 from gradewire.cli.output.progress import progress
 from gradewire.cli.prepare.generation import (
     check_output,
@@ -73,6 +73,7 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     out = options["out"]
     if out is not None:
         check_output(out, source, overwrite=options["overwrite"])
+    options["usual"] = is_usual(options["metrics"])
     deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
         found = FileReferences.read(source)
@@ -106,7 +107,8 @@ async def _prepared(
     deadline_s: float | None,
 ) -> PrepareReport:
     """Prepares all entries, and shows how far it is."""
-    named = MetricOptions(**{name: options[name] for name in ("metrics", "preset", "synthetic", "model")})
+    names = ("metrics", "preset", "synthetic", "model")
+    named = MetricOptions(**{name: options[name] for name in names}, usual=options["usual"])
     quiet = options["quiet"]
     prepared = found.has_synthetic or generation is not None
     began = time.monotonic()

@@ -11,10 +11,11 @@ from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.run.file_gaps import metrics_not_for
 from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.base import Metric
+from gradewire.metric_types.calibrated import Calibrated
 from gradewire.metric_types.encoders import Smile
 from gradewire.metric_types.line import parse_metric_line
+from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics, without_metrics
 from gradewire.metric_types.words import Cider, ValueMatch
-from gradewire.model_list import ModelList
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"
@@ -56,7 +57,7 @@ async def written_metrics(
     written = [None if text.strip() == ALL_METRICS else parse_metric_line(text) for text in texts]
     beside = [metric for metric in written if metric is not None]
     if None not in written:
-        return beside
+        return await _usual(client, options, beside, quiet=quiet) if options.usual else beside
     place = written.index(None)
     left_out = await _left_out(client, options.model)
     lacking: dict[str, str] = dict(_UNREAD) if items is None else metrics_not_for(items())
@@ -73,11 +74,19 @@ async def written_metrics(
     return [*beside[:place], *(metric for metric in every if _with_defaults(metric) not in asked), *beside[place:]]
 
 
+async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool) -> list[Metric]:
+    """The metrics that nobody named, without `calibrated` where the encoder has no fit for it; a remark says so."""
+    metrics, remark = usual_metrics(await client.models(), options.model)
+    if remark and not quiet:
+        click.echo(remark, err=True)
+    return [metric for metric in written if metrics == USUAL_METRICS or metric != Calibrated()]
+
+
 async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
     """Metrics without a judge that the server cannot compute, and why."""
     left_out = {name: "the server does not have it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
     listed = await client.models()
-    beyond = _beyond(listed, model)
+    beyond = without_metrics(listed, model)
     for metric in listed.metrics:
         if metric.name in left_out and metric.name in beyond:
             left_out[metric.name] = beyond[metric.name]
@@ -87,15 +96,6 @@ async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
             left_out[metric.name] = metric.missing or "the server cannot compute it"
     left_out.pop(Smile.name, None)
     return left_out
-
-
-def _beyond(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Metrics that the encoder as it is built cannot compute, and why; none where the encoder is not known."""
-    name = (model or "").partition("@")[0]
-    for encoder in listed.models:
-        if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
-            return encoder.without_metrics
-    return {}
 
 
 def _tell_left_out(left_out: Mapping[str, str]) -> None:

@@ -88,7 +88,7 @@ def _print_means(summary: Summary) -> None:
                 _counted(tally.failures) or "none",
             ]
         )
-    columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "mean, empty wrong", "without score"]
+    columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "empty\nas wrong", "without\nscore"]
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
 
 

@@ -1,7 +1,6 @@
 """A fit of `calibrated`: from features to a probability, and to the band in which its verdict is not to be trusted.
 
-Sources: calibration map as in Zadrozny and Elkan 2002; band: class-conditional (Mondrian) split conformal prediction,
-Vovk, Gammerman and Shafer 2005, chapter 4. The form in which fits are stored: docs/reference/calibrated.md.
+The form in which fits are stored: docs/reference/calibrated.md.
 """
 
 import hashlib
@@ -14,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from gradewire_server.metrics.calibrated.features.catalog import Feature
-from gradewire_server.metrics.calibrated.stored_form import FitForm, RanksForm, TreesForm
+from gradewire_server.metrics.calibrated.features.catalog import RULED_OUT, Feature
+from gradewire_server.metrics.calibrated.neighbourhood import Neighbourhood
+from gradewire_server.metrics.calibrated.regimes import EVERYTHING, VERDICT, Band, Regime
+from gradewire_server.metrics.calibrated.shape import SHAPE
+from gradewire_server.metrics.calibrated.stored_form import DistanceForm, FitForm, TreesForm
 from gradewire_server.metrics.calibrated.trees import Nodes, SoftTrees, TreeError
 
-VERDICT: Final = 0.5
-"""Probability from which an answer counts as right."""
 ID_CHARACTERS: Final = 12
 MAX_TEXT_CHARACTERS: Final = 8 << 20
-_ROUNDING: Final = 1e-9
 _INT: Final = np.intp
 
 
@@ -31,34 +30,31 @@ class FitError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ranks:
-    """Order statistics of one class, as stored in `RanksForm`."""
+class _Linear:
+    """What is linear in the features; arrays are float64[used features]."""
 
-    count: int
-    ranks: NDArray[np.intp]
-    values: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    missing: NDArray[np.float64]
 
-    def edge(self, confidence: float) -> float | None:
-        """The value that at most the share 1 - confidence of the class lies beyond; None where the rows are too few.
-
-        Of n held-out rows and a new one, exchangeable with them, the new one is beyond the k-th value with a
-        probability of at most k / (n + 1).
-        """
-        most = int((1 - confidence) * (self.count + 1) + _ROUNDING)
-        row = int(np.searchsorted(self.ranks, most, side="right")) - 1
-        return float(self.values[row]) if row >= 0 else None
+    def value(self, features: NDArray[np.float64]) -> float:
+        """Log-odds for float64[used features]; NaN is a feature that does not apply."""
+        known = np.where(np.isnan(features), self.missing, np.clip(features, self.low, self.high))
+        return float(self.weight @ known)
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
-    """Probabilities, from `lower` to `upper` and both included, at which a verdict is not trusted."""
+class Place:
+    """Where an item lies.
 
-    lower: float
-    upper: float
+    Attributes:
+        distance: From the fitted rows, 0 or more.
+        far: Share of it that is far, 0 to 1.
+    """
 
-    def holds(self, probability: float) -> bool:
-        """Whether a probability lies inside."""
-        return self.lower <= probability <= self.upper
+    distance: float
+    far: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,42 +66,67 @@ class CalibratedFit:
         model_digest: 64 hex digits; whose vectors it was fitted on.
         grader_digest: 64 hex digits; whose logits are a feature, empty for none.
         columns: intp[used], which of the metric's features it reads.
+        rules: intp[rules], which of the metric's features rule an answer out from 1 on.
         base: Log-odds before any tree.
         trees: Over the features that it reads.
-        log_odds: float64[points], strictly ascending.
-        probability: float64[points], never falling.
+        near: For items near the fitted rows.
+        far: For items far from them; None: as near them, and no verdict is trusted.
+        rows: The fitted rows, by kind; None: all items are near.
     """
 
     identity: str
     model_digest: str
     grader_digest: str
     columns: NDArray[np.intp]
+    rules: NDArray[np.intp]
     base: float
     trees: SoftTrees
-    log_odds: NDArray[np.float64]
-    probability: NDArray[np.float64]
-    _right: _Ranks
-    _wrong: _Ranks
+    near: Regime
+    far: Regime | None
+    rows: Neighbourhood | None
+    _linear: _Linear | None
 
     def raw(self, features: NDArray[np.float64]) -> float:
         """Log-odds before the map, for float64[features of the metric]; NaN is a feature that does not apply."""
-        return self.base + self.trees.value(features[self.columns])
+        used = features[self.columns]
+        linear = 0.0 if self._linear is None else self._linear.value(used)
+        return self.base + self.trees.value(used) + linear
 
-    def __call__(self, features: NDArray[np.float64]) -> float:
-        """P(right), 0 to 1, of the metric's features."""
-        return float(np.interp(self.raw(features), self.log_odds, self.probability))
+    def place(self, shape: NDArray[np.float64]) -> Place | None:
+        """Where an item of the shape float64[len(SHAPE)] lies; None where the fit has no rows to hold it against."""
+        if self.rows is None:
+            return None
+        distance = self.rows.distance(shape)
+        return Place(distance, self.rows.far_share(distance))
 
-    def band(self, confidence: float) -> Band:
-        """Where the verdict is not trusted at `confidence`, above 0 and below 1.
+    def __call__(self, features: NDArray[np.float64], place: Place | None = None) -> float:
+        """P(right), 0 to 1, of the metric's features, at a place; None: near.
 
-        A verdict is trusted where the other one is ruled out and it is not: "wrong" below what nearly all right answers
-        reach, "right" above what nearly all wrong ones stay under. The probability of the verdict's edge, 1/2, always
-        lies inside. Where the rows are too few for such a confidence, the band is everything on that side.
+        At most RULED_OUT where a rule calls the answer wrong.
         """
-        lower, upper = self._right.edge(confidence), self._wrong.edge(confidence)
-        return Band(
-            lower=0.0 if lower is None else min(lower, VERDICT), upper=1.0 if upper is None else max(upper, VERDICT)
-        )
+        learnt = self._learnt(features, place)
+        return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
+
+    def overruled(self, features: NDArray[np.float64], place: Place | None = None) -> bool:
+        """Whether a rule calls an answer wrong that the rest calls right: such a verdict is never certain."""
+        return self._ruled_out(features) and self._learnt(features, place) >= VERDICT
+
+    def _learnt(self, features: NDArray[np.float64], place: Place | None) -> float:
+        raw = self.raw(features)
+        near = self.near.p_right(raw)
+        if place is None or self.far is None:
+            return near
+        return (1 - place.far) * near + place.far * self.far.p_right(raw)
+
+    def _ruled_out(self, features: NDArray[np.float64]) -> bool:
+        return bool((features[self.rules] >= 1).any())
+
+    def band(self, confidence: float, place: Place | None = None) -> Band:
+        """Where the verdict is not trusted at `confidence`, above 0 and below 1; the farther the place, the wider."""
+        near = self.near.band(confidence)
+        if place is None:
+            return near
+        return near.towards(EVERYTHING if self.far is None else self.far.band(confidence), place.far)
 
 
 def fit_id(text: str) -> str:
@@ -149,12 +170,13 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Calibrated
         model_digest=form.model_digest,
         grader_digest=form.grader_digest,
         columns=columns,
+        rules=np.array([place for place, feature in enumerate(known) if feature.rules_out], dtype=_INT),
         base=form.base,
         trees=trees,
-        log_odds=np.array(form.map.log_odds),
-        probability=np.array(form.map.probability),
-        _right=_ranks(form.conformal.right),
-        _wrong=_ranks(form.conformal.wrong),
+        near=Regime.of(form.map, form.conformal),
+        far=None if form.far is None else Regime.of(form.far.map, form.far.conformal),
+        rows=_neighbourhood(form.distance),
+        _linear=_linear(form),
     )
 
 
@@ -197,5 +219,29 @@ def _nodes(form: TreesForm) -> Nodes:
     )
 
 
-def _ranks(form: RanksForm) -> _Ranks:
-    return _Ranks(form.count, np.array(form.ranks, dtype=_INT), np.array(form.values))
+def _linear(form: FitForm) -> _Linear | None:
+    if form.linear is None:
+        return None
+    if len(form.linear.weight) != len(form.features):
+        raise FitError(f"linear: has {len(form.linear.weight)} weights for {len(form.features)} features")
+    for feature, weight in zip(form.features, form.linear.weight, strict=True):
+        if feature.monotone * weight < 0:
+            raise FitError(f"linear: {feature.name} breaks its direction")
+    columns = (form.linear.weight, form.linear.low, form.linear.high, form.linear.missing)
+    return _Linear(*(np.array(column, dtype=np.float64) for column in columns))
+
+
+def _neighbourhood(form: DistanceForm | None) -> Neighbourhood | None:
+    if form is None:
+        return None
+    for name in form.shape:
+        if name not in SHAPE:
+            raise FitError(f"distance: this version of the metric knows no number named {name!r}")
+    return Neighbourhood(
+        columns=np.array([SHAPE.index(name) for name in form.shape], dtype=_INT),
+        scale=np.array(form.scale),
+        rows=np.array(form.rows),
+        nearest=form.nearest,
+        near=form.near,
+        far=form.far,
+    )

@@ -25,18 +25,19 @@ from gradewire_server.domain.result import (
     Warning,  # noqa: A004 - the domain's word for it
 )
 from gradewire_server.metrics.calibrated.features.catalog import features_of
-from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, cached_fit
 from gradewire_server.metrics.calibrated.grading import Graded, ask_grader
+from gradewire_server.metrics.calibrated.regimes import VERDICT
+from gradewire_server.metrics.calibrated.shape import SHAPE, shape
 from gradewire_server.metrics.checks import check_item, check_references, cut_warning
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
 from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
-VERSION: Final = 1
+VERSION: Final = 2
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -122,7 +123,7 @@ class Calibrated:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
     def score(self, item: Item, parameters: CalibratedParameters, metadata: ModelMetadata) -> Program:
-        """SMILE's rounds (preset v1), and one of the grader's where one is named."""
+        """SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -132,13 +133,12 @@ class Calibrated:
         inputs = yield from gather_inputs(item, parameters.model)
         if isinstance(inputs, Failure):
             return MetricResult.failed(inputs)
-        values = features(inputs)
         if not parameters.grader:
-            return _result(inputs, values, fit, parameters.confidence)
+            return _result(inputs, Measured.of(inputs), fit, parameters.confidence)
         graded = yield from ask_grader(inputs, parameters.grader)
         if isinstance(graded, Failure):
             return MetricResult.failed(graded)
-        return _result(inputs, np.append(values, graded.logit), fit, parameters.confidence, graded)
+        return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
 
     def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
         """Asks for every reference and its keywords, as SMILE does."""
@@ -185,35 +185,72 @@ def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
     return found
 
 
-def _result(
-    inputs: CalibratedInputs,
-    values: NDArray[np.float64],
-    fit: CalibratedFit | None,
-    confidence: float,
-    graded: Graded | None = None,
-) -> MetricResult:
-    names = (feature.name for feature in features_of("graded" if graded else ""))
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a fit is asked about.
+
+    Attributes:
+        names: Of the features.
+        features: float64[features]; NaN where one does not apply.
+        shape: float64[len(SHAPE)].
+        truncated: Whether the grader read an answer only in part.
+    """
+
+    names: tuple[str, ...]
+    features: NDArray[np.float64]
+    shape: NDArray[np.float64]
+    truncated: bool
+
+    @classmethod
+    def of(cls, inputs: CalibratedInputs, graded: Graded | None = None) -> Self:
+        """Measures an item; with the grader's logit where it was asked."""
+        values = features(inputs)
+        names = tuple(feature.name for feature in features_of("graded" if graded else ""))
+        if graded is None:
+            return cls(names, values, shape(inputs), truncated=False)
+        return cls(names, np.append(values, graded.logit), shape(inputs), graded.truncated)
+
+    def told(self) -> dict[str, float]:
+        """What stands in results: all numbers by their names, but for those that do not apply."""
+        values = (*self.features.tolist(), *self.shape.tolist())
+        return {name: value for name, value in zip((*self.names, *SHAPE), values, strict=True) if not math.isnan(value)}
+
+
+def _result(inputs: CalibratedInputs, measured: Measured, fit: CalibratedFit | None, confidence: float) -> MetricResult:
     parts = CalibratedParts(
         smile=inputs.smile,
         sentence=inputs.terms.sentence,
         keyword=inputs.terms.keyword,
         exact=inputs.terms.exact,
         best_window=inputs.terms.best_window,
-        features={name: value for name, value in zip(names, values.tolist(), strict=True) if not math.isnan(value)},
+        features=measured.told(),
     )
-    warnings = cut_warning(inputs.truncated, graded is not None and graded.truncated)
+    warnings = cut_warning(inputs.truncated, measured.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
-    probability = fit(values)
+    place = fit.place(measured.shape)
+    probability = fit(measured.features, place)
     if not math.isfinite(probability):
         failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
         return MetricResult.failed(failure)
-    band = fit.band(confidence)
-    uncertain = band.holds(probability) or (probability >= VERDICT and denies(inputs))
+    band = fit.band(confidence, place)
+    reason = ""
+    if band.holds(probability):
+        reason = "band" if fit.band(confidence).holds(probability) else "unlike"
+    elif fit.overruled(measured.features, place):
+        reason = "rule"
     return MetricResult(
         probability,
-        warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,
+        warnings=(*warnings, Warning.UNCERTAIN) if reason else warnings,
         matched_reference=inputs.best,
-        parts=replace(parts, uncertain=uncertain, band_lower=band.lower, band_upper=band.upper, fit=fit.identity),
+        parts=replace(
+            parts,
+            uncertain=bool(reason),
+            band_lower=band.lower,
+            band_upper=band.upper,
+            fit=fit.identity,
+            distance=None if place is None else place.distance,
+            uncertain_reason=reason,
+        ),
         correct=probability >= VERDICT,
     )

@@ -9,10 +9,14 @@ _MAX_NODES = 200_000
 _MAX_TREES = 5_000
 _MAX_FEATURES = 256
 _MAX_POINTS = 4_096
+_MAX_ROWS = 4_096
 _MIN_WIDTH = 1e-9
+_LEAST_RAMP = 1e-3
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 LogOdds = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]  # sums of all trees stay finite
+Value = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+Scale = Annotated[float, Field(ge=1e-6, le=1e9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Index = Annotated[int, Field(ge=-1, le=_MAX_NODES)]
 _Nodes = Field(min_length=1, max_length=_MAX_NODES)
@@ -29,10 +33,12 @@ class FeatureForm(_Form):
         name: As in the metric.
         monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
         width: Of the ramps at its splits; 0: hard splits.
+        rules_out: Told for who evaluates a fit elsewhere; a server goes by the metric's own rules.
     """
 
     name: str
     monotone: Literal[-1, 0, 1]
+    rules_out: bool = False
     width: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
     @field_validator("width")
@@ -105,16 +111,85 @@ class RanksForm(_Form):
 
 
 class ConformalForm(_Form):
-    """What the band of uncertain probabilities follows from."""
+    """What the band of uncertain probabilities follows from.
+
+    Attributes:
+        right: Probabilities of right answers.
+        wrong: Of wrong ones.
+        mistaken: Certainty, max(P, 1 - P), of wrong verdicts, from the highest down.
+    """
 
     right: RanksForm
     wrong: RanksForm
+    mistaken: RanksForm | None = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         right, wrong = self.right.values, self.wrong.values
-        if sorted(right) != right or sorted(wrong, reverse=True) != wrong:
-            raise ValueError("values of right must not fall with their rank, those of wrong must not rise")
+        mistaken = [] if self.mistaken is None else self.mistaken.values
+        if sorted(right) != right or any(sorted(each, reverse=True) != each for each in (wrong, mistaken)):
+            raise ValueError("values of right must not fall with their rank, those of wrong and mistaken must not rise")
+        return self
+
+
+class LinearForm(_Form):
+    """Log-odds that are linear in the features, one entry each, in the order of `features`.
+
+    Attributes:
+        weight: Log-odds per unit.
+        low: Values below it count as it.
+        high: Values above it count as it.
+        missing: What an absent feature counts as.
+    """
+
+    weight: Annotated[list[LogOdds], Field(max_length=_MAX_FEATURES)]
+    low: Annotated[list[Value], Field(max_length=_MAX_FEATURES)]
+    high: Annotated[list[Value], Field(max_length=_MAX_FEATURES)]
+    missing: Annotated[list[Value], Field(max_length=_MAX_FEATURES)]
+
+    @model_validator(mode="after")
+    def _same_length(self) -> Self:
+        if any(len(each) != len(self.weight) for each in (self.low, self.high, self.missing)):
+            raise ValueError("its lists differ in length")
+        if any(low > high for low, high in zip(self.low, self.high, strict=True)):
+            raise ValueError("low is above high")
+        return self
+
+
+class RegimeForm(_Form):
+    """What log-odds mean for items far from the fitted rows."""
+
+    map: MapForm
+    conformal: ConformalForm
+
+
+class DistanceForm(_Form):
+    """How far an item is from the fitted rows.
+
+    Attributes:
+        shape: Names of the numbers that say what kind of item it is.
+        scale: Unit of each.
+        rows: Some of the fitted rows, in these units.
+        nearest: How many of them count, the closest ones.
+        near: Distance up to which an item is near.
+        far: Distance from which it is far.
+    """
+
+    shape: Annotated[list[str], Field(min_length=1, max_length=_MAX_FEATURES)]
+    scale: Annotated[list[Scale], Field(min_length=1, max_length=_MAX_FEATURES)]
+    rows: Annotated[list[Annotated[list[Value], Field(max_length=_MAX_FEATURES)]], Field(max_length=_MAX_ROWS)]
+    nearest: Annotated[int, Field(ge=1)]
+    near: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+    far: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(self.scale) != len(self.shape) or any(len(row) != len(self.shape) for row in self.rows):
+            raise ValueError("scale or a row has not as many numbers as shape")
+        if self.nearest > len(self.rows):
+            raise ValueError("nearest is more than there are rows")
+        if self.far - self.near < _LEAST_RAMP:
+            raise ValueError(f"far must be {_LEAST_RAMP:g} above near, or more")
         return self
 
 
@@ -133,3 +208,6 @@ class FitForm(_Form):
     trees: TreesForm
     map: MapForm
     conformal: ConformalForm
+    linear: LinearForm | None = None
+    distance: DistanceForm | None = None
+    far: RegimeForm | None = None

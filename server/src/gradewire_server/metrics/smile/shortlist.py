@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from gradewire_server.domain.needs import TokenVectors
 from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.smile.words_in_context import WordsInContext
+from gradewire_server.metrics.text.smile_normalise import word_spans
 
 SHORTLIST = 3
 """Windows per length that are embedded alone."""
@@ -36,7 +37,7 @@ def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.floa
         Window length to distinct texts in order of position: all of them where there are at most SHORTLIST, else
         SHORTLIST and those within NEAR_TIE of the last.
     """
-    words = WordsInContext.of(texts, tokens)
+    words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     chosen = {}
     for length, windows in texts.candidates.items():
         if len(windows) <= SHORTLIST:

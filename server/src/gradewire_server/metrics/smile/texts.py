@@ -22,7 +22,7 @@ class SmileTexts:
         words: N(y).
         sentences: One per reference: the reference itself or its synthetic answer, raw.
         keywords: N(r), one per reference.
-        windows: The distinct windows of N(y).
+        windows: The distinct windows of N(y); none for windows in context alone.
         held: Indices of the references whose N(r) is itself one of the windows. No window can come closer to a text
             than the text itself, so their keyword similarity is 1 without asking the encoder.
         asked: Indices of the references whose keyword similarity the encoder has to say, ascending.
@@ -68,6 +68,26 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
     )
     asked = tuple(index for index in range(len(keywords)) if index not in held)
     return SmileTexts(prediction, words, sentences, keywords, windows, held, (), {}).asking(asked)
+
+
+def whole_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
+    """The same for windows in context alone: none is cut, and references are their own sentences.
+
+    Args:
+        prediction: Not blank.
+        references: Likewise.
+        end: Characters of the prediction that are looked at, not blank together.
+        most_words: Words in them in which windows are looked for; `truncated` says that there are more.
+    """
+    words = normalise(prediction[:end])
+    keywords = tuple(map(normalise, references))
+    kept = words.words[:most_words]
+    spaced = f" {' '.join(kept)} "
+    held = tuple(index for index, keyword in enumerate(keywords) if f" {keyword.text} " in spaced)
+    asked = tuple(index for index in range(len(keywords)) if index not in held)
+    cut = len(words.words) > most_words or len(prediction.rstrip()) > end
+    windows = Windows({}, len(kept), cut)
+    return SmileTexts(prediction, words, references, keywords, windows, held, (), {}).asking(asked)
 
 
 def reference_sentences(

@@ -32,9 +32,13 @@ class WordsInContext:
     read: NDArray[np.intp]
 
     @classmethod
-    def of(cls, texts: SmileTexts, tokens: TokenVectors) -> Self:
-        """Gives the words of N(y) the tokens of y whose characters they cover."""
-        spans = word_spans(texts.prediction, texts.windows.words)
+    def of(cls, spans: NDArray[np.int32], tokens: TokenVectors) -> Self:
+        """Gives words the tokens whose characters they cover.
+
+        Args:
+            spans: int32[words, 2], where they stand in the text that the tokens are of (`word_spans`).
+            tokens: Its token vectors.
+        """
         begin, end = tokens.offsets[:, 0], tokens.offsets[:, 1]
         word = np.searchsorted(spans[:, 1], begin, side="right")
         inside = (word < len(spans)) & (end > begin)
@@ -71,7 +75,7 @@ def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArra
     Returns:
         By reference index; of equal windows the first is named.
     """
-    words = WordsInContext.of(texts, tokens)
+    words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}
     for length, rows in texts.rows_of.items():
         starts, vectors = words.windows(length)

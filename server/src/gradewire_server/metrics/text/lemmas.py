@@ -21,7 +21,7 @@ def lemma_table() -> Mapping[str, str]:
     The whole dictionary is folded into one table because lemminflect's own look-up copies its entry each time (5 µs and
     more), and because a table of fixed size needs no bound against a flood of unknown words.
     """
-    entries: dict[str, dict[str, tuple[str, ...]]] = LemmaLUCodec.load(config.lemma_lu_fn)
+    entries = _entries()
     overrides: dict[str, dict[str, tuple[str, ...]]] = OverridesCodec.load(config.lemma_overrides_fn)
     table = {}
     for word in entries.keys() | overrides.keys():
@@ -31,6 +31,18 @@ def lemma_table() -> Mapping[str, str]:
         if lemma != word:
             table[word] = lemma
     return table
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """The words of the dictionary (about 70 000), inflected ones too, in lower case: few names, no number words."""
+    return frozenset(word for word in _entries() if word == word.lower())
+
+
+@cache
+def _entries() -> dict[str, dict[str, tuple[str, ...]]]:
+    entries: dict[str, dict[str, tuple[str, ...]]] = LemmaLUCodec.load(config.lemma_lu_fn)
+    return entries
 
 
 def _first(entry: Mapping[str, tuple[str, ...]], word: str) -> str:

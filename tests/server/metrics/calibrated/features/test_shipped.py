@@ -11,7 +11,7 @@ from tests.support.engines.programs import Table, at
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.calibrated.features.catalog import FEATURES
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES, RULED_OUT
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION, Calibrated, CalibratedParameters
@@ -36,10 +36,11 @@ def test_equal_numbers_are_right_however_they_are_written(fit: CalibratedFit, pr
     assert fit(features(replace(other, terms=apart))) < 0.5
 
 
-@pytest.mark.parametrize(("prediction", "uncertain"), [("big cat", False), ("not cat", True)])
-def test_a_denial_is_uncertain_where_it_would_be_called_right(prediction: str, uncertain: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("prediction", "overruled"), [("big cat", False), ("not cat", True)])
+def test_a_denial_that_the_trees_call_right_is_called_wrong_and_uncertain(prediction: str, overruled: bool) -> None:  # noqa: FBT001
     parameters = CalibratedParameters(model=f"m@{DIGEST}", confidence=0.8)
     table = Table({prediction: at(0), "cat": at(10)})
     result = table.run(Calibrated().score(Item("1", "Which?", ("cat",), prediction), parameters, METADATA))
-    assert result.correct is True
-    assert (result.parts.uncertain, Warning.UNCERTAIN in result.warnings) == (uncertain, uncertain)
+    assert result.correct is not overruled
+    assert (result.score == RULED_OUT) is overruled
+    assert (result.parts.uncertain, Warning.UNCERTAIN in result.warnings) == (overruled, overruled)

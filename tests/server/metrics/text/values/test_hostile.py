@@ -116,3 +116,11 @@ def test_tokens_lie_in_order_inside_the_text(text: str) -> None:
     tokens = tokens_of(text)
     assert all(text[token.start : token.end] == token.text for token in tokens)
     assert all(first.end <= second.start for first, second in pairwise(tokens))
+
+
+def test_values_at_both_ends_of_a_long_text_are_read() -> None:
+    """Where an answer has more values than are compared, it begins or ends with what counts more often than not."""
+    text = f"7 litres, then {'; '.join(str(number) for number in range(100, 400))} and at last 42 kg"
+    found = [value.text for value in values_of(text)]
+    assert len(found) == MAX_VALUES
+    assert (found[0], found[-1]) == ("7 litres", "42 kg")

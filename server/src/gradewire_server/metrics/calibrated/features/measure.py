@@ -1,6 +1,6 @@
 """Measures the features of an item, from its texts and what SMILE found in them.
 
-All of them are made in time linear in the texts, of bounded beginnings of them: 8 192 characters and 1 024 words of
+All of them are made in time linear in the texts, of bounded beginnings of them: 16 384 characters and 2 048 words of
 prediction and question, 512 characters of a reference, and of as many references as have 8 192 together.
 """
 
@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
-from gradewire_server.metrics.calibrated.features.cues import cue_features
-from gradewire_server.metrics.calibrated.features.dates import date_features, dates_of
+from gradewire_server.metrics.calibrated.features.contradictions import contradiction_features
+from gradewire_server.metrics.calibrated.features.denials import denies
+from gradewire_server.metrics.calibrated.features.forms import found_forms
+from gradewire_server.metrics.calibrated.features.hedges import alternatives
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
-from gradewire_server.metrics.calibrated.features.numbers import number_features, numbers_of, pieces_of
+from gradewire_server.metrics.calibrated.features.missing import missing_features
+from gradewire_server.metrics.calibrated.features.refusals import refusal_features
 from gradewire_server.metrics.calibrated.features.spelling import spelling_features
+from gradewire_server.metrics.calibrated.features.values import Values
+from gradewire_server.metrics.calibrated.features.verdicts import verdict_features
 from gradewire_server.metrics.calibrated.features.words import (
     MAX_REFERENCE_CHARACTERS,
     Said,
@@ -42,12 +47,15 @@ def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
     """
     question, answer = Said.of(inputs.item.question), Said.of(inputs.item.prediction)
     references = _read(inputs)
+    values = Values.of(question, references, answer)
+    if values.matched:
+        references.insert(0, references.pop(values.matched))
     found = {
         "sentence": inputs.terms.sentence,
         "keyword": inputs.terms.keyword,
         "exact": inputs.terms.exact,
         **_of_words(question, references, answer),
-        **_of_values(question, references, answer),
+        **values.features(),
         "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
@@ -65,20 +73,13 @@ def _read(inputs: CalibratedInputs) -> list[Said]:
     return read
 
 
-def _of_values(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
-    texts = [question.raw, answer.raw, *(reference.raw for reference in references)]
-    pieces = [pieces_of(text) for text in texts]
-    asked, said, *known = map(numbers_of, pieces)
-    at, when, *dates = map(dates_of, pieces, texts)
-    return {**number_features(asked, known, said), **date_features(at, dates, when)}
-
-
 def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
     """`references` begin with SMILE's best one."""
-    asked, said, best = question.distinct, answer.distinct, references[0]
+    asked, said, best = question.distinct, found_forms(references, answer), references[0]
     cores = [core_of(reference) for reference in references]
     recalls = [recall(reference, said, asked) for reference in references]
     closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_CANDIDATES]
+    parts = parts_of(best)
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
     return {
         "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
@@ -86,7 +87,12 @@ def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[
         "last_word": float(any(core.content[-1] in said for core in cores)),
         "new_recall": share(word in said for word in new),
         "echo": share(word in asked for word in best.content),
-        "parts_least": min(recall(part, said, asked) for part in parts_of(best)),
+        "parts_least": min(recall(part, said, asked) for part in parts),
+        **missing_features(best, parts, said, asked),
+        **contradiction_features(best, answer, said, asked),
+        **verdict_features(question, best, answer),
+        **refusal_features(question, best, answer),
+        "denied": float(denies(question, best, answer)),
+        "alternatives": alternatives(question, references, answer),
         **spelling_features([references[index] for index in closest], best, answer, asked),
-        **cue_features(answer),
     }

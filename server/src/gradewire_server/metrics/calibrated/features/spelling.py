@@ -1,4 +1,8 @@
-"""Near-equal spellings: names with a letter more or less, other endings."""
+"""Near-equal spellings: names with a letter more or less, other endings.
+
+A word that the dictionary has is not misspelt into another one that it has: "farm" is no "form". Of two such words
+only those are near that differ behind their beginning ("colony", "colonial").
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from math import nan
@@ -10,12 +14,15 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, JaroWinkler
 
 from gradewire_server.metrics.calibrated.features.words import Said, weight
+from gradewire_server.metrics.text.lemmas import known_words
 
 _MAX_REFERENCE_WORDS: Final = 32
 _MAX_ANSWER_WORDS: Final = 256
 _MAX_LETTERS: Final = 64
 _MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
+_LEAST_BEGINNING: Final = 4
+"""Letters in which two words of the dictionary begin alike, to be near each other."""
 _PROVES: Final = 0.5
 """Weight of a word from which on it has to be there."""
 
@@ -64,9 +71,22 @@ def _first_words(reference: Said) -> list[str]:
 
 def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> NDArray[np.float64]:
     """float64[words], similarity of each to its closest word in an answer; of numbers only equal ones are close."""
-    found = process.cdist(words, answer, scorer=scorer, dtype=np.float64).max(axis=1)
+    similar = process.cdist(words, answer, scorer=scorer, dtype=np.float64)
+    known = known_words()
+    among = np.array([other in known for other in answer])
+    for row, word in enumerate(words):
+        if word in known:
+            begin = word[: max(_LEAST_BEGINNING, len(word) - 1)]
+            similar[row, among & [not _begins(word, begin, other) for other in answer]] = 0.0
     exact = [word in answer for word in words]
-    return np.where([word.isdecimal() for word in words], exact, found)
+    return np.where([word.isdecimal() for word in words], exact, similar.max(axis=1))
+
+
+def _begins(word: str, begin: str, other: str) -> bool:
+    """Whether all but a letter of the shorter of two words, and four of its letters, begin the other one."""
+    return word == other or other.startswith(
+        begin if len(other) >= len(word) else word[: max(_LEAST_BEGINNING, len(other) - 1)]
+    )
 
 
 def _within(text: str, whole: str) -> float:

@@ -12,10 +12,12 @@ from functools import cached_property
 from typing import Final
 
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.word_split import MAX_WORDS, split_words
+from gradewire_server.metrics.text.word_split import split_words
 
-MAX_CHARACTERS: Final = 8_192
-"""Characters of a prediction or question that features are made of."""
+MAX_CHARACTERS: Final = 16_384
+"""Characters of a prediction or question that are read, white space before them left out."""
+MAX_WORDS: Final = 2_048
+"""Words among them."""
 MAX_REFERENCE_CHARACTERS: Final = 512
 """Characters of one reference that features are made of."""
 
@@ -25,6 +27,13 @@ STOP_WORDS: Final = frozenset({
     "their", "he", "she", "they", "we", "who", "which", "what", "when", "where", "how", "not", "no", "do", "does",
     "did", "has", "have", "had", "than", "then", "there", "also", "one", "us",
 })  # fmt: skip
+
+FUNCTION_WORDS: Final = STOP_WORDS | {
+    "after", "against", "along", "among", "around", "because", "before", "behind", "beneath", "beside", "but", "can",
+    "could", "during", "each", "every", "may", "might", "must", "near", "off", "onto", "over", "since", "so", "some",
+    "such", "through", "toward", "under", "until", "up", "upon", "very", "will", "within", "without", "would", "you",
+}  # fmt: skip
+"""Stop words, and further words that say how others belong together."""
 
 _SMALL: Final = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -59,6 +68,12 @@ _SHORT_WEIGHT: Final = 0.6
 _SHORT: Final = 3
 _ECHO_SHARE: Final = 0.2
 _MARKS: Final = re.compile("[\u0300-\u036f]")
+# Letters whose stroke or hook is no mark that normalisation takes off.
+_LETTERS: Final = str.maketrans({
+    "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l", "\u0111": "d", "\u00f0": "d", "\u00fe": "th",
+    "\u0131": "i", "\u0127": "h", "\u014b": "ng",
+})  # fmt: skip
+_INITIALS: Final = re.compile(r"\b(?:[^\W\d_]\.){2,}(?:[^\W\d_]\b)?")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _HALF: Final = "1\u20442"
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -71,14 +86,19 @@ _PART: Final = re.compile(r",| and |&|;")
 def folded(text: str) -> str:
     """Case-folded, compatibility forms and digits of all scripts replaced, without Latin, Greek and Cyrillic accents.
 
-    Apostrophes go with their s, commas within numbers ("1,000"); "\u00bd" is "half". At most four times as long as the
-    text: one character may stand for eighteen.
+    Apostrophes go with their s, commas within numbers ("1,000"), stops between initials ("U.S.A."); "\u00bd" is "half".
+    At most four times as long as the text: one character may stand for eighteen.
     """
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
     if not plain.isascii():
         plain = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit.group())), _MARKS.sub("", plain))
         plain = plain.replace(_HALF, " half ")
-    return _THOUSANDS.sub("", _APOSTROPHE.sub("", plain.casefold()))
+    plain = plain.casefold()
+    if not plain.isascii():
+        plain = plain.translate(_LETTERS)
+    if "." in plain:
+        plain = _INITIALS.sub(lambda initials: f"{initials[0].replace('.', '')} ", plain)
+    return _THOUSANDS.sub("", _APOSTROPHE.sub("", plain))
 
 
 def folded_words(text: str) -> tuple[str, ...]:

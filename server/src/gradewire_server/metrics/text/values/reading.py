@@ -31,7 +31,7 @@ from gradewire_server.metrics.text.values.writing.roman_numerals import roman_va
 from gradewire_server.metrics.text.values.writing.tokens import DIGITS, Token, tokens_of
 
 MAX_VALUES: Final = 64
-"""Values of a text that are compared, the first ones."""
+"""Values of a text that are compared: where it has more, half of them are its first and half its last ones."""
 
 _BEGINNERS: Final = frozenset({
     *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *TIMES, "ad", "ce", "q", "noon", "midday",
@@ -72,7 +72,7 @@ def values_of(text: str) -> tuple[Value, ...]:
     tokens = tokens_of(_without(written, claims) if claims else written)
     found: list[tuple[int, Value]] = [(start, value) for start, _, value in claims]
     at = 0
-    while at < len(tokens) and len(found) < MAX_VALUES:
+    while at < len(tokens):
         token = tokens[at]
         behind = at + 1
         if token.number is not None or token.lower in _BEGINNERS or (token.word and _is_roman(token.text)):
@@ -80,7 +80,9 @@ def values_of(text: str) -> tuple[Value, ...]:
             if value is not None:
                 found.append((token.start, value))
         at = behind
-    values = [value for _, value in sorted(found, key=itemgetter(0))][:MAX_VALUES]
+    values = [value for _, value in sorted(found, key=itemgetter(0))]
+    if len(values) > MAX_VALUES:
+        values = values[: MAX_VALUES // 2] + values[-MAX_VALUES // 2 :]
     if len(values) == 1 and values[0].text.strip(" .!\n") == written.strip(" .!\n"):
         values = [replace(values[0], whole=True)]
     return tuple(values)

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Final
 
-MAX_CHARACTERS: Final = 8_192
+MAX_CHARACTERS: Final = 16_384
 """Characters of a text that values are read from."""
 
 _MOST_EXPANSION: Final = 4

@@ -1,0 +1,186 @@
+"""How `calibrated` does beyond what it was fitted on, before and after; writes its tables into docs/research/travel.md.
+
+Every source is left out in turn: EVOUNA, NQ301 and drawn rows. "Before" is the fit of version 1, which was made on
+EVOUNA's fit split: what the release that had it wrote for the same rows, in files of --before named as those of --data
+and --drawn:
+
+    gradewire score FILE --embedded --metrics calibrated --out DIR/FILE
+
+With --grader the ways that have its logit stand beside; --logits-unseen has logits of EVOUNA's rows by a grader that
+was not trained on EVOUNA. The labelled rows are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from benchmarks.agreement.calibrated import DRAWN, FILES, ROOT, row_options, scored, scored_sets
+from benchmarks.agreement.calibrated_fitting import Fitted, fitted
+from benchmarks.agreement.calibrated_rows import ScoredRows, together, without_questions
+from benchmarks.agreement.travel_figures import ReadSet, Way, changes_table, figures_table
+from benchmarks.common.document import write_block
+from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files
+
+from gradewire.agreement.fitting.probability import held_out_probabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+BEFORE = "version 1"
+CONFIDENCE = 0.9
+EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
+
+
+def main() -> None:
+    """Scores what is not scored yet, fits with each source left out, and replaces the blocks of the document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", type=Path, required=True, help="directory with what the release before wrote")
+    parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
+    parser.add_argument("--logits-unseen", type=Path, help="JSON, logits of a grader that was not trained on EVOUNA")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
+    row_options(parser)
+    options = parser.parse_args()
+    before = {
+        file.stem: read_before(options.before / file.name)
+        for file in (*(options.data / name for name in FILES.values()), options.drawn, options.drawn_evaluation)
+    }
+    plain = Namespace(**{**vars(options), "grader": "", "logits": []})
+    runs = [("version 2", plain)] + ([(f"with {options.grader}", options)] if options.grader else [])
+    sets: dict[str, ReadSet] = {}
+    told = []
+    for name, ways in runs:
+        rows = Rows.scored(ways)
+        for each in _judged(rows, ways):
+            probabilities = each.fit.probabilities(each.rows)
+            way = Way(name, probabilities, each.fit.uncertain(each.rows, CONFIDENCE))
+            _add(sets, each, before[each.file], way)
+        told.append((name, cells_of(rows, _fit(rows.parts, ways))))
+    read = list(sets.values())
+    cells = cells_table(before[EVOUNA], rows.evouna, told)
+    write_block(options.document, "figures", f"{figures_table(read)}\n\n{changes_table(read)}")
+    write_block(options.document, "cells", cells)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of all sources.
+
+    Attributes:
+        evouna: Both halves.
+        unseen: The same, with logits of a grader that was not trained on them; None where these are not there.
+        nq301: All.
+        drawn: Those that fits are made on.
+        evaluation: Drawn ones of the held-back vocabulary.
+    """
+
+    evouna: ScoredRows
+    unseen: ScoredRows | None
+    nq301: ScoredRows
+    drawn: ScoredRows
+    evaluation: ScoredRows
+
+    @classmethod
+    def scored(cls, options: Namespace) -> Rows:
+        """Scores what is not scored yet."""
+        evouna, nq301, drawn = scored_sets(options)
+        unseen = evouna if not options.grader else None
+        if options.grader and options.logits_unseen:
+            unseen = evouna.with_grader(json.loads(options.logits_unseen.read_text("utf-8")))
+        return cls(evouna, unseen, nq301, drawn, scored(options.drawn_evaluation, DRAWN, options))
+
+    @property
+    def parts(self) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
+        """All but the held-out split and its questions, one of each source."""
+        return self.evouna.half("a"), without_questions(self.nq301, self.evouna.half("b")), self.drawn
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Rows, and a fit that has seen neither their questions nor, where it is left out, their source."""
+
+    title: str
+    file: str
+    rows: ScoredRows
+    fit: Fitted
+
+
+def _judged(rows: Rows, options: Namespace) -> Iterator[_Judged]:
+    fit_split, others, drawn = rows.parts
+    everything, new = _fit(rows.parts, options), without_questions(rows.nq301, rows.evouna)
+    yield _Judged("EVOUNA's held-out split", EVOUNA, rows.evouna.half("b"), everything)
+    if rows.unseen is not None:
+        yield _Judged("the same, EVOUNA left out", EVOUNA, rows.unseen.half("b"), _fit((new, drawn), options))
+    yield _Judged("NQ301, left out", NQ301, new, _fit((fit_split, drawn), options))
+    if not options.grader:  # a grader has always seen drawn rows
+        yield _Judged("drawn rows, left out", options.drawn.stem, drawn, _fit((fit_split, others), options))
+    yield _Judged("drawn rows of held-back words", options.drawn_evaluation.stem, rows.evaluation, everything)
+
+
+def _fit(parts: tuple[ScoredRows, ...], options: Namespace) -> Fitted:
+    return fitted(parts, options.model, "", "a", options.grader)
+
+
+def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[float, bool]], way: Way) -> None:
+    if judged.title not in sets:
+        said = [before[row["id"]] for row in judged.rows.rows]
+        first = Way(BEFORE, np.array([each[0] for each in said]), np.array([each[1] for each in said]))
+        sets[judged.title] = ReadSet(judged.title, judged.rows.labels > 0, judged.rows.keys, [first])
+    known = sets[judged.title]
+    sets[judged.title] = ReadSet(judged.title, known.right, known.keys, [*known.ways, way])
+
+
+def read_before(file: Path) -> dict[str, tuple[float, bool]]:
+    """P(right) and whether it is UNCERTAIN, by id of the row, as a release wrote them.
+
+    Raises:
+        ValueError: A row has no probability.
+    """
+    require_files(file)
+    found = {}
+    for each in read_lines(file):
+        result = each["scores"]["calibrated"]
+        if result["score"] is None:
+            raise ValueError(f"{file}: row {each['id']} has no probability")
+        found[each["id"]] = (float(result["score"]), "UNCERTAIN" in result.get("warnings", ()))
+    return found
+
+
+def cells_of(rows: Rows, fit: Fitted) -> dict[str, NDArray[np.float64]]:
+    """P(right) on the held-out split by a fit on all else, and on the fit split, cross-validated over questions."""
+    crossed = held_out_probabilities(together(*rows.parts))
+    return {
+        "held-out split": fit.probabilities(rows.evouna.half("b")),
+        "fit split, cross-validated": crossed[: len(rows.parts[0].rows)],
+    }
+
+
+def cells_table(
+    before: Mapping[str, tuple[float, bool]],
+    evouna: ScoredRows,
+    told: Sequence[tuple[str, Mapping[str, NDArray[np.float64]]]],
+) -> str:
+    """Pearson in the four cells of the GPT models; version 1 on its own fit split is left out."""
+    splits = {"held-out split": evouna.half("b"), "fit split, cross-validated": evouna.half("a")}
+    names = [(dataset, model) for dataset in ("nq", "tq") for model in HEADLINE_MODELS]
+    lines = [f"| | | {' | '.join(map(' '.join, names))} | mean |", f"|---|---|{'---:|' * (len(names) + 1)}"]
+    for split, rows in splits.items():
+        ways = [(name, found[split]) for name, found in told]
+        if split == "held-out split":
+            ways = [(BEFORE, np.array([before[row["id"]][0] for row in rows.rows])), *ways]
+        for name, found in ways:
+            inside = [np.array([(row["dataset"], row["model"]) == cell for row in rows.rows]) for cell in names]
+            values = [float(np.corrcoef(found[cell], rows.labels[cell])[0, 1]) for cell in inside]
+            lines.append(f"| {split} | {name} | {' | '.join(f'{each:.3f}' for each in (*values, np.mean(values)))} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

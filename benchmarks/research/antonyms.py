@@ -1,0 +1,62 @@
+"""Writes the antonyms of WordNet, `server/src/gradewire_server/metrics/text/antonyms.txt`, from WordNet 3.0's files.
+
+The notice that Princeton's licence asks for stands at the head of the file, as WordNet's own files have it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gradewire_server.lexicon.thesaurus import usual_directory
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "text" / "antonyms.txt"
+PARTS = ("adj", "adv", "noun", "verb")
+
+
+def main() -> None:
+    """Reads the files and writes the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--wordnet", type=Path, default=usual_directory(), help="directory of WordNet's files")
+    parser.add_argument("--out", type=Path, default=TABLE)
+    options = parser.parse_args()
+    options.out.write_text(antonym_table(options.wordnet), encoding="ascii")
+
+
+def antonym_table(directory: Path) -> str:
+    """The licence behind "#", then a line for each pair of single words, in the order of the alphabet."""
+    notice = [line for line in _lines(directory, "adj") if line.startswith("  ")]
+    licence = "".join(f"# {line.split(maxsplit=1)[1].rstrip()}\n" for line in notice if len(line.split()) > 1)
+    pairs = sorted(set().union(*(_pairs(directory, part) for part in PARTS)))
+    return licence + "".join(f"{one} {other}\n" for one, other in pairs)
+
+
+def _pairs(directory: Path, part: str) -> set[tuple[str, str]]:
+    senses: dict[str, tuple[list[str], list[list[str]]]] = {}
+    for line in _lines(directory, part):
+        if line.startswith("  "):
+            continue
+        fields = line.partition("|")[0].split()
+        end = 4 + 2 * int(fields[3], 16)
+        words = [word.partition("(")[0].lower() for word in fields[4:end:2]]
+        count = int(fields[end])
+        pointers = [fields[end + 1 + 4 * number : end + 5 + 4 * number] for number in range(count)]
+        senses[fields[0]] = words, pointers
+    found = set()
+    for words, pointers in senses.values():
+        for symbol, offset, _, ends in pointers:
+            if symbol == "!":
+                here, there = bytes.fromhex(ends)
+                pair = words[here - 1], senses[offset][0][there - 1]
+                if all(map(str.isalpha, pair)):
+                    found.add((min(pair), max(pair)))
+    return found
+
+
+def _lines(directory: Path, part: str) -> list[str]:
+    return (directory / f"data.{part}").read_text(encoding="ascii").splitlines()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The benchmark of the grader: what it was trained on is never read, and the page has the places of its blocks."""
+
+from pathlib import Path
+
+import pytest
+from benchmarks.agreement import grader
+from benchmarks.common.document import with_block
+
+from gradewire.agreement.fitting.halves import half_of
+
+PAGE = Path(__file__).parents[3] / "docs" / "research" / "grader.md"
+ROWS = [{"question": f"what is number {number}?", "label": number % 2} for number in range(200)]
+
+
+def test_only_the_held_out_split_is_read() -> None:
+    kept = grader.held_out(ROWS)
+    assert 60 < len(kept) < 140
+    assert {half_of(row["question"]) for row in kept} == {"b"}
+    assert [row for row in ROWS if row not in kept] == [row for row in ROWS if half_of(row["question"]) == "a"]
+
+
+@pytest.mark.parametrize("block", ["grader-judge", "grader-half-b", "grader-cost"])
+def test_the_page_has_a_place_for_each_block(block: str) -> None:
+    assert "what it is" in with_block(PAGE.read_text(encoding="utf-8"), block, "what it is")
+
+
+def test_costs_are_the_least_of_rounds_less_what_starting_costs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rounds = {metric: iter([1.0, 3.0, 2.0]) for metric in grader.COST_ROWS}
+
+    def spent(data: Path, metric: str, results: Path) -> float:
+        assert results == tmp_path
+        count = len(data.read_text(encoding="utf-8").splitlines())
+        # A second to start, and in each round another time for a row.
+        return 1.0 if count == 1 else 1.0 + (count - 1) * next(rounds[metric])
+
+    monkeypatch.setattr(grader, "cpu_seconds", spent)
+    table = grader.cost_table(ROWS, tmp_path)
+    assert "| grader | 1000.0 | 1.00 |" in table
+    assert "| lave?value=expected | 1000.0 | 1.00 |" in table

@@ -1,0 +1,171 @@
+"""Several sources: each counts the same, each is left out, and a fit that does not travel is told."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gradewire.agreement.fitting import probability_model
+from gradewire.agreement.fitting.labelled_features import LabelledFeatures, Shapes, checked
+from gradewire.agreement.fitting.probability import fit_calibrated, fitted_form
+from gradewire.agreement.fitting.stored_band import uncertain
+from gradewire.agreement.fitting.stored_form import FittedFeature, far_shares, probabilities
+from gradewire.agreement.fitting.travel import measured, travel_figures, travel_warnings
+from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.fit import read_fit
+from gradewire_server.metrics.calibrated.shape import SHAPE
+
+# A fit takes seconds; beside other programs its threads wait for each other.
+pytestmark = pytest.mark.timeout(600)
+
+FEATURES = (FittedFeature("match", 1, 0.02), FittedFeature("noise", 0, 0.0))
+PROVENANCE = {"metric_version": 1, "model": "m", "model_digest": "0" * 64}
+NAMES = SHAPE[:2]
+
+
+@pytest.fixture(autouse=True)
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(probability_model.TREES, "max_iter", 10)
+
+
+def source(name: str, count: int, *, cut: float, kind: float, noise: float = 0.15, seed: int = 3) -> LabelledFeatures:
+    """Rows right where match and noise exceed the cut; `kind` is what tells its items from others."""
+    draw = np.random.default_rng(seed)
+    values = np.column_stack([draw.uniform(size=count), draw.uniform(size=count)])
+    right = values[:, 0] + noise * draw.standard_normal(count) > cut
+    shapes = Shapes(NAMES, np.column_stack([kind + draw.normal(size=count), draw.normal(size=count)]))
+    questions = [f"{name}, question {row // 2}?" for row in range(count)]
+    return checked(FEATURES, values, right.astype(np.float64), questions, sources=[name] * count, shapes=shapes)
+
+
+def joined(*parts: LabelledFeatures) -> LabelledFeatures:
+    shapes = np.concatenate([part.shapes.values for part in parts if part.shapes])
+    return LabelledFeatures(
+        FEATURES,
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.right for part in parts]),
+        [key for part in parts for key in part.keys],
+        [each for part in parts for each in part.sources],
+        Shapes(NAMES, shapes),
+    )
+
+
+def test_every_source_has_the_same_weight() -> None:
+    rows = joined(source("a", 300, cut=0.5, kind=0), source("b", 100, cut=0.5, kind=0))
+    assert rows.weights[:300].sum() == pytest.approx(rows.weights[300:].sum())
+    assert rows.weights.mean() == pytest.approx(1)
+
+
+def test_many_rows_of_one_source_do_not_decide_alone() -> None:
+    """Between the cuts of 0.35 and 0.65 the larger source says "right"; of equal weight it is undecided."""
+    large, small = source("a", 1200, cut=0.35, kind=0), source("b", 300, cut=0.65, kind=0, seed=4)
+    rows = joined(large, small)
+    between = np.array([[0.5, 0.5]])
+    shapes = np.zeros((1, 2))
+    of_one = replace(rows, sources=["a"] * len(rows.right))
+    assert probabilities(fitted_form(of_one), between, shapes)[0] > 0.65
+    assert probabilities(fitted_form(rows), between, shapes)[0] == pytest.approx(0.5, abs=0.12)
+
+
+def test_a_source_is_left_out_with_its_questions() -> None:
+    one, other = source("a", 300, cut=0.5, kind=0), source("b", 300, cut=0.5, kind=0, seed=5)
+    seen: list[LabelledFeatures] = []
+
+    def fit(rows: LabelledFeatures) -> dict[str, Any]:
+        seen.append(rows)
+        return fitted_form(rows)
+
+    shared = replace(other, keys=[*one.keys[:100], *other.keys[100:]])
+    found = list(travel_figures(joined(one, shared), fit))
+    assert [(each.source, each.rows) for each in found] == [("a", 300), ("b", 300)]
+    assert [set(rows.sources) for rows in seen] == [{"b"}, {"a"}]
+    assert [len(rows.right) for rows in seen] == [200, 200]
+    assert all(each.auc > 0.9 for each in found)
+
+
+def test_a_fit_that_does_not_travel_is_told_with_the_rule() -> None:
+    """What is right in one source is wrong in the other half of the time: between 0.2 and 0.8 they disagree."""
+    rows = joined(
+        source("easy", 400, cut=0.2, kind=0, noise=0.02), source("hard", 400, cut=0.8, kind=0, noise=0.02, seed=6)
+    )
+    result = fit_calibrated(rows, provenance=PROVENANCE)
+    assert [each.travels for each in result.travel] == [False, False]
+    told = [warning for warning in result.warnings if "does not travel" in warning]
+    assert len(told) == 2
+    assert "more than 0.1 is too much" in told[0]
+    assert "less than 33% is too little" in told[0]
+    alike = joined(source("a", 400, cut=0.5, kind=0), source("b", 400, cut=0.5, kind=0, seed=6))
+    assert [each.ece < 0.1 for each in fit_calibrated(alike, provenance=PROVENANCE).travel] == [True, True]
+
+
+def test_one_source_is_not_left_out() -> None:
+    result = fit_calibrated(source("a", 400, cut=0.5, kind=0), provenance=PROVENANCE)
+    assert result.travel == ()
+    assert "far" not in result.fit
+
+
+def test_far_from_one_source_no_verdict_is_trusted_and_near_it_most_are() -> None:
+    rows = source("a", 600, cut=0.5, kind=0)
+    form = fitted_form(rows)
+    assert rows.shapes is not None
+    found = probabilities(form, rows.values, rows.shapes.values)
+    assert uncertain(form, found, 0.9, rows.shapes.values).mean() < 0.6
+    assert uncertain(form, found, 0.9, rows.shapes.values + 100).all()
+    assert probabilities(form, rows.values, rows.shapes.values + 100) == pytest.approx(found, abs=1e-12)
+
+
+def test_far_items_get_what_log_odds_meant_for_sources_that_were_left_out() -> None:
+    """Each source is of a kind of its own, and says nothing of the other: far away a probability is near one half."""
+    rows = joined(source("a", 400, cut=0.2, kind=0, noise=0.02), source("b", 400, cut=0.8, kind=30, noise=0.02, seed=6))
+    form = fitted_form(rows)
+    high = np.array([[0.7, 0.5]])
+    near, far = (probabilities(form, high, np.array([[place, 0.0]]))[0] for place in (0.0, 400.0))
+    assert far_shares(form, np.array([[0.0, 0.0], [400.0, 0.0]])).tolist() == [0.0, 1.0]
+    assert abs(far - 0.5) < abs(near - 0.5) + 1e-9
+
+
+def test_a_server_says_the_same_of_rows_near_and_far() -> None:
+    rows = joined(source("a", 400, cut=0.4, kind=0), source("b", 400, cut=0.6, kind=3, seed=6))
+    form = fit_calibrated(rows, provenance=PROVENANCE).fit
+    served = read_fit(json.dumps(form), [Feature(each.name, each.monotone, each.width) for each in FEATURES], version=1)
+    values = rows.values.copy()
+    values[::7, 1] = np.nan
+    assert rows.shapes is not None
+    shapes = rows.shapes.values * 3
+    found = probabilities(form, values, shapes)
+    flags = uncertain(form, found, 0.9, shapes)
+    padded = np.zeros((len(shapes), len(SHAPE)))
+    padded[:, : len(NAMES)] = shapes
+    for row in range(0, len(values), 9):
+        place = served.place(padded[row])
+        assert served(values[row], place) == pytest.approx(found[row], abs=1e-10)
+        assert served.band(0.9, place).holds(found[row]) == flags[row]
+
+
+def test_the_same_rows_give_the_same_fit() -> None:
+    rows = joined(source("a", 300, cut=0.4, kind=0), source("b", 300, cut=0.6, kind=3, seed=6))
+    assert json.dumps(fitted_form(rows)) == json.dumps(fitted_form(rows))
+
+
+def found(*values: float) -> NDArray[np.float64]:
+    return np.array(values)
+
+
+def test_figures_worked_out_on_paper() -> None:
+    right = np.array([True, False, False, True])
+    figures = measured("s", found(0.9, 0.6, 0.2, 0.3), right, np.array([False, True, False, False]))
+    assert (figures.source, figures.rows, figures.accuracy, figures.auc) == ("s", 4, 0.5, 0.75)
+    assert (figures.uncertain, figures.held) == (0.25, 0.5)
+    assert figures.accuracy_certain == pytest.approx(2 / 3)
+    assert figures.at_coverage == pytest.approx((0.5, 2 / 3, 1.0))
+    assert figures.travels == (figures.ece <= 0.1)
+
+
+def test_figures_that_are_not_defined_are_no_numbers() -> None:
+    figures = measured("s", found(0.9, 0.8), np.array([True, True]), np.array([True, True]))
+    assert all(map(math.isnan, (figures.pearson, figures.auc, figures.accuracy_certain, figures.held)))
+    assert list(travel_warnings((replace(figures, ece=0.05),))) == []

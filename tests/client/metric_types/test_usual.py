@@ -1,0 +1,102 @@
+"""What is scored where nobody names a metric: both usual ones, or smile alone and why."""
+
+import logging
+from collections.abc import Mapping
+
+import pytest
+
+from gradewire import Client
+from gradewire._calls.decode import decode_model_list
+from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics
+from gradewire.testing import StubTransport, echo_scores
+from gradewire_proto.v1 import models_pb2
+
+WHY = "this encoder has no fit for calibrated: fit one with `gradewire calibrate FILE --metric calibrated`"
+ITEM = {"references": ["a"], "prediction": "a"}
+
+
+def encoder(name: str, *, is_default: bool = False, without: Mapping[str, str] | None = None) -> models_pb2.Model:
+    return models_pb2.Model(name=name, kind="encoder", is_default=is_default, without_metrics=without or {})
+
+
+def listing(*metrics: str) -> models_pb2.ListModelsResponse:
+    return models_pb2.ListModelsResponse(
+        metrics=[models_pb2.Metric(name=name) for name in metrics],
+        models=[
+            encoder("fitted", is_default=True),
+            encoder("unfitted", without={"calibrated": WHY}),
+            encoder("without-layers", without={"bertscore": "no layer"}),
+        ],
+    )
+
+
+BOTH = listing("smile", "calibrated", "rouge_l")
+
+
+@pytest.mark.parametrize("model", [None, "fitted", "fitted@12345678", "without-layers", "unknown"])
+def test_both_are_scored_where_nothing_stands_in_the_way(model: str | None) -> None:
+    assert usual_metrics(decode_model_list(BOTH), model) == ("smile,calibrated", "")
+
+
+@pytest.mark.parametrize("model", ["unfitted", "unfitted@12345678"])
+def test_an_encoder_without_a_fit_has_smile_alone_and_a_remark(model: str) -> None:
+    metrics, remark = usual_metrics(decode_model_list(BOTH), model)
+    assert metrics == "smile"
+    assert remark == f"calibrated is left out, smile is scored alone: {WHY}"
+
+
+def test_an_older_server_has_smile_alone() -> None:
+    metrics, remark = usual_metrics(decode_model_list(listing("smile", "sbert")), None)
+    assert (metrics, remark.rpartition(": ")[2]) == ("smile", "the server does not have it")
+
+
+def test_a_server_that_does_not_say_what_it_has_is_not_spoken_of() -> None:
+    assert usual_metrics(decode_model_list(models_pb2.ListModelsResponse()), None) == ("smile", "")
+
+
+class Listing(StubTransport):
+    """Counts how often it is asked what it has."""
+
+    listed = 0
+
+    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
+        self.listed += 1
+        return await super().list_models(timeout_s=timeout_s)
+
+
+def stub(models: models_pb2.ListModelsResponse) -> Listing:
+    return Listing(lambda request: echo_scores(request, score=lambda _: 0.5), models=models)
+
+
+def test_a_client_asks_once_what_there_is() -> None:
+    transport = stub(BOTH)
+    with Client(transport=transport) as client:
+        for _ in range(3):
+            assert client.score([ITEM]).labels == ("smile", "calibrated")
+        assert [list(each.scores) for each in client.score_stream([ITEM])] == [["smile", "calibrated"]]
+        assert client.submit([ITEM]).result().labels == ("smile", "calibrated")
+        assert transport.listed == 1
+        assert client.score([ITEM], "rouge_l").labels == ("rouge_l",)
+
+
+def test_what_is_left_out_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "gradewire.metrics"), Client(transport=stub(BOTH)) as client:
+        for _ in range(2):
+            assert client.score([ITEM], model="unfitted").labels == ("smile",)
+        assert [list(each.scores) for each in client.score_stream([ITEM], model="unfitted")] == [["smile"]]
+        assert client.score([ITEM], model="fitted").labels == ("smile", "calibrated")
+    assert [record.message for record in caplog.records] == [f"calibrated is left out, smile is scored alone: {WHY}"]
+
+
+def test_who_names_both_gets_both_whatever_the_server_has() -> None:
+    transport = stub(BOTH)
+    with Client(transport=transport) as client:
+        assert client.score([ITEM], USUAL_METRICS, model="unfitted").labels == ("smile", "calibrated")
+    assert transport.listed == 0
+
+
+def test_options_of_the_call_hold_for_smile() -> None:
+    with Client(transport=stub(BOTH)) as client:
+        report = client.score([ITEM], preset="fast", synthetic="none")
+    assert report.labels == ("smile", "calibrated")
+    assert report.provenance["smile"].line.startswith("smile:fast")
