@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks.agreement.calibrated import FILES, ROOT, row_options, scored, scored_sets
-from benchmarks.agreement.calibrated_fitting import Fitted, fitted
+from benchmarks.agreement.calibrated_fitting import Fitted, Recipe, fitted
 from benchmarks.agreement.calibrated_rows import DRAWN, ScoredRows, together, without_questions
 from benchmarks.agreement.travel_figures import ReadSet, Way, changes_table, figures_table
 from benchmarks.common.document import write_block
@@ -125,7 +125,7 @@ def _judged(rows: Rows, options: Namespace) -> Iterator[_Judged]:
 
 
 def _fit(parts: tuple[ScoredRows, ...], options: Namespace) -> Fitted:
-    return fitted(parts, options.model, "", "a", options.grader)
+    return fitted(parts, Recipe(options.model, grader=options.grader), "a")
 
 
 def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[float, bool]], way: Way) -> None:

@@ -35,8 +35,12 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         {
             "id": row["id"],
             "scores": {
-                "smile": {"score": 0.25 + row["label"] / 2, "status": "OK"},
-                "calibrated": {"status": "OK", "features": {"recall": 0.5}, "line": "calibrated/2"},
+                RESULT: {
+                    "status": "OK",
+                    "smile": 0.25 + row["label"] / 2,
+                    "features": {"recall": 0.5} | dict.fromkeys(SHAPE, 0.0),
+                    "line": "calibrated/2",
+                },
             },
         }
         for row in rows
