@@ -11,6 +11,7 @@ from benchmarks.agreement.calibrated_rows import COLUMNS, RESULT, WITH_GRADER, S
 from benchmarks.agreement.calibrated_tables import agreement_table
 
 from gradewire.agreement.fitting.halves import half_of
+from gradewire_server.metrics.calibrated.shape import SHAPE
 
 QUESTIONS = [f"Question {number}?" for number in range(12)]
 
