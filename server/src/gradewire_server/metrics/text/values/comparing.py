@@ -13,6 +13,7 @@ from gradewire_server.metrics.text.values.reading import values_of
 from gradewire_server.metrics.text.values.signs.locants import Locant
 from gradewire_server.metrics.text.values.signs.ordinals import Ordinal
 from gradewire_server.metrics.text.values.signs.symbols import Symbol
+from gradewire_server.metrics.text.values.standing import DENIES, WORD
 from gradewire_server.metrics.text.values.value import Content, Value
 
 MAX_QUESTION: Final = 2_048
@@ -32,12 +33,16 @@ class Question:
         fineness: How fine a date is asked for.
         scale: What the number asked for counts: 1e6 for "in millions".
         years: Those of its dates.
+        words: Its words of four letters or more, in small letters.
+        denies: Whether it has a negation itself.
     """
 
     values: tuple[Value, ...]
     fineness: Asked
     scale: float
     years: frozenset[int]
+    words: frozenset[str] = frozenset()
+    denies: bool = False
 
     @classmethod
     def of(cls, question: str) -> "Question":
@@ -52,6 +57,8 @@ class Question:
             _FINENESS[fineness[1].lower()] if fineness else Asked.ANY,
             _SCALES[scale[1].lower()] if scale else 1.0,
             frozenset(year for year in years if year is not None),
+            frozenset(word.lower() for word in WORD.findall(begin)),
+            DENIES.search(begin) is not None,
         )
 
     def has(self, value: Value) -> bool:

@@ -83,6 +83,7 @@ class ValueMatcher:
         if not of_reference:
             return NOTHING
         wanted = tuple(value for value in of_reference if not self._asked.has(value)) or of_reference
+        wanted = tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
         outcomes = [self._outcome(value) for value in wanted]
         kinds: dict[Kind, Outcome] = {}
         for value, outcome in zip(wanted, outcomes, strict=True):
@@ -104,11 +105,20 @@ class ValueMatcher:
         )
 
     def _outcome(self, wanted: Value) -> Outcome:
-        if any(says(value, wanted, self._asked) for value in self._said):
+        equal = [value for value in self._said if says(value, wanted, self._asked)]
+        if any(self._stands_for(value, wanted) for value in equal):
             return Outcome.FOUND
-        if any(in_place_of(value, wanted) for value in self._beyond):
+        denied = any(value.denied for value in equal)
+        if denied or any(in_place_of(value, wanted) for value in self._beyond if not value.denied):
             return Outcome.CONTRADICTED
         return Outcome.MISSING
+
+    def _stands_for(self, value: Value, wanted: Value) -> bool:
+        """Whether an equal value of the answer is said of what is asked: not denied, nor of something beside it."""
+        if value.denied and not wanted.denied and not self._asked.denies:
+            return False
+        beside = value.on_top is not None and wanted.on_top is None and value is not self._said[0]
+        return not beside or not self._asked.words.isdisjoint(value.on_top or ())
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:

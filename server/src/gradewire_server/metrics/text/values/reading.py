@@ -24,6 +24,7 @@ from gradewire_server.metrics.text.values.kinds import Kind
 from gradewire_server.metrics.text.values.signs.locants import Locant, locants_of
 from gradewire_server.metrics.text.values.signs.ordinals import label_at, ordinal_at
 from gradewire_server.metrics.text.values.signs.symbols import Symbol, symbols_of
+from gradewire_server.metrics.text.values.standing import DENIES, denied, on_top
 from gradewire_server.metrics.text.values.value import Content, Value
 from gradewire_server.metrics.text.values.writing.number_words import ORDINALS, SCALES, SMALL, TENS, TIMES
 from gradewire_server.metrics.text.values.writing.plain_form import plain
@@ -46,6 +47,7 @@ _ALL_BEGINNERS: Final = (
 """One of which a text without digits has, where it has a value: an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _WORD: Final = re.compile(r"[a-z]+")
+_ON_TOP: Final = re.compile(r"\b(?:another|additional|extra|further)\b", re.IGNORECASE)
 _ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
 _ROMAN: Final = frozenset("IVXLCDM")
 _KINDS: Final[Mapping[type[Content], Kind]] = {
@@ -80,10 +82,26 @@ def values_of(text: str) -> tuple[Value, ...]:
             if value is not None:
                 found.append((token.start, value))
         at = behind
-    values = [value for _, value in sorted(found, key=itemgetter(0))][:MAX_VALUES]
+    values = _standing(written, sorted(found, key=itemgetter(0))[:MAX_VALUES])
     if len(values) == 1 and values[0].text.strip(" .!\n") == written.strip(" .!\n"):
         values = [replace(values[0], whole=True)]
     return tuple(values)
+
+
+def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
+    """The values, with what the text around them makes of them where it has a word that may."""
+    values = [value for _, value in found]
+    if DENIES.search(written) is not None:
+        values = [
+            replace(value, denied=True) if denied(written, start) else value
+            for (start, _), value in zip(found, values, strict=True)
+        ]
+    if _ON_TOP.search(written) is not None:
+        values = [
+            replace(value, on_top=on_top(written, start, start + len(value.text)))
+            for (start, _), value in zip(found, values, strict=True)
+        ]
+    return values
 
 
 def _begins_in_words(written: str) -> bool:

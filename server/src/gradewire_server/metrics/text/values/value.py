@@ -24,9 +24,13 @@ class Value:
         text: As written, in plain form.
         content: What it says.
         whole: Whether the text says nothing else.
+        denied: Whether the text denies it: "not in 1999".
+        on_top: Words of its clause, in small letters, where it is said to come on top of another value; else None.
     """
 
     kind: Kind
     text: str
     content: Content
     whole: bool = False
+    denied: bool = False
+    on_top: frozenset[str] | None = None
