@@ -20,6 +20,9 @@ MAX_QUESTION: Final = 2_048
 """Characters of a question that are read."""
 _ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
 _FINENESS: Final = {"year": Asked.YEAR, "month": Asked.MONTH, "day": Asked.DAY, "date": Asked.DAY}
+_COUNTED: Final = re.compile(r"\bhow many ([^\W\d_]+)", re.IGNORECASE)
+_RISE: Final = re.compile(r"\b(?:increas|ris|rose|grow|grew|gain|change)\w*", re.IGNORECASE)
+_FALL: Final = re.compile(r"\b(?:decreas|declin|drop|fall|fell|los[st]|reduc|change)\w*", re.IGNORECASE)
 _SCALES_ASKED: Final = re.compile(r"\bin (thousand|million|billion)s?\b", re.IGNORECASE)
 _SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 
@@ -35,6 +38,8 @@ class Question:
         years: Those of its dates.
         words: Its words of four letters or more, in small letters.
         denies: Whether it has a negation itself.
+        counted: What it asks the number of, in small letters: "legs" of "how many legs has it".
+        direction: 1 where it asks for a rise, -1 for a fall, 0 for neither or either.
     """
 
     values: tuple[Value, ...]
@@ -43,6 +48,8 @@ class Question:
     years: frozenset[int]
     words: frozenset[str] = frozenset()
     denies: bool = False
+    counted: frozenset[str] = frozenset()
+    direction: int = 0
 
     @classmethod
     def of(cls, question: str) -> "Question":
@@ -59,6 +66,8 @@ class Question:
             frozenset(year for year in years if year is not None),
             frozenset(word.lower() for word in WORD.findall(begin)),
             DENIES.search(begin) is not None,
+            frozenset(noun.lower() for noun in _COUNTED.findall(begin)),
+            bool(_RISE.search(begin)) - bool(_FALL.search(begin)),
         )
 
     def has(self, value: Value) -> bool:
@@ -90,6 +99,15 @@ def says(value: Value, reference: Value, question: Question) -> bool:
     return same
 
 
+def opposed(value: Value, reference: Value, question: Question) -> bool:
+    """Whether a value is a fall where the question asks for a rise and the reference names no direction, or vice versa."""
+    match value.content, reference.content:
+        case Quantity() as ours, Quantity() as theirs if not theirs.direction and not theirs.signed:
+            return ours.direction * question.direction < 0
+        case _:
+            return False
+
+
 def in_place_of(value: Value, reference: Value) -> bool:
     """Whether an answer's value, which is not the reference's, stands in its place: of the same kind and unit."""
     match value.content, reference.content:
@@ -98,6 +116,8 @@ def in_place_of(value: Value, reference: Value) -> bool:
         case Ordinal() as ours, Ordinal() as theirs:
             other = ours.alike(theirs)
         case Symbol() as ours, Symbol() as theirs:
+            other = ours.contradicts(theirs)
+        case Locant() as ours, Locant() as theirs:
             other = ours.contradicts(theirs)
         case (Formula() as ours, Formula() as theirs) | (Relation() as ours, Relation() as theirs):
             other = bool(ours.names & theirs.names)

@@ -36,13 +36,14 @@ MAX_VALUES: Final = 64
 
 _BEGINNERS: Final = frozenset({
     *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *TIMES, "ad", "ce", "q", "noon", "midday",
-    "midnight", "half", "a", "an", "ww", "wwi", "wwii",
+    "midnight", "half", "quarter", "a", "an", "ww", "wwi", "wwii",
 })  # fmt: skip
 """Words that a value may begin with."""
 _ALL_BEGINNERS: Final = (
     (_BEGINNERS - {"a", "an"})
     | set(SCALES)
-    | {"couple", "quarter", "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
+    | {"couple", "quarter", "second", "minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century"}
+    | { "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
 )
 """One of which a text without digits has, where it has a value: an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
@@ -152,7 +153,9 @@ def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | N
     if (label := label_at(tokens, at)) is not None:
         return Value(Kind.ORDINAL, _text(written, tokens, at - 1, label[1]), label[0]), label[1]
     if (quantity := quantity_at(tokens, at)) is not None:
-        return Value(Kind.QUANTITY, _text(written, tokens, quantity[1], quantity[2]), quantity[0]), quantity[2]
+        amount, start, end = quantity
+        noun = tokens[end].lower if amount.unit is None and end < len(tokens) and tokens[end].word else ""
+        return Value(Kind.QUANTITY, _text(written, tokens, start, end), amount, noun=noun), end
     if (ordinal := ordinal_at(tokens, at)) is not None:
         return Value(Kind.ORDINAL, _text(written, tokens, at, ordinal[1]), ordinal[0]), ordinal[1]
     return None, at + 1

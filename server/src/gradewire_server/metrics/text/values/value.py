@@ -24,6 +24,7 @@ class Value:
         text: As written, in plain form.
         content: What it says.
         whole: Whether the text says nothing else.
+        noun: The word behind a number without unit, in small letters: "eyes" of "eight eyes"; empty for none.
         denied: Whether the text denies it: "not in 1999".
         on_top: Words of its clause, in small letters, where it is said to come on top of another value; else None.
     """
@@ -32,5 +33,6 @@ class Value:
     text: str
     content: Content
     whole: bool = False
+    noun: str = ""
     denied: bool = False
     on_top: frozenset[str] | None = None

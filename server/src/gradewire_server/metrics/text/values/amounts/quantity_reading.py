@@ -96,7 +96,7 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
         start = end + (lower_at(tokens, end) in _COMPOUND)
-        if start >= len(tokens) or tokens[start].number is None:
+        if start >= len(tokens):
             break
         numeral = numeral_at(tokens, start)
         found = None if numeral is None else unit_at(tokens, numeral.end)

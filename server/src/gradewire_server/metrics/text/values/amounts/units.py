@@ -35,10 +35,11 @@ class Unit:
         return Unit(dimension, self.factor * other.factor)
 
 
-_PREFIX_NAMES: Final = {
+PREFIXES: Final = {
     "pico": 1e-12, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3, "centi": 1e-2, "deci": 1e-1, "hecto": 1e2, "kilo": 1e3,
     "mega": 1e6, "giga": 1e9, "tera": 1e12, "peta": 1e15,
 }  # fmt: skip
+"""What names of units begin with, and what it multiplies."""
 _PREFIX_SYMBOLS: Final = {
     "p": 1e-12, "n": 1e-9, "\u03bc": 1e-6, "u": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "h": 1e2, "k": 1e3, "M": 1e6,
     "G": 1e9, "T": 1e12,
@@ -114,6 +115,7 @@ _PLAIN: Final[tuple[tuple[str, Dimension, float], ...]] = (
     ("stone", _MASS, 6.35029318),
     ("tonne", _MASS, 1000.0),
     ("ton", _MASS, 1000.0),
+    ("kilo", _MASS, 1.0),
     ("carat", _MASS, 0.0002),
     ("mph", _SPEED, 0.44704),
     ("kph kmh", _SPEED, 1 / 3.6),
@@ -153,7 +155,7 @@ def _named() -> dict[str, Unit]:
     found = {"celsius": CELSIUS, "centigrade": CELSIUS, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "kelvins": KELVIN}
     for _, names, dimension, factor in _PREFIXED:
         for name in names.split():
-            for prefix, scale in (("", 1.0), *_PREFIX_NAMES.items()):
+            for prefix, scale in (("", 1.0), *PREFIXES.items()):
                 unit = Unit(dimension, factor * scale)
                 found[prefix + name] = found[f"{prefix}{name}s"] = unit
     for names, dimension, factor in _PLAIN:

@@ -77,7 +77,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "1776-07-04", "12/25/1999", "25.12.1999"."""
+    """As in "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
     first, second, third = (whole_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:

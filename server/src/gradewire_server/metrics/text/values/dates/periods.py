@@ -6,7 +6,9 @@ from typing import Final
 from gradewire_server.metrics.text.values.dates.date_words import SEASONS
 from gradewire_server.metrics.text.values.dates.dates import Date
 from gradewire_server.metrics.text.values.signs.ordinals import ordinal_number_at
+from gradewire_server.metrics.text.values.writing.number_words import ORDINAL_ENDINGS
 from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, tokens_are
+from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
 from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _ERAS: Final = frozenset({"bc", "bce", "b", "ad", "ce", "a", "c"})
@@ -45,8 +47,10 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "19th century", "the fifth century BC"."""
+    """As in "19th century", "the fifth century BC", "XIX century"."""
     found = ordinal_number_at(tokens, at)
+    if found is None and tokens[at].word and (roman := roman_value(tokens[at].text)) is not None:
+        found = roman, at + 1 + (lower_at(tokens, at + 1) in ORDINAL_ENDINGS)
     if found is None:
         return None
     century, end = found

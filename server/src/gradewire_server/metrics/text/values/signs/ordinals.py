@@ -114,7 +114,9 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
         whole = "," not in token.text and " " not in token.text and len(token.text) <= _MAX_DIGITS + 2
         return (Ordinal(token.text.lstrip("0") or "0", name, named=True), at + 1) if whole else None
     value = SMALL.get(token.lower)
-    return None if value is None or not token.text[0].isupper() else (Ordinal(str(value), name, named=True), at + 1)
+    if value is None or not (token.text[0].isupper() or name in _LABELS - {"no"}):
+        return None
+    return Ordinal(str(value), name, named=True), at + 1
 
 
 def _hyphened(tokens: Sequence[Token], at: int) -> str:

@@ -27,6 +27,9 @@ _SIGNS: Final = str.maketrans({
 _VULGAR: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 
+_DOTTED_DATE: Final = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})(?![\w]|\.\d)")
+_APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'\"])")
+
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
@@ -44,11 +47,16 @@ _COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
 def plain(text: str) -> str:
     """The beginning of a text with signs, raised and lowered digits, digits of other scripts and LaTeX in plain form.
 
-    "m²" is "m^2", "λ₁" is "λ1", "≤" is "<=", an en dash is "-", "3½" is "3 1/2". Letters keep their case.
+    "m²" is "m^2", "λ₁" is "λ1", "≤" is "<=", an en dash is "-", "3½" is "3 1/2", "25.12.1999" is
+    "1999-12-25", "12'345" is "12,345". Letters keep their case.
     """
     begin = text[:MAX_CHARACTERS]
     if not begin.isascii():
         begin = _ascii_signs(begin)
+    if "." in begin:
+        begin = _DOTTED_DATE.sub(r"\3-\2-\1", begin)
+    if "'" in begin:
+        begin = _APOSTROPHES.sub(lambda number: number[0].replace("'", ","), begin)
     return _without_latex(begin) if "\\" in begin else begin
 
 
