@@ -23,7 +23,10 @@ _FINENESS: Final = {"year": Asked.YEAR, "month": Asked.MONTH, "day": Asked.DAY, 
 _COUNTED: Final = re.compile(r"\bhow many ([^\W\d_]+)", re.IGNORECASE)
 _RISE: Final = re.compile(r"\b(?:increas|ris|rose|grow|grew|gain|change)\w*", re.IGNORECASE)
 _FALL: Final = re.compile(r"\b(?:decreas|declin|drop|fall|fell|los[st]|reduc|change)\w*", re.IGNORECASE)
-_SCALES_ASKED: Final = re.compile(r"\bin (thousand|million|billion)s?\b", re.IGNORECASE)
+_SCALES_ASKED: Final = re.compile(
+    r"(?:\bin (?:the )?|\b(?:in |\()?(?:USD|EUR|GBP|INR|US|U\.S\.|dollars?|euros?) ?\$? ?|[$\u20ac\u00a3] ?)(thousand|million|billion)s?\b",
+    re.IGNORECASE,
+)
 _SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 
 
@@ -100,7 +103,13 @@ def says(value: Value, reference: Value, question: Question) -> bool:
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
-    """Whether a value is a fall where the question asks for a rise and the reference names no direction, or vice versa."""
+    """Whether an equal value says the opposite.
+
+    A date before which it was and one after which it was; a fall where the question asks for a rise and the reference
+    names no direction.
+    """
+    if value.side * reference.side < 0:
+        return True
     match value.content, reference.content:
         case Quantity() as ours, Quantity() as theirs if not theirs.direction and not theirs.signed:
             return ours.direction * question.direction < 0

@@ -11,7 +11,7 @@ from gradewire_server.metrics.text.values.kinds import Kind, Outcome
 from gradewire_server.metrics.text.values.reading import values_of
 from gradewire_server.metrics.text.values.signs.lists import OrderedList, in_order, ordered_list
 from gradewire_server.metrics.text.values.value import Value
-from gradewire_server.metrics.text.values.writing.plain_form import MAX_CHARACTERS, plain
+from gradewire_server.metrics.text.values.writing.plain_form import plain
 
 MAX_WANTED: Final = 16
 """Values of a reference that are compared, the first ones."""
@@ -75,8 +75,9 @@ class ValueMatcher:
     @cached_property
     def _joined(self) -> tuple[Value, ...]:
         """Values of the answer when blanks behind commas part no numbers: "1, 776" may be 1,776, and may be two."""
-        joined = _PARTED.sub(",", self._answer[:MAX_CHARACTERS]) if ", " in self._answer else self._answer
-        return values_of(joined) if joined != self._answer[:MAX_CHARACTERS] else ()
+        written = plain(self._answer)
+        joined = _PARTED.sub(",", written)
+        return () if joined == written else values_of(joined)
 
     @cached_property
     def _beyond(self) -> tuple[Value, ...]:

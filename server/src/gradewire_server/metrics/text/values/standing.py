@@ -18,6 +18,8 @@ _ENDS: Final = re.compile(
     re.IGNORECASE,
 )
 """What ends the reach of a denial: the clause, another verb, "did not end until"."""
+_SIDE_REACH: Final = 24
+_SIDES: Final = re.compile(r"\b(?:(before|prior to|earlier than)|after|later than)(?: the)?\s+$", re.IGNORECASE)
 _OR: Final = re.compile(r"\b(?:or|nor)\b", re.IGNORECASE)
 _DIGIT: Final = re.compile(r"\d")
 _ON_TOP: Final = re.compile(r"\b(?:another|an? (?:additional|extra|further))\s+\S?$", re.IGNORECASE)
@@ -34,6 +36,12 @@ def denied(text: str, start: int) -> bool:
         return False
     between = before[cues[-1].end() :]
     return _ENDS.search(between) is None and (_DIGIT.search(between) is None or _OR.search(between) is not None)
+
+
+def side(text: str, start: int) -> int:
+    """-1 where what is said lies before the date that begins at a place, 1 where behind it, else 0."""
+    found = _SIDES.search(text[max(0, start - _SIDE_REACH) : start])
+    return 0 if found is None else -1 if found[1] else 1
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:

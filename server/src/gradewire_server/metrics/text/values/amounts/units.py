@@ -161,6 +161,7 @@ def _named() -> dict[str, Unit]:
     for names, dimension, factor in _PLAIN:
         for name in names.split():
             found[name] = found[f"{name}s"] = Unit(dimension, factor)
+    del found["has"]  # is hardly ever hectares
     return found
 
 

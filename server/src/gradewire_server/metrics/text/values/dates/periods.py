@@ -15,6 +15,7 @@ _ERAS: Final = frozenset({"bc", "bce", "b", "ad", "ce", "a", "c"})
 FIRST_YEAR: Final = 1000
 """First year that four digits are taken for."""
 _LAST_YEAR: Final = 2100
+_LAST_CENTURY: Final = 2000
 _MAX_CENTURY: Final = 30
 _MAX_BC: Final = 12_000
 
@@ -40,7 +41,8 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         return Date.years(1900 + year, 1909 + year), end + 1
     if year < 100 or year >= _LAST_YEAR:
         return None
-    date, end = Date.years(year, year + (99 if year % 100 == 0 else 9)), end + 1
+    # "The 2000s" are a decade as long as their century is young.
+    date, end = Date.years(year, year + (99 if year % 100 == 0 and year != _LAST_CENTURY else 9)), end + 1
     if (era := _era(tokens, end)) is not None and era[0] < 0:
         return Date.years(-year - (99 if year % 100 == 0 else 9), -year), era[1]
     return date, end
