@@ -88,7 +88,8 @@ def says(value: Value, reference: Value, question: Question) -> bool:
         case Ordinal() as ours, Ordinal() as theirs:
             same = ours.says(theirs)
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
-            same = value.whole and amount.unit is None and place.number == f"{amount.value:g}"
+            place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
+            same = place_alone and amount.unit is None and place.number == f"{amount.value:g}"
         case Symbol() as ours, Symbol() as theirs:
             same = ours.says(theirs)
         case Locant() as ours, Locant() as theirs:

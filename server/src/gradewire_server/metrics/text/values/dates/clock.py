@@ -77,9 +77,11 @@ def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     whole = number_at(tokens, end)
     hour = SMALL.get(lower_at(tokens, end), 0) if whole is None else whole
     clock = lower_at(tokens, end + 1) == "o'clock"
-    if not 1 <= hour <= 12 or hour % 1 or (past is None and not clock):
+    if not 1 <= hour <= 12 or hour % 1:
         return None
     half, behind = _half(tokens, end + 1 + clock)
+    if past is None and half is None and not clock:
+        return None
     minute = int(hour) % 12 * 60 + minute + (half or 0)
     return Time(minute % _DAY, half_known=half is not None), behind
 

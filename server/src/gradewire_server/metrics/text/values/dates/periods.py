@@ -28,6 +28,8 @@ def whole_at(tokens: Sequence[Token], at: int) -> int | None:
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
     """The year of four digits, 1000 to 2099, that stands at a place."""
     year = whole_at(tokens, at)
+    if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
+        return 2000 + year  # "FY22"
     return year if year is not None and FIRST_YEAR <= year < _LAST_YEAR and len(tokens[at].text) == 4 else None
 
 
@@ -115,6 +117,8 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _quarter_of(tokens: Sequence[Token], quarter: int, at: int) -> tuple[Date, int] | None:
+    while lower_at(tokens, at) in {"fy", "fiscal", "year"}:
+        at += 1
     year = full_year_at(tokens, at)
     if year is None or not 1 <= quarter <= 4:
         return None

@@ -15,6 +15,7 @@ _LABELS: Final = frozenset({
     "chapter", "part", "type", "row", "route", "section", "figure", "page", "step", "level", "grade", "class", "phase",
     "stage", "room", "act", "scene", "volume", "article", "table", "question", "number", "no", "group", "highway",
     "channel", "gate", "platform", "category", "episode", "season", "version",
+    "sample", "trial", "experiment", "lane", "exit",
 })  # fmt: skip
 # A capital at the beginning of a sentence makes no name of these.
 _NO_NAMES: Final = frozenset({
