@@ -24,7 +24,8 @@ _COUNTED: Final = re.compile(r"\bhow many ([^\W\d_]+)", re.IGNORECASE)
 _RISE: Final = re.compile(r"\b(?:increas|ris|rose|grow|grew|gain|change)\w*", re.IGNORECASE)
 _FALL: Final = re.compile(r"\b(?:decreas|declin|drop|fall|fell|los[st]|reduc|change)\w*", re.IGNORECASE)
 _SCALES_ASKED: Final = re.compile(
-    r"(?:\bin (?:the )?|\b(?:in |\()?(?:USD|EUR|GBP|INR|US|U\.S\.|dollars?|euros?) ?\$? ?|[$\u20ac\u00a3] ?)(thousand|million|billion)s?\b",
+    r"(?:\bin (?:the )?|\b(?:USD|EUR|GBP|INR|US|U\.S\.|dollars?|euros?) ?\$? ?|[$\u20ac\u00a3] ?)"
+    r"(thousand|million|billion)s?\b",
     re.IGNORECASE,
 )
 _SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}

@@ -125,7 +125,7 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _stands_for(self, value: Value, wanted: Value) -> bool:
-        """Whether an equal value of the answer is said of what is asked: not denied, no fall for a rise, no other thing."""
+        """Whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
         if value.denied and not wanted.denied and not self._asked.denies:
             return False
         if opposed(value, wanted, self._asked):

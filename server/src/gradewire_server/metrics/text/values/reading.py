@@ -28,6 +28,7 @@ from gradewire_server.metrics.text.values.signs.symbols import Symbol, symbols_o
 from gradewire_server.metrics.text.values.standing import DENIES, denied, on_top, side
 from gradewire_server.metrics.text.values.value import Content, Value
 from gradewire_server.metrics.text.values.writing.number_words import ORDINALS, SCALES, SMALL, TENS, TIMES
+from gradewire_server.metrics.text.values.writing.numerals import DURATIONS
 from gradewire_server.metrics.text.values.writing.plain_form import plain
 from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
 from gradewire_server.metrics.text.values.writing.tokens import DIGITS, Token, tokens_of
@@ -41,15 +42,15 @@ _BEGINNERS: Final = frozenset({
 })  # fmt: skip
 """Words that a value may begin with."""
 _ALL_BEGINNERS: Final = (
-    (_BEGINNERS - {"a", "an"})
-    | set(SCALES)
-    | {"couple", "quarter", "second", "minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century"}
-    | { "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
+    (_BEGINNERS - {"a", "an"}) | set(SCALES) | {"couple", "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
 )
 """One of which a text without digits has, where it has a value: an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
+_LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")
-_ON_TOP: Final = re.compile(r"\b(?:another|additional|extra|further)\b", re.IGNORECASE)
+_CUES: Final = ("not", "n't", "never", "neither", "nor", "rather than", "instead of", "as opposed to")
+"""One of which every denial has."""
+_ON_TOP: Final = ("another", "additional", "extra", "further")
 _ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
 _ROMAN: Final = frozenset("IVXLCDM")
 _KINDS: Final[Mapping[type[Content], Kind]] = {
@@ -93,12 +94,13 @@ def values_of(text: str) -> tuple[Value, ...]:
 def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
     """The values, with what the text around them makes of them where it has a word that may."""
     values = [value for _, value in found]
-    if DENIES.search(written) is not None:
+    lower = written.lower() if found else ""
+    if any(cue in lower for cue in _CUES) and DENIES.search(written) is not None:
         values = [
             replace(value, denied=True) if denied(written, start) else value
             for (start, _), value in zip(found, values, strict=True)
         ]
-    if _ON_TOP.search(written) is not None:
+    if any(cue in lower for cue in _ON_TOP):
         values = [
             replace(value, on_top=on_top(written, start, start + len(value.text)))
             for (start, _), value in zip(found, values, strict=True)
@@ -108,7 +110,8 @@ def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
 
 def _begins_in_words(written: str) -> bool:
     """Whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
-    if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(written.lower())):
+    lower = written.lower()
+    if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
     return any(roman_value(word) for word in _ROMAN_WORD.findall(written))
 

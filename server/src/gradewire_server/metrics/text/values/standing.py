@@ -45,7 +45,7 @@ def side(text: str, start: int) -> int:
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
-    """Words of its clause, in small letters, where a value is said to come on top of another: "the guide another £5"."""
+    """Words of a value's clause, in small letters, where it comes on top of another ("another £5"), else None."""
     before = text[max(0, start - _CLAUSE) : start]
     if _ON_TOP.search(before) is None:
         return None

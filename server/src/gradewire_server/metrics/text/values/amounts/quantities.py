@@ -84,9 +84,7 @@ class Quantity:
             readings.append(replace(self, unit=None))
             if not self.dimension:
                 readings.append(self)
-        elif _pounds(self, reference):
-            readings.append(replace(self, unit=reference.unit))
-        elif _degrees(self, reference):
+        elif _pounds(self, reference) or _degrees(self, reference):
             readings.append(replace(self, unit=reference.unit))
         if not reference.place and not reference.dimension and self.dimension == RADIAN.dimension:
             readings.append(replace(self, value=self.in_base(self.value) / RADIAN.factor, unit=reference.unit))

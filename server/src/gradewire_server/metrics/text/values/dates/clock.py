@@ -41,8 +41,6 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     """The time of day that begins at a token, and the index behind it."""
     token = tokens[at]
     if token.word:
-        if token.lower in _NAMED:
-            return Time(_NAMED[token.lower], half_known=True), at + 1
         return _in_words(tokens, at)
     hour = token.whole
     if hour is None or hour > 23 or len(token.text) > 2:
@@ -68,7 +66,9 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
 
 
 def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """As in "half past seven", "a quarter to 8", "seven o'clock"."""
+    """As in "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
+    if tokens[at].lower in _NAMED:
+        return Time(_NAMED[tokens[at].lower], half_known=True), at + 1
     begin = at + (lower_at(tokens, at) == "a")
     minute, end = 0, at
     past = _PAST.get((lower_at(tokens, begin), lower_at(tokens, begin + 1)))

@@ -118,17 +118,20 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     roman = roman_value(token.text) if token.word else None
     if roman is not None:
         return _roman(tokens, at, name, roman)
-    if not name:
-        return None
+    number = _number_of_name(tokens, at, name) if name else None
+    return None if number is None else (Ordinal(number, name, named=True), at + 1)
+
+
+def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
+    """In digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
+    token = tokens[at]
     if token.number is not None:
+        unit = unit_at(tokens, at + 1)
+        counts = unit is not None and (len(unit.name) > 1 or not unit.name.isalpha())
         whole = "," not in token.text and " " not in token.text and len(token.text) <= _MAX_DIGITS + 2
-        unit = unit_at(tokens, at + 1)  # "Weight 60 kg", "ROA 12.4%"
-        whole = whole and (unit is None or (len(unit.name) == 1 and unit.name.isalpha()))
-        return (Ordinal(token.text.lstrip("0") or "0", name, named=True), at + 1) if whole else None
+        return token.text.lstrip("0") or "0" if whole and not counts else None
     value = SMALL.get(token.lower)
-    if value is None or not (token.text[0].isupper() or name in _LABELS - {"no"}):
-        return None
-    return Ordinal(str(value), name, named=True), at + 1
+    return None if value is None or not (token.text[0].isupper() or name in _LABELS) else str(value)
 
 
 def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:

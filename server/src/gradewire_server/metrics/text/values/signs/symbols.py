@@ -75,7 +75,7 @@ def _indexed(text: str) -> Iterator[tuple[int, int, Symbol]]:
         stem = "".join(sign for sign in match[1] if not sign.isdigit())
         if stem != match[1] and stem not in _NO_SIGNS and sum(sign.isupper() for sign in stem) > 1:
             yield match.start(), match.end(), Symbol(stem, match[1])
-    for match in _GREEK_INDEXED.finditer(text):
+    for match in _GREEK_INDEXED.finditer(text) if any(name in text for name in _GREEK) else ():
         yield match.start(), match.end(), Symbol(_GREEK[match[1]], _GREEK[match[1]] + match[2])
     for match in _INDEXED.finditer(text):
         if _is_sign(match[1]):

@@ -21,13 +21,14 @@ _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
 _MAX_WORDS: Final = 32
 """Number words in a row that are one number."""
-_DURATIONS: Final = frozenset({
+DURATIONS: Final = frozenset({
     "second", "minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century", "millennium",
 })  # fmt: skip
+"""Units that an article before them may count: "an hour"."""
 # Before "an hour" they make it a length of time; "twice an hour" and "an hour late" are none.
 _LASTING: Final = frozenset({
-    "", "for", "took", "take", "takes", "last", "lasts", "lasted", "within", "about", "nearly", "almost", "over", "than",
-    "least", "most",
+    "", "for", "took", "take", "takes", "last", "lasts", "lasted", "within", "about", "nearly", "almost", "over",
+    "than", "least", "most",
 })  # fmt: skip
 _YEARS: Final = range(1000, 2100)
 # Before "one" they make a pronoun of it.
@@ -228,7 +229,7 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
         return Numeral(2.0, 1.0, at + 2 + (lower_at(tokens, at + 2) == "of"), words=True)
     behind = at + 2
     title = at == 0 and behind < len(tokens) and tokens[behind].word  # "A Day in the Life"
-    if following in _DURATIONS and lower_at(tokens, at - 1) in _LASTING and not title:
+    if following in DURATIONS and lower_at(tokens, at - 1) in _LASTING and not title:
         return Numeral(1.0, 1.0, at + 1, words=True)
     alone = behind >= len(tokens) or not tokens[behind].word or tokens[behind].lower in {"of", "percent"}
     if following in {"half", "quarter"} or (following in PARTS and alone):

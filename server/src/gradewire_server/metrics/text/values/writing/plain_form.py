@@ -50,7 +50,7 @@ _COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
 
 
 def plain(text: str) -> str:
-    """A text, of a long one both ends, with signs, raised and lowered digits, digits of other scripts and LaTeX in plain form.
+    """A text, of a long one both ends, in plain form: its signs, raised and lowered digits, foreign digits and LaTeX.
 
     "m²" is "m^2", "λ₁" is "λ1", "≤" is "<=", an en dash is "-", "3½" is "3 1/2", "25.12.1999" is
     "1999-12-25", "12'345" is "12,345". Letters keep their case.
