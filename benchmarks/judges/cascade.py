@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,7 +166,7 @@ def _refit_bands(coarse: CheapRows, options: argparse.Namespace) -> None:
     fit = fit_cascade(_unjudged(rows), _provenance(rows, line, options.date))
     options.write_fit.write_text(json.dumps({**fit.form, **kept}, separators=(",", ":")) + "\n", "utf-8")
     held = held_risks(fit, _unjudged(coarse.where(coarse.halves != FIT_HALF)))
-    sys.stdout.write(f"{risks_table(fit, held)}\n")
+    write_block(options.document, "bands", risks_table(fit, held))
 
 
 def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:
