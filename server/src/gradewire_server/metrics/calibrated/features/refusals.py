@@ -58,7 +58,11 @@ _REFUSES: Final = re.compile(
 )
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
 """Where a reference speaks so, an answer that does so tells what somebody says, and not what it does not know."""
-_EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b")
+_EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
+_RECKONS: Final = re.compile(
+    r"[=\u2248]|\b(?:gives?|giving|equals?|yields?|total(?:s|ed|ing|led|ling)|comes? to|amounts? to|works? out"
+    r"|result(?:s|ing)? (?:is|of|in))\b"
+)
 # What comes behind one of these is an answer after all.
 _TURN: Final = re.compile(
     r"\b(?:but|however|nevertheless|nonetheless|yet|still|though|although|as of|based on|here|i (?:think|believe)"
@@ -136,6 +140,6 @@ def _answers(text: str, new: frozenset[str], question: Said, *, loosely: bool) -
         words = frozenset(folded_words(clause)) if clause.strip() else frozenset[str]()
         if not new or len(new.intersection(words)) < _HELD * len(new) or _REFUSES.search(clause):
             continue
-        if loosely or "=" in clause or (asked and len(asked.intersection(words)) >= _HELD * len(asked)):
+        if loosely or _RECKONS.search(clause) or (asked and len(asked.intersection(words)) >= _HELD * len(asked)):
             return True
     return False
