@@ -31,8 +31,9 @@ _NO_DENIALS: Final = frozenset({
 """In the clause of a negation they make it none: "not only", "not until 1989", "none other than", "no less than"."""
 _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
     r"\b(?:forg[eo]t|miss(?:ing|es|ed)?\b|los[et]|afraid|fear|refus|reject|declin|unable|unwilling|forbid|forbade"
-    r"|bann?(?:s|ed)?\b|prohibit|illegal|avoid|hat(?:es?|ed)\b|dislik|absen|lack|stop|quit|cease|gives? up|gave up|exclud|omit|fail"
-    r"|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong|rid\b|free of|remov|eliminat|abandon|instead)"
+    r"|bann?(?:s|ed)?\b|prohibit|illegal|avoid|hat(?:es?|ed)\b|dislik|absen|lack|stop|quit|cease|gives? up|gave up"
+    r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
+    r"|rid\b|free of|remov|eliminat|abandon|instead)"
 )
 """Behind such a question a negation says the same: "She had no passport", where it asks what was missing."""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
@@ -70,17 +71,19 @@ def denies(question: Said, references: Sequence[Said], answer: Said) -> bool:
     if MAY_NEGATE.search(begin) or "false" in begin or "incorrect" in begin:
         if any(not _DENIALS.isdisjoint(clause_words(reference.raw)) for reference in references):
             return False
-        outcomes = [_denied(question, reference, begin) for reference in references]
+        outcomes = [_denied(question, reference, answer, begin) for reference in references]
         return True in outcomes and False not in outcomes
     return _turned(references[0], question, answer) and not any(
         answer.distinct.issuperset(other.content) for other in references[1:]
     )
 
 
-def _denied(question: Said, reference: Said, begin: str) -> bool | None:
+def _denied(question: Said, reference: Said, answer: Said, begin: str) -> bool | None:
     """Whether an answer denies a reference; None where it does not have it."""
     named = frozenset(word for word in reference.content if word not in question.distinct)
     named = named or frozenset(reference.content)
+    if len(named.intersection(answer.words)) < _HELD * len(named):
+        return None
     # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
     written = re.compile(rf"(?<!\w){re.escape(_plain(reference.raw.strip()))}(?!\w)")
     plain = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)

@@ -142,7 +142,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 def _is_list(text: str, parts: int, ors: int) -> bool:
     """Whether candidates stand side by side in a text, as it is written but for its asides."""
     if not ors:
-        names = re.findall(r"(?:^|,|\d\))\s*[\W_]*(?:[A-Z]|\d+(?!\d*\)))", text)
+        names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
     lower = text.casefold()
     if _OR.search(lower) is None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 from gradewire_server.metrics.calibrated.features.words import Said, folded_words
@@ -10,7 +9,6 @@ from gradewire_server.metrics.calibrated.features.words import Said, folded_word
 _MAX_CHARACTERS: Final = 16_384
 _OPENING: Final = 240
 """Characters in which an answer begins with a refusal."""
-_MOST_SENTENCES: Final = 64
 
 _REFUSAL: Final = re.compile(
     r"\b(?:as an ai|i(?:'m| am) (?:sorry|not|unable)|i (?:do not|don't|cannot|can't|could not|couldn't|am not)|unknown"
@@ -101,7 +99,7 @@ def _refuses(question: Said, references: Sequence[Said], answer: str) -> bool:
     if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(_plain(each.raw)) for each in references):
         return False
     new = frozenset(references[0].content).difference(question.distinct)
-    sentences = list(islice(_SENTENCE_END.split(_NO_TURN.sub("sorry", answer)), _MOST_SENTENCES))
+    sentences = [each for each in _SENTENCE_END.split(_NO_TURN.sub("sorry", answer)) if each.strip()]
     begun = 0
     for place, sentence in enumerate(sentences):
         phrase = _REFUSES.search(sentence)
