@@ -11,7 +11,7 @@ from gradewire_train.graded.row import DrawnRow
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet
 
-COUNT = 40
+COUNT = 30
 Rows = Mapping[str, Sequence[DrawnRow]]
 
 

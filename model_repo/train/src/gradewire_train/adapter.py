@@ -92,7 +92,7 @@ def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, d
     sentence-transformers, which ``gradewire models export`` reads. The directory is made when it is not there.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    if training.method == "adapter":
+    if isinstance(training, GraderTraining) or training.method == "adapter":
         with _without_warnings():
             matrices = peft.get_peft_model_state_dict(encoder.model)
             weights = {name: each.to(torch.float16).contiguous() for name, each in matrices.items()}

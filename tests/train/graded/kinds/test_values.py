@@ -30,7 +30,7 @@ def test_a_right_quantity_has_the_same_value_in_its_unit_and_a_wrong_one_another
         ]
         assert (values[0] == values[1]) == row.drawn.right, row
         checked += 1
-    assert checked > 20
+    assert checked > 15
 
 
 def test_a_right_date_is_the_same_day_and_a_wrong_one_another(rows: Rows) -> None:
@@ -40,7 +40,7 @@ def test_a_right_date_is_the_same_day_and_a_wrong_one_another(rows: Rows) -> Non
         if None not in days:
             assert (days[0] == days[1]) == row.drawn.right, row
             checked += 1
-    assert checked > 30
+    assert checked > 25
 
 
 @pytest.mark.parametrize("kind", ["magnitude", "ledger"])

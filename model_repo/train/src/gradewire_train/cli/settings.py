@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -43,7 +42,7 @@ def recipe_option(recipe: type) -> Callable[[Command], Command]:
             raise click.BadParameter(f"{value!r} is no file and no recipe of gradewire's ({', '.join(shipped)})")
         return shipped[value]
 
-    found: Any = click.option(
+    found: Callable[[Command], Command] = click.option(
         "--recipe",
         "recipe_path",
         metavar="FILE|NAME",

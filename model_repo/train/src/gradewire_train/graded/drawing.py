@@ -128,7 +128,8 @@ class Drawer:
             "off_topic": self._off_topic,
             "long": self._long,
         }
-        every = {**{name: partial(self._worded, name) for name in self._draws}, **own}
+        every: dict[str, Kind] = {name: partial(self._worded, name) for name in self._draws}
+        every.update(own)
         return {name: kind for name, kind in every.items() if self._part.name == "train" or name not in _TRAINED_ONLY}
 
     def _worded(self, name: str, rng: PartRandom, *, right: bool) -> Drawn | None:

@@ -5,7 +5,7 @@ Labelled rows that select a step, and how often they are evaluated, are no part 
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from gradewire_train.errors import TrainingError
@@ -145,7 +145,8 @@ _KINDS = {int: "a whole number", float: "a number", str: "a text", tuple: "a lis
 
 def sections(kind: type) -> dict[str, type]:
     """The tables of a kind of recipe: its fields that are dataclasses."""
-    return {spec.name: spec.default_factory for spec in fields(kind) if isinstance(spec.default_factory, type)}
+    made: dict[str, Any] = {spec.name: spec.default_factory for spec in fields(kind)}
+    return {name: factory for name, factory in made.items() if isinstance(factory, type) and is_dataclass(factory)}
 
 
 def lists(kind: type) -> tuple[str, ...]:

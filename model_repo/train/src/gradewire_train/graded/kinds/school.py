@@ -1,5 +1,8 @@
 """Pupils' answers to science questions, and answers to questions of yes or no with reasons."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from gradewire_train.graded.data import entries
 from gradewire_train.graded.part import PartRandom
 from gradewire_train.graded.row import Drawn
@@ -67,7 +70,7 @@ def claim(rng: PartRandom, *, right: bool) -> Drawn:
     return Drawn(asked, (reference,), answer, str(holds), str(said))
 
 
-def _claimed(rng: PartRandom, entry: dict[str, list[str]], *, holds: bool, lengthy: bool) -> str:
+def _claimed(rng: PartRandom, entry: Mapping[str, Any], *, holds: bool, lengthy: bool) -> str:
     word = (_YES if holds else _NO)[rng.randrange(4)]
     short, reason = entry["yes" if holds else "no"]
     shape = rng.randrange(4)
