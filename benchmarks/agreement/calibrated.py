@@ -14,8 +14,8 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.agreement.calibrated_fitting import Fitted, fitted
-from benchmarks.agreement.calibrated_rows import RESULT, ScoredRows, without_questions
+from benchmarks.agreement.calibrated_fitting import Recipe, fitted
+from benchmarks.agreement.calibrated_rows import DRAWN, RESULT, ScoredRows, without_questions
 from benchmarks.agreement.calibrated_tables import Read, figures_block
 from benchmarks.common.command import run_gradewire
 from benchmarks.common.document import write_block
@@ -26,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 FILES = {"evouna": "evouna_dev.jsonl", "nq301": "nq301_human.jsonl"}
 RESULTS = ROOT / "benchmarks" / "results" / "calibrated"
-DRAWN = "drawn"
 
 
 def main() -> None:
@@ -48,17 +47,18 @@ def main() -> None:
             rows.beside(options.beside, other) for rows, other in zip((evouna, nq301, drawn), beside, strict=True)
         )
     parts = (evouna.half("a"), without_questions(nq301, evouna.half("b")), drawn)
-    held_out = Read("held-out split", evouna.half("b"), _fitted(parts, options, "a"))
+    recipe = Recipe(options.model, options.date or "", options.grader)
+    held_out = Read("held-out split", evouna.half("b"), fitted(parts, recipe, "a", figures=True))
     others = Read(
-        "NQ301 without shared questions", without_questions(nq301, evouna), _fitted((parts[0], drawn), options, "a")
+        "NQ301 without shared questions", without_questions(nq301, evouna), fitted((parts[0], drawn), recipe, "a")
     )
     block = "figures" + (f" of {options.model}" if options.model != DEFAULT_MODEL else "")
     block += f" with {options.grader}" if options.grader else ""
     write_block(options.document, block, figures_block(held_out, others, parts, ablation=options.ablation))
     if options.write_fit:
-        fit = _fitted((evouna, nq301, drawn), options, "both")
+        fit = fitted((evouna, nq301, drawn), recipe, "both", figures=True)
         options.write_fit.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")
-        sys.stderr.write(f"{options.write_fit}: written; {'; '.join(fit.result.warnings) or 'no warnings'}\n")
+        sys.stderr.write(f"{options.write_fit}: written; {'; '.join(fit.warnings) or 'no warnings'}\n")
 
 
 def row_options(parser: argparse.ArgumentParser) -> None:
@@ -108,10 +108,6 @@ def scored(data: Path, source: str, options: argparse.Namespace, model: str = ""
     for file in options.logits:
         logits |= json.loads(file.read_text("utf-8"))
     return rows.with_grader(logits)
-
-
-def _fitted(parts: tuple[ScoredRows, ...], options: argparse.Namespace, half: str) -> Fitted:
-    return fitted(parts, options.model, options.date or "", half, options.grader)
 
 
 if __name__ == "__main__":

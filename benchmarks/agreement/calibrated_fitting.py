@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from benchmarks.agreement.calibrated_rows import ScoredRows, sha256_of, together
 
-from gradewire.agreement.fitting.probability import fit_calibrated
+from gradewire.agreement.fitting.probability import fit_calibrated, fitted_form
 from gradewire_models.catalog.loading import find_model
 from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
@@ -19,25 +19,20 @@ from gradewire_server.metrics.calibrated.metric import VERSION
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gradewire.agreement.fitting.probability import CalibratedFitResult
-
 
 @dataclass(frozen=True)
 class Fitted:
     """A fit of `calibrated`, as it is stored and as a server reads it.
 
     Attributes:
-        result: The form that is stored, and figures of its rows, held out by question and by source.
+        form: As it is stored; with `figures` of its rows, held out by question, where these were asked for.
+        warnings: What its maker was told.
         served: As a server reads it.
     """
 
-    result: CalibratedFitResult
+    form: dict[str, Any]
+    warnings: tuple[str, ...]
     served: CalibratedFit
-
-    @property
-    def form(self) -> dict[str, Any]:
-        """As it is stored."""
-        return self.result.fit
 
     def probabilities(self, rows: ScoredRows) -> NDArray[np.float64]:
         """float64[rows], P(right) by the server's code."""
@@ -53,21 +48,35 @@ class Fitted:
         return np.array(found)
 
 
-def fitted(parts: tuple[ScoredRows, ...], model: str, date: str, half: str, grader: str = "") -> Fitted:
-    """Fits `calibrated` to all of the rows, every source counting the same.
+@dataclass(frozen=True)
+class Recipe:
+    """What a fit is made for.
+
+    Attributes:
+        model: Encoder's name in the catalog.
+        date: ISO date that the fit carries.
+        grader: Name in the catalog of the grader whose logits the rows have; "" without.
+    """
+
+    model: str
+    date: str = ""
+    grader: str = ""
+
+
+def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures: bool = False) -> Fitted:
+    """Fits `calibrated` to all of the rows.
 
     Args:
         parts: One for each source.
-        model: Name in the catalog.
-        date: ISO date that the fit carries.
+        recipe: What it is made for.
         half: Which half of the questions the rows are of, for the fit's provenance.
-        grader: Name in the catalog of the grader whose logits the rows have.
+        figures: Whether it is tried on its rows, held out by question.
     """
     provenance = {
         "metric_version": VERSION,
-        "model": model,
-        "model_digest": find_model(model).digest,
-        **({"grader": grader, "grader_digest": find_model(grader).digest} if grader else {}),
+        "model": recipe.model,
+        "model_digest": find_model(recipe.model).digest,
+        **({"grader": recipe.grader, "grader_digest": find_model(recipe.grader).digest} if recipe.grader else {}),
         "rows": {
             "sha256": sha256_of(*parts),
             "count": sum(len(part.rows) for part in parts),
@@ -76,8 +85,13 @@ def fitted(parts: tuple[ScoredRows, ...], model: str, date: str, half: str, grad
             "sources": dict(Counter(source for part in parts for source in part.sources)),
             "half": half,
         },
-        "date": date,
+        "date": recipe.date,
     }
-    found = fit_calibrated(together(*parts), provenance=provenance)
+    rows, warnings = together(*parts), tuple[str, ...]()
+    if figures:
+        found = fit_calibrated(rows, provenance=provenance, travels=False)
+        form, warnings = found.fit, found.warnings
+    else:
+        form = fitted_form(rows, provenance)
     known = [Feature(column.name, column.monotone, column.width, column.rules_out) for column in parts[0].columns]
-    return Fitted(found, read_fit(json.dumps(found.fit), known, version=VERSION))
+    return Fitted(form, warnings, read_fit(json.dumps(form), known, version=VERSION))

@@ -30,6 +30,7 @@ COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_o
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
 """SMILE's own threshold of preset `v1`, as its paper has it."""
+DRAWN, DRAWN_SHARE = "drawn", 0.5
 RESULT = "calibrated?features_only=true"
 
 
@@ -154,8 +155,8 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Rows of several sources, as a fit takes them."""
-    return checked(
+    """Rows of several sources, as a fit takes them: each counts the same, drawn ones half, for nobody labelled them."""
+    rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.labels for part in parts]),
@@ -163,6 +164,7 @@ def together(*parts: ScoredRows) -> LabelledFeatures:
         sources=[source for part in parts for source in part.sources],
         shapes=Shapes(SHAPE, np.concatenate([part.shapes for part in parts])),
     )
+    return replace(rows, counting={DRAWN: DRAWN_SHARE})
 
 
 def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+UNSEEN = (
+    "NQ301 is read by a fit on the other sources. No row of what follows was fitted on. In brackets: 95 % intervals "
+    "over questions."
+)
 ABSTENTION = (
     "confidence",
     "band near the rows",
@@ -87,15 +91,15 @@ def figures_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *,
 
 
 def _origin(fit: Fitted, parts: tuple[ScoredRows, ...]) -> str:
-    figures = ", ".join(f"{name} {value:.3f}" for name, value in fit.result.figures.items())
+    figures = ", ".join(f"{name} {value:.3f}" for name, value in fit.form["figures"].items())
     rows = fit.form["rows"]
     counts = ", ".join(f"{count} of {name}" for name, count in rows["sources"].items())
     return (
-        f"Fitted on {rows['count']} rows ({counts}), every source counting the same; of EVOUNA those of the fit "
-        f"split. {rows['questions']} questions, {rows['right']} right, SHA-256 {rows['sha256'][:12]}, with "
-        f"`{parts[0].line}`. {len(fit.form['features'])} features, {len(fit.form['trees']['roots'])} trees and a "
-        f"linear part. Cross-validated there, all rows at once: {figures}. NQ301 is read by a fit on the "
-        "other sources. No row of what follows was fitted on. In brackets: 95 % intervals over questions."
+        f"Fitted on {rows['count']} rows ({counts}), every source counting the same, drawn rows half; of "
+        f"EVOUNA those of the fit split. {rows['questions']} questions, {rows['right']} right, SHA-256 "
+        f"{rows['sha256'][:12]}, with `{parts[0].line}`. {len(fit.form['features'])} features, "
+        f"{len(fit.form['trees']['roots'])} trees and a linear part. Cross-validated there, all rows at once: "
+        f"{figures}. {UNSEEN}"
     )
 
 

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     Statistic = Callable[[NDArray[np.float64], NDArray[np.bool_]], float]
 
 DRAWS = 1000
-CHANGES: dict[str, Statistic] = {
-    "Pearson": lambda found, right: float(np.corrcoef(found, right)[0, 1]),
-    "AUC": auc,
-    "accuracy": lambda found, right: float(np.mean((found >= 0.5) == right)),
-    "ECE": calibration_error,
-}
 HEAD = (
     "Pearson",
     "AUC",
@@ -38,6 +32,19 @@ HEAD = (
     "of the others",
     "wrong verdicts UNCERTAIN",
 )
+
+
+def pearson(found: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Pearson's correlation; NaN where either is all the same, as in some draws of few rows."""
+    return float(np.corrcoef(found, right)[0, 1]) if np.ptp(found) and right.any() and not right.all() else np.nan
+
+
+CHANGES: dict[str, Statistic] = {
+    "Pearson": pearson,
+    "AUC": auc,
+    "accuracy": lambda found, right: float(np.mean((found >= 0.5) == right)),
+    "ECE": calibration_error,
+}
 
 
 @dataclass(frozen=True)

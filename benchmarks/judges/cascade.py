@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from benchmarks.agreement.calibrated import row_options, scored_sets
+from benchmarks.agreement.calibrated_rows import ScoredRows, together
 from benchmarks.common.document import write_block
-from benchmarks.common.rows import DATA_DIRECTORY, read_lines, read_rows, require_files
+from benchmarks.common.rows import read_lines, read_rows, require_files
 from benchmarks.judges.agreement import MODELS, ROOT, _write_rows, judge_environment, score_rows, test_rows
 from benchmarks.judges.cascade_rows import CHEAP, CheapRows, read_cheap, read_judge, with_drawn_judge
 from benchmarks.judges.cascade_tables import (
@@ -34,7 +36,8 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 from gradewire.agreement.fitting.cascade import fit_cascade
 from gradewire.agreement.fitting.cascade_figures import held_risks
 from gradewire.agreement.fitting.judge_gain import SHARES, asked_below, judge_gains
-from gradewire.agreement.fitting.probability import BAND_FOLDS
+from gradewire.agreement.fitting.labelled_features import FOLDS
+from gradewire.agreement.fitting.probability import BAND_FOLDS, held_out_probabilities
 from gradewire.metric_types.line import parse_metric_line
 from gradewire_models.catalog.loading import find_model
 
@@ -54,8 +57,8 @@ LEAST_CERTAIN = 0.1
 def main() -> None:
     """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
+    row_options(parser)
+    parser.add_argument("--judge-results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "cascade.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
     parser.add_argument("--judge", action="append", choices=JUDGES, help="these judge metrics; default: all")
@@ -67,14 +70,15 @@ def main() -> None:
     data = options.data / "evouna_dev.jsonl"
     require_files(data)
     judge_environment(options.judges)
-    options.results.mkdir(parents=True, exist_ok=True)
+    options.judge_results.mkdir(parents=True, exist_ok=True)
     load = os.getloadavg()[0]
     names = options.judge or list(JUDGES)
-    scores = score_rows(data, CHEAP, options.results / "cascade-evouna")
-    everything = read_cheap(data, scores, seen_half=FIT_HALF)
-    # Features of `calibrated` were chosen on the finer folds, which flatter it: bands come from coarser ones.
-    coarse = read_cheap(data, scores, seen_half=FIT_HALF, parts=BAND_FOLDS)
-    judged = _text_rows(data, everything, names, options.results)
+    scores = score_rows(data, CHEAP, options.judge_results / "cascade-evouna")
+    # The fit of `calibrated` that ships has seen both halves: each row is judged by one that has not seen its question.
+    # Features were chosen on the finer folds, which flatter it: bands come from coarser ones.
+    sets = scored_sets(options)
+    everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
+    judged = _text_rows(data, everything, names, options.judge_results)
     document = options.document
     head = f"{len(judged[names[0]])} rows; 2 cores, load {load:.1f} before."
     write_block(document, "ways", paragraphs(head, ways_table(judged), against_judges_table(judged)))
@@ -82,15 +86,15 @@ def main() -> None:
     gains = [f"`{name}`\n\n{gains_table(judge_gains(rows, resamples=2000, seed=0))}" for name, rows in judged.items()]
     write_block(document, "gains", paragraphs(*gains))
     write_block(document, "fit", _fit_block(everything, coarse, options))
-    sets = {
+    read = {
         "the 600": judged[names[0]],
         "the held-out split": _unjudged(everything.where(everything.halves != FIT_HALF)),
     }
-    write_block(document, "splits", splits_table(sets, RISKS, SPLITS))
+    write_block(document, "splits", splits_table(read, RISKS, SPLITS))
     write_block(document, "estimates", estimates_table(judged[names[0]], names[0]))
     drawn = {f"drawn, right on {share:.0%}": with_drawn_judge(judged[names[0]], share) for share in DRAWN}
     write_block(document, "drawn", ways_table(drawn))
-    write_block(document, "visual", _visual_block(options.results))
+    write_block(document, "visual", _visual_block(options.judge_results))
 
 
 def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Path) -> dict[str, CascadeRows]:
@@ -103,6 +107,12 @@ def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Pat
     return {name: mine.with_judge(read_judge(score_rows(file, (name,), results / "cascade-600"))[0]) for name in names}
 
 
+def _held_out(sets: tuple[ScoredRows, ...], parts: int) -> dict[str, float]:
+    """P(right) of EVOUNA's rows by id, by fits on all sources that have not seen the row's question."""
+    found = held_out_probabilities(together(*sets), parts=parts)
+    return dict(zip((row["id"] for row in sets[0].rows), found.tolist(), strict=False))
+
+
 def _unjudged(rows: CheapRows) -> CascadeRows:
     return rows.with_judge({})
 
@@ -112,9 +122,9 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
     fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
     alone = _unjudged(fit_half)
     edge = np.sort(alone.confidence)[int(LEAST_CERTAIN * len(alone))]
-    file = options.results / "cascade-least-certain.rows.jsonl"
+    file = options.judge_results / "cascade-least-certain.rows.jsonl"
     _write_rows(file, [row for row, sure in zip(fit_half.rows, alone.confidence, strict=True) if sure < edge])
-    verdicts, line = read_judge(score_rows(file, ("lave",), options.results / "cascade-least-certain"))
+    verdicts, line = read_judge(score_rows(file, ("lave",), options.judge_results / "cascade-least-certain"))
     rows = fit_half.with_judge(verdicts)
     # Beyond the least certain tenth nothing is judged, so nothing is said of larger shares.
     found = zip(judge_gains(rows, resamples=2000, seed=0), SHARES, strict=True)

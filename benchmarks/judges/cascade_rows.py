@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.agreement.calibrated_rows import COLUMNS
 from benchmarks.common.rows import Row, read_lines
 
 from gradewire.agreement.fitting.cascade_rows import CascadeRows
 from gradewire.agreement.fitting.halves import half_of
-from gradewire.agreement.fitting.probability import FOLDS, held_out_probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-EXACT, FEATURES, PROBABILITY = "exact_match", "calibrated?features_only=true", "calibrated?confidence=0.5"
-CHEAP = (EXACT, FEATURES, PROBABILITY)
+EXACT, PROBABILITY = "exact_match", "calibrated?confidence=0.5"
+CHEAP = (EXACT, PROBABILITY)
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,13 @@ class CheapRows:
         return CheapRows(rows, *columns, self.fit, self.encoder)
 
 
-def read_cheap(data: Path, scores: Path, *, seen_half: str = "", parts: int = FOLDS) -> CheapRows:
+def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = None) -> CheapRows:
     """Reads rows and their cheap scores.
 
     Args:
         data: Labelled rows.
         scores: What `gradewire score` wrote of CHEAP.
-        seen_half: Half of the questions that the fit of `calibrated` was made on: their probabilities are computed
-            again, by trees fitted on the other questions of that half.
-        parts: Of that half's questions, each of which is left out once.
+        held_out: By id of the row, P(right) by fits that have not seen its question, where the fit that ships has.
 
     Raises:
         ValueError: The files do not belong together.
@@ -92,13 +88,8 @@ def read_cheap(data: Path, scores: Path, *, seen_half: str = "", parts: int = FO
     ]
     rows, results = [rows[place] for place in kept], [scored[place]["scores"] for place in kept]
     probability = np.array([each[PROBABILITY]["score"] for each in results])
-    if seen_half:
-        seen = np.array([half_of(row["question"]) == seen_half for row in rows])
-        probability[seen] = _held_out(
-            [row for row, own in zip(rows, seen, strict=True) if own],
-            [each[FEATURES]["features"] for each, own in zip(results, seen, strict=True) if own],
-            parts,
-        )
+    if held_out is not None:
+        probability = np.array([held_out[row["id"]] for row in rows])
     return CheapRows(
         rows=rows,
         exact=np.array([each[EXACT]["score"] == 1 for each in results]),
@@ -125,9 +116,3 @@ def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
     correct = np.random.default_rng(3).random(len(rows)) < share
     said = np.where(correct, rows.right, ~rows.right).astype(np.float64)
     return replace(rows, judge_verdicts=said, judge_scores=said)
-
-
-def _held_out(rows: Sequence[Row], features: Sequence[Mapping[str, Any]], parts: int) -> NDArray[np.float64]:
-    values = np.array([[each.get(column.name, np.nan) for column in COLUMNS] for each in features], np.float64)
-    labels = np.array([row["label"] for row in rows], np.float64)
-    return held_out_probabilities(COLUMNS, values, labels, [row["question"] for row in rows], parts=parts)

@@ -11,6 +11,7 @@ from benchmarks.agreement.calibrated_rows import COLUMNS, RESULT, WITH_GRADER, S
 from benchmarks.agreement.calibrated_tables import agreement_table
 
 from gradewire.agreement.fitting.halves import half_of
+from gradewire_server.metrics.calibrated.shape import SHAPE
 
 QUESTIONS = [f"Question {number}?" for number in range(12)]
 
@@ -35,8 +36,12 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         {
             "id": row["id"],
             "scores": {
-                "smile": {"score": 0.25 + row["label"] / 2, "status": "OK"},
-                "calibrated": {"status": "OK", "features": {"recall": 0.5}, "line": "calibrated/2"},
+                RESULT: {
+                    "status": "OK",
+                    "smile": 0.25 + row["label"] / 2,
+                    "features": {"recall": 0.5} | dict.fromkeys(SHAPE, 0.0),
+                    "line": "calibrated/2",
+                },
             },
         }
         for row in rows

@@ -1,7 +1,8 @@
 """Labelled rows as fits of `calibrated` see them: features, what kind of item each is, and where it comes from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
@@ -41,6 +42,7 @@ class LabelledFeatures:
         keys: Of the rows' questions; rows of one question are never on both sides of a fold.
         sources: Where each row comes from; every source counts the same.
         shapes: What kind of item each row is; None where that is not known.
+        counting: How much a source counts; those that are not named count 1.
     """
 
     features: Sequence[FittedFeature]
@@ -49,12 +51,14 @@ class LabelledFeatures:
     keys: Sequence[str]
     sources: Sequence[str]
     shapes: Shapes | None
+    counting: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """float64[rows], whose sum is the same for every source and whose mean is 1."""
-        _, place, counts = np.unique(np.array(self.sources, dtype=np.str_), return_inverse=True, return_counts=True)
-        weights: NDArray[np.float64] = len(place) / len(counts) / counts[place]
+        """float64[rows], whose sum is the same for every source that counts 1, and whose mean is 1."""
+        rows = Counter(self.sources)
+        found = np.array([self.counting.get(source, 1.0) / rows[source] for source in self.sources])
+        weights: NDArray[np.float64] = found / found.mean()
         return weights
 
     @property
@@ -72,6 +76,7 @@ class LabelledFeatures:
             [self.keys[row] for row in chosen],
             [self.sources[row] for row in chosen],
             None if self.shapes is None else Shapes(self.shapes.names, self.shapes.values[kept]),
+            self.counting,
         )
 
     def unasked(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -27,7 +27,7 @@ from gradewire.agreement.fitting.travel import TravelFigures, travel_figures, tr
 
 BAND_FOLDS: Final = 2
 FEW_ROWS: Final = 1000
-TRAVELLED_WEIGHT: Final = 0.5
+TRAVELLED_WEIGHT: Final = 0.25
 """Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
 """Percentiles of distances of held-out rows: of those held out by question, up to which an item is near; of all, from
@@ -52,7 +52,9 @@ class CalibratedFitResult:
     warnings: tuple[str, ...]
 
 
-def fit_calibrated(rows: LabelledFeatures, *, provenance: Mapping[str, Any]) -> CalibratedFitResult:
+def fit_calibrated(
+    rows: LabelledFeatures, *, provenance: Mapping[str, Any], travels: bool = True
+) -> CalibratedFitResult:
     """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
     Every source counts the same, and the fit is tried on each by leaving it out.
@@ -60,13 +62,14 @@ def fit_calibrated(rows: LabelledFeatures, *, provenance: Mapping[str, Any]) -> 
     Args:
         rows: Of `checked`.
         provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
+        travels: Whether sources are left out for figures, which takes most of the time.
 
     Raises:
         ValueError: The features say nothing about the labels.
         ImportError: scikit-learn is not installed.
     """
     figures = probability_figures(held_out_probabilities(rows), rows.right)
-    travel = tuple(travel_figures(rows, fitted_form))
+    travel = tuple(travel_figures(rows, fitted_form)) if travels else ()
     fit = fitted_form(rows, {**provenance, "figures": figures})
     return CalibratedFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
 
@@ -82,7 +85,7 @@ def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDA
         ValueError: The features say nothing about the labels.
     """
     folds = folds_of_keys(rows.keys, parts)
-    return ruled(_crossed(_evidence(rows, held_out(rows, folds)), folds), rows.rules)
+    return ruled(_crossed(_evidence(rows, held_out(rows, folds), _by_source(rows)), folds), rows.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +131,26 @@ class _Evidence:
             return None
 
 
-def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64]) -> _Evidence:
-    by_source, count = travelled(rows), len(rows.right)
+@dataclass(frozen=True, slots=True)
+class _BySource:
+    """What does not depend on how questions are dealt out.
+
+    Attributes:
+        log_odds: float64[rows], by models of the other sources; NaN where there are none.
+        apart: float64[2 rows], distances from the other half of the questions, then from the other sources.
+    """
+
+    log_odds: NDArray[np.float64]
+    apart: NDArray[np.float64] | None
+
+
+def _by_source(rows: LabelledFeatures) -> _BySource:
+    return _BySource(travelled(rows), None if rows.shapes is None else _distances(rows, rows.shapes))
+
+
+def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64], others: _BySource) -> _Evidence:
+    by_source, apart, count = others.log_odds, others.apart, len(rows.right)
     found = np.concatenate((by_question, by_source))
-    apart = None if rows.shapes is None else _distances(rows, rows.shapes)
     share, ends = np.zeros(len(found)), None
     if apart is not None:
         several = not np.isnan(by_source).all()
@@ -174,8 +193,11 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
 
 def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The fit alone, without figures; else as `fit_calibrated`."""
-    evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)))
-    coarse = _evidence(rows, held_out(rows, folds_of_keys(rows.keys, BAND_FOLDS)))
+    others = _by_source(rows)
+    evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)), others)
+    # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having
+    # seen half of the questions.
+    coarse = _evidence(rows, held_out(rows, folds_of_keys(rows.keys, BAND_FOLDS)), others)
     near, far = evidence.near(), evidence.far()
     found = near(coarse.log_odds)
     if far is not None:
