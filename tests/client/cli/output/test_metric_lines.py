@@ -60,5 +60,5 @@ def test_who_names_no_metric_is_told_how_to_go_on_with_a_file_of_the_default_bef
     ],
 )
 def test_nobody_is_asked_for_options_that_cannot_help(there: str, here: str, way_out: str) -> None:
-    with pytest.raises(InputError, match=f"this run computes {here.split('?')[0]}.*: {way_out}"):
+    with pytest.raises(InputError, match=f"this run computes {here.partition('?')[0]}.*: {way_out}"):
         check(there, here)
