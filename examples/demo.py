@@ -18,10 +18,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from gradewire import Client, ScoreReport, SmileParts
+from gradewire import Client, ScoreReport, ScoreWarning, SmileParts
 
 ROWS = Path(__file__).with_name("answers.jsonl")
-METRICS = "smile,smile:fast,sbert,exact_match,easy_match"
+METRICS = "smile,calibrated,sbert,exact_match,easy_match"
+SHOWN_CHARACTERS = 30
 SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references")
 
 
@@ -81,22 +82,36 @@ def score(client: Client, rows: list[dict[str, object]], title: str, console: Co
     return report
 
 
+def end_of(text: str) -> str:
+    """A text, or where it is long its end: that is where these answers differ."""
+    return text if len(text) <= SHOWN_CHARACTERS else "…" + text[1 - SHOWN_CHARACTERS :]
+
+
 def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -> None:
-    """One row per failure mode, with the parts of its SMILE score."""
+    """Some rows of each failure mode, with the parts of their SMILE scores and the verdicts of `calibrated`."""
     table = Table(
-        "mode", "prediction", "smile", "sentence", "keyword", "exact", "best window", "fast", "sbert", "label"
+        "mode", "reference", "prediction", "smile", "sentence", "keyword", "best window", "calibrated", "label"
     )
     for mode in SHOWN:
         for index in [index for index, row in enumerate(rows) if row["group"] == mode][:2]:
             scores, row = report[index].scores, rows[index]
             smile, parts = scores["smile"], scores["smile"].parts
             assert isinstance(parts, SmileParts)
-            numbers = [f"{value:.3f}" for value in (smile.score, parts.sentence, parts.keyword, parts.exact)]
-            rest = [f"{scores['smile:fast'].score:.3f}", f"{scores['sbert'].score:.3f}", str(row["label"])]
-            prediction = str(row["prediction"])
-            short = prediction if len(prediction) <= 36 else prediction[:35] + "…"
-            table.add_row(mode, short, *numbers, parts.best_window, *rest)
+            numbers = [f"{value:.3f}" for value in (smile.score, parts.sentence, parts.keyword)]
+            fitted = scores["calibrated"]
+            verdict = "right" if fitted.correct else "wrong"
+            doubt = "?" if ScoreWarning.UNCERTAIN in fitted.warnings else ""
+            rest = [f"{fitted.score:.2f} {verdict}{doubt}", str(row["label"])]
+            references, prediction = row["references"], str(row["prediction"])
+            assert isinstance(references, list)
+            texts = [references[smile.matched_reference or 0], end_of(prediction)]
+            table.add_row(mode, *texts, *numbers, parts.best_window, *rest)
     console.print(table)
+    console.print(
+        "calibrated: the probability that the answer is right, and its verdict; ?: not to be trusted (UNCERTAIN)."
+        " label: 1 right, 0 wrong, by a person",
+        soft_wrap=True,
+    )
     console.print("The line that reproduces a smile score:", report.provenance["smile"].line, soft_wrap=True)
 
 

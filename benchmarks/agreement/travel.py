@@ -6,8 +6,9 @@ and --drawn:
 
     gradewire score FILE --embedded --metrics calibrated --out DIR/FILE
 
-With --grader the ways that have its logit stand beside; --logits-unseen has logits of EVOUNA's rows by a grader that
-was not trained on EVOUNA. The labelled rows are not part of the project.
+With --grader the ways that have its logit stand beside; their drawn rows are those of the held-back vocabulary, which
+it was not trained on. --logits-unseen has logits of EVOUNA's rows by a grader that was not trained on EVOUNA. The
+labelled rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ def main() -> None:
         for file in (*(options.data / name for name in FILES.values()), options.drawn, options.drawn_evaluation)
     }
     plain = Namespace(**{**vars(options), "grader": "", "logits": []})
-    runs = [("version 2", plain)] + ([(f"with {options.grader}", options)] if options.grader else [])
+    runs = [("version 2", plain)]
+    if options.grader:
+        # It was trained on the other drawn rows, so that its logits say more of these than of any others.
+        graded = Namespace(**{**vars(options), "drawn": options.drawn_evaluation})
+        runs.append((f"with {options.grader}", graded))
     sets: dict[str, ReadSet] = {}
     told = []
     for name, ways in runs:
@@ -78,23 +83,25 @@ class Rows:
         unseen: The same, with logits of a grader that was not trained on them; None where these are not there.
         nq301: All.
         drawn: Those that fits are made on.
-        evaluation: Drawn ones of the held-back vocabulary.
+        evaluation: Drawn ones of the held-back vocabulary; None where fits are made on these.
     """
 
     evouna: ScoredRows
     unseen: ScoredRows | None
     nq301: ScoredRows
     drawn: ScoredRows
-    evaluation: ScoredRows
+    evaluation: ScoredRows | None
 
     @classmethod
     def scored(cls, options: Namespace) -> Rows:
         """Scores what is not scored yet."""
         evouna, nq301, drawn = scored_sets(options)
-        unseen = evouna if not options.grader else None
-        if options.grader and options.logits_unseen:
+        if not options.grader:
+            return cls(evouna, evouna, nq301, drawn, scored(options.drawn_evaluation, DRAWN, options))
+        unseen = None
+        if options.logits_unseen:
             unseen = evouna.with_grader(json.loads(options.logits_unseen.read_text("utf-8")))
-        return cls(evouna, unseen, nq301, drawn, scored(options.drawn_evaluation, DRAWN, options))
+        return cls(evouna, unseen, nq301, drawn, None)
 
     @property
     def parts(self) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
@@ -121,7 +128,8 @@ def _judged(rows: Rows, options: Namespace) -> Iterator[_Judged]:
     yield _Judged("NQ301, left out", NQ301, new, _fit((fit_split, drawn), options))
     if not options.grader:  # a grader has always seen drawn rows
         yield _Judged("drawn rows, left out", options.drawn.stem, drawn, _fit((fit_split, others), options))
-    yield _Judged("drawn rows of held-back words", options.drawn_evaluation.stem, rows.evaluation, everything)
+    if rows.evaluation is not None:
+        yield _Judged("drawn rows of held-back words", options.drawn_evaluation.stem, rows.evaluation, everything)
 
 
 def _fit(parts: tuple[ScoredRows, ...], options: Namespace) -> Fitted:

@@ -138,6 +138,8 @@ class ModelMetadata:
 
     Attributes:
         calibrations: Thresholds and fits for it, of any metric; in the order in which they are looked for.
+        outdated: Metrics with something that was fitted for another version of them, each with that version; from
+            `seen_by` alone.
         unreadable: Metrics with something fitted that cannot be read, each with what to do about it.
         token_layers: Layers that token vectors can be had of, ascending.
         bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
@@ -148,6 +150,7 @@ class ModelMetadata:
     """
 
     calibrations: tuple[Calibration, ...] = ()
+    outdated: tuple[tuple[str, int], ...] = ()
     unreadable: tuple[tuple[str, str], ...] = ()
     token_layers: tuple[TokenLayer, ...] = ()
     bertscore_layer: int = 0
@@ -160,9 +163,11 @@ class ModelMetadata:
         """Without what was fitted for metrics that it does not run, or for another version of one that it does."""
         own = {(each.name, each.version) for each in (metric, *metric.built_on)}
         names = {name for name, _ in own}
+        fitted = [*self.outdated, *((each.metric, each.metric_version) for each in self.calibrations)]
         return replace(
             self,
             calibrations=tuple(each for each in self.calibrations if (each.metric, each.metric_version) in own),
+            outdated=tuple(each for each in fitted if each[0] in names and each not in own),
             unreadable=tuple(each for each in self.unreadable if each[0] in names),
         )
 

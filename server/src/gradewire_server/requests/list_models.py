@@ -71,7 +71,8 @@ def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) 
         if info is not None and info.version != each.metric_version:
             yield (
                 f"what was fitted for {each.metric}/{each.metric_version} does not count, this server has "
-                f"{info.name}/{info.version}: fit it again with gradewire calibrate FILE --metric {info.name}"
+                f"{info.name}/{info.version}: gradewire models build {status.name} brings what the catalog has for it, "
+                f"gradewire calibrate FILE --metric {info.name} fits it again"
             )
 
 

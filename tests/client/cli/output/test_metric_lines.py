@@ -43,3 +43,22 @@ def test_another_corpus_is_another_definition() -> None:
     line = "cider/1?corpus=prepared&reference_set=prod@"
     with pytest.raises(InputError, match="differs in reference_set of it"):
         check(line + DIGEST, line + DIGEST[::-1])
+
+
+def test_who_names_no_metric_is_told_how_to_go_on_with_a_file_of_the_default_before() -> None:
+    row = {"scores": {"smile": {"line": "smile:v1/1"}}}
+    with pytest.raises(InputError, match=r"the metrics smile and .* smile, calibrated: name .*, --metrics smile, give "):
+        check_lines(Path("out.jsonl"), row, {"smile": "smile:v1/1", "calibrated": "calibrated/2"})
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "way_out"),
+    [
+        ("calibrated/1?model=m", "calibrated/2?model=m", "give another --out"),
+        ("smile:v1/1", "smile:fast/1", "give the same options, another --out"),
+        ("", "smile:v1/1", "give the same options, another --out"),
+    ],
+)
+def test_nobody_is_asked_for_options_that_cannot_help(there: str, here: str, way_out: str) -> None:
+    with pytest.raises(InputError, match=f"this run computes {here.split('?')[0]}.*: {way_out}"):
+        check(there, here)

@@ -34,6 +34,16 @@ def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
     assert "\n" not in remark
 
 
+def test_who_scores_calibrated_too_is_not_told_to_score_it() -> None:
+    summary = Summary()
+    fitted = {"status": "OK", "score": 0.5, "correct": True, "line": "calibrated/2?model=tiny@53aa51172d14"}
+    for index in range(3):
+        smile = {"status": "OK", "score": 0.9, "correct": False, "line": SMILE}
+        summary.add({"id": str(index), "scores": {"smile": smile, "calibrated": fitted}})
+    (remark,) = remarks(summary)
+    assert remark.endswith("Read accuracy, or the mean of calibrated, a probability")
+
+
 @pytest.mark.parametrize(
     ("results", "line"),
     [

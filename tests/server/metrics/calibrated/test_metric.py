@@ -211,6 +211,19 @@ def test_a_fit_for_another_version_of_the_metric_is_passed_over() -> None:
     assert replace(METADATA, calibrations=old).seen_by(later).calibrations == ()
 
 
+def test_a_fit_for_the_version_before_is_told_from_none() -> None:
+    before = replace(METADATA, calibrations=(*stored_fit(fit_text(), version=1), *stored_fit("{", version=1)))
+    for metadata in (before.seen_by(METRIC.info), before.seen_by(METRIC.info).seen_by(METRIC.info)):
+        with pytest.raises(ParameterError) as refused:
+            CalibratedParameters(model="m").resolved(metadata)
+        assert refused.value.message.startswith("this encoder's fit is for calibrated/1, and this release computes ")
+        assert "`gradewire models build NAME`" in refused.value.message
+        assert "`gradewire calibrate FILE --metric calibrated`" in refused.value.message
+    others = replace(METADATA, calibrations=(replace(before.calibrations[0], metric="auto"),)).seen_by(METRIC.info)
+    with pytest.raises(ParameterError, match="has no fit for calibrated"):
+        CalibratedParameters(model="m").resolved(others)
+
+
 def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_for() -> None:
     spoilt = replace(METADATA, unreadable=(("calibrated", "take it away"), ("smile", "another")))
     metadata = spoilt.seen_by(METRIC.info)

@@ -1,5 +1,6 @@
 """Whether an output file and a run compute the same: their metric lines, compared."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -48,21 +49,25 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
                     "which content (NAME@DIGEST): the set may have grown since; give another --out, or --overwrite"
                 )
         return
-    way_out = "give the same options, another --out, or --overwrite"
     if there.keys() != lines.keys():
         raise InputError(
-            f"{path} has the metrics {', '.join(there)} and this run computes {', '.join(lines)}: {way_out}"
+            f"{path} has the metrics {', '.join(there)} and this run computes {', '.join(lines)}: name those of the "
+            f"file, --metrics {shlex.quote(','.join(there))}, give another --out, or --overwrite"
         )
     differing = next(label for label in there if there[label] != lines[label])
+    difference = _difference(there[differing], lines[differing])
+    # Options do not bring a version back.
+    same = "" if "version" in difference and there[differing] and lines[differing] else "the same options, "
     raise InputError(
-        f"{path} differs in {_difference(there[differing], lines[differing])} of {differing}: the file has "
-        f"{there[differing] or 'nothing'} and this run computes {lines[differing] or 'nothing'}: {way_out}"
+        f"{path} differs in {' and '.join(difference) or 'the line'} of {differing}: the file has "
+        f"{there[differing] or 'nothing'} and this run computes {lines[differing] or 'nothing'}: give {same}another "
+        "--out, or --overwrite"
     )
 
 
-def _difference(there: str, here: str) -> str:
+def _difference(there: str, here: str) -> list[str]:
     before, now = line_parts(there), line_parts(here)
-    return " and ".join(sorted(name for name in before | now if before.get(name) != now.get(name))) or "the line"
+    return sorted(name for name in before | now if before.get(name) != now.get(name))
 
 
 def line_parts(line: str) -> dict[str, str]:

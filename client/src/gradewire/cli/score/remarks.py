@@ -20,9 +20,10 @@ def remarks(summary: Summary) -> Iterator[str]:
         if abs(tally.mean - tally.accuracy) > _FAR and not _is_probability(tally)
     ]
     if misleading:
+        there = any(_is_probability(tally) for tally in summary.metrics.values())
         yield (
-            f"a mean is no share of right answers: {'; '.join(misleading)}. "
-            f"Read accuracy, or score {Calibrated.name}, whose mean is a probability"
+            f"a mean is no share of right answers: {'; '.join(misleading)}. Read accuracy, or "
+            f"{'the mean of' if there else 'score'} {Calibrated.name}, {'' if there else 'whose mean is '}a probability"
         )
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:

@@ -164,6 +164,12 @@ def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
             f"this encoder has no fit for calibrated with grader {shortened(grader)}: fit one with `gradewire "
             f"calibrate FILE --metric 'calibrated?grader={shortened(grader)}'`, or leave grader out"
         )
+    old = next((version for metric, version in metadata.outdated if metric == "calibrated"), None)
+    if stored is None and old is not None:
+        return (
+            f"this encoder's fit is for calibrated/{old}, and this release computes calibrated/{VERSION}: a model of "
+            f"the catalog gets its new fit by `gradewire models build NAME`, for any other {_HOW}"
+        )
     if stored is None:
         return (
             f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "

@@ -157,3 +157,34 @@ def test_the_same_digits_are_not_the_same_value(reference: str, answer: str) -> 
 )
 def test_a_value_of_another_unit_or_thing_contradicts_nothing(reference: str, answer: str) -> None:
     assert match_values("", reference, answer).contradicted == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It was 1999, not 2001.",
+        "It did not open until 1999.",
+        "Not only in 1999 but every year",
+        "They were not late, and it opened in 1999.",
+        "It has not closed since 1999.",
+        "The year that was not wet was 1999.",
+        "Not 1998 but 1999",
+        "I do not know more than this: 1999",
+        "It didn't close in 1998, it opened in 1999.",
+    ],
+)
+def test_a_negation_of_something_else_denies_nothing(answer: str) -> None:
+    assert match_values("When did it open?", "1999", answer).found == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("How much was the guide?", "£25", "The ticket cost £35, the guide another £25."),  # of what is asked
+        ("How much was it?", "£25", "Another £25"),  # on top of nothing
+        ("How much more was it?", "another £25", "£35, and then another £25"),
+        ("Which is no prime?", "It is not 7 but 9", "not 7 but 9"),
+    ],
+)
+def test_what_comes_on_top_counts_where_it_is_what_is_asked(question: str, reference: str, answer: str) -> None:
+    assert match_values(question, reference, answer).found == 1

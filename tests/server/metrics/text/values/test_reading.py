@@ -127,3 +127,34 @@ def test_one_answer_is_matched_with_many_references() -> None:
         Outcome.MISSING,
         None,
     ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It was not founded in 1871 but in 1875.",
+        "It didn't open in 1871.",
+        "not in 1870 or 1871",
+        "Rather than 1871, it was later.",
+        "It was never 1871.",
+        "It was founded in 1875 instead of 1871.",
+    ],
+)
+def test_a_value_that_is_denied_contradicts(answer: str) -> None:
+    match = match_values("When was it founded?", "1871", answer)
+    assert (match.found, match.contradicted) == (0, 1)
+
+
+def test_a_value_that_is_denied_stands_in_no_place() -> None:
+    assert match_values("When was it founded?", "1871", "It was not 1875.").contradicted == 0
+
+
+def test_of_a_reference_only_what_it_does_not_deny_is_wanted() -> None:
+    assert match_values("When?", "1871, not 1875", "In 1871").outcome is Outcome.FOUND
+    assert match_values("When?", "not 1875", "It was not 1875.").outcome is Outcome.FOUND
+
+
+def test_an_amount_on_top_of_another_one_is_not_the_one_that_is_asked() -> None:
+    answer = "It cost £35, the guide another £25."
+    assert match_values("How much was the ticket?", "£25", answer).outcome is Outcome.CONTRADICTED
+    assert match_values("How much was the ticket?", "£35", answer).outcome is Outcome.FOUND

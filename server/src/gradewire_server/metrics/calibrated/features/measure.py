@@ -90,9 +90,9 @@ def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[
         "parts_least": min(recall(part, said, asked) for part in parts),
         **missing_features(best, parts, said, asked),
         **contradiction_features(best, answer, said, asked),
-        **verdict_features(question, best, answer),
-        **refusal_features(question, best, answer),
-        "denied": float(denies(question, best, answer)),
+        **verdict_features(question, references, answer),
+        **refusal_features(question, references, answer),
+        "denied": float(denies(question, references, answer)),
         "alternatives": alternatives(question, references, answer),
         **spelling_features([references[index] for index in closest], best, answer, asked),
     }

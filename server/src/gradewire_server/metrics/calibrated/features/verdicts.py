@@ -1,6 +1,7 @@
 """Yes and no: what a reference says of its question, and what an answer says."""
 
 import re
+from collections.abc import Sequence
 from math import nan
 from typing import Final
 
@@ -8,6 +9,8 @@ from gradewire_server.metrics.calibrated.features.contradictions import NEGATION
 from gradewire_server.metrics.calibrated.features.words import Said
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
+_MOST_REFERENCES: Final = 32
+_EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
 _BEGIN: Final = 400
 """Characters in which a text says yes or no."""
 _LED: Final = re.compile(
@@ -30,19 +33,26 @@ def led_verdict(text: str) -> bool | None:
     return led["yes"] is not None if led else leading_verdict(begin)
 
 
-def verdict_features(question: Said, best: Said, answer: Said) -> dict[str, float]:
-    """How the yes or no of an answer fits that of its reference.
+def verdict_features(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
+    """How the yes or no of an answer fits that of its references, of which the best one is the first.
 
     Returns:
         `verdict`: 1 where both say the same, 0 where they do not, NaN where one of them says neither; behind a question
         that asks for yes or no, a first clause with a negation says no. `verdict_conflict`: 1 where a reference that
-        begins with yes or no meets an answer that begins with the other one.
+        begins with yes or no meets an answer that begins with the other one, and no other reference begins as it does.
+        Behind a question with a negation, or with "mind", yes and no may mean the same, and nothing is in conflict.
     """
+    best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
     if ours is None and not asks:
         return {"verdict": nan, "verdict_conflict": 0.0}
     theirs = led_verdict(answer.raw)
-    conflict = ours is not None and theirs is not None and ours != theirs
+    conflict = (
+        ours is not None
+        and theirs is (not ours)
+        and _EITHER_WAY.isdisjoint(clause_words(question.raw))
+        and all(led_verdict(other.raw) is not theirs for other in references[1:_MOST_REFERENCES])
+    )
     if (ours is None) != (theirs is None) and asks:
         ours = _says_no(best.raw) if ours is None else ours
         theirs = _says_no(answer.raw) if theirs is None else theirs

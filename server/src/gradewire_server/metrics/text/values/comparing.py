@@ -13,13 +13,21 @@ from gradewire_server.metrics.text.values.reading import values_of
 from gradewire_server.metrics.text.values.signs.locants import Locant
 from gradewire_server.metrics.text.values.signs.ordinals import Ordinal
 from gradewire_server.metrics.text.values.signs.symbols import Symbol
+from gradewire_server.metrics.text.values.standing import DENIES, WORD
 from gradewire_server.metrics.text.values.value import Content, Value
 
 MAX_QUESTION: Final = 2_048
 """Characters of a question that are read."""
 _ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
 _FINENESS: Final = {"year": Asked.YEAR, "month": Asked.MONTH, "day": Asked.DAY, "date": Asked.DAY}
-_SCALES_ASKED: Final = re.compile(r"\bin (thousand|million|billion)s?\b", re.IGNORECASE)
+_COUNTED: Final = re.compile(r"\bhow many ([^\W\d_]+)", re.IGNORECASE)
+_RISE: Final = re.compile(r"\b(?:increas|ris|rose|grow|grew|gain|change)\w*", re.IGNORECASE)
+_FALL: Final = re.compile(r"\b(?:decreas|declin|drop|fall|fell|los[st]|reduc|change)\w*", re.IGNORECASE)
+_SCALES_ASKED: Final = re.compile(
+    r"(?:\bin (?:the )?|\b(?:USD|EUR|GBP|INR|US|U\.S\.|dollars?|euros?) ?\$? ?|[$\u20ac\u00a3] ?)"
+    r"(thousand|million|billion)s?\b",
+    re.IGNORECASE,
+)
 _SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 
 
@@ -32,12 +40,20 @@ class Question:
         fineness: How fine a date is asked for.
         scale: What the number asked for counts: 1e6 for "in millions".
         years: Those of its dates.
+        words: Its words of four letters or more, in small letters.
+        denies: Whether it has a negation itself.
+        counted: What it asks the number of, in small letters: "legs" of "how many legs has it".
+        direction: 1 where it asks for a rise, -1 for a fall, 0 for neither or either.
     """
 
     values: tuple[Value, ...]
     fineness: Asked
     scale: float
     years: frozenset[int]
+    words: frozenset[str] = frozenset()
+    denies: bool = False
+    counted: frozenset[str] = frozenset()
+    direction: int = 0
 
     @classmethod
     def of(cls, question: str) -> "Question":
@@ -52,6 +68,10 @@ class Question:
             _FINENESS[fineness[1].lower()] if fineness else Asked.ANY,
             _SCALES[scale[1].lower()] if scale else 1.0,
             frozenset(year for year in years if year is not None),
+            frozenset(word.lower() for word in WORD.findall(begin)),
+            DENIES.search(begin) is not None,
+            frozenset(noun.lower() for noun in _COUNTED.findall(begin)),
+            bool(_RISE.search(begin)) - bool(_FALL.search(begin)),
         )
 
     def has(self, value: Value) -> bool:
@@ -69,7 +89,8 @@ def says(value: Value, reference: Value, question: Question) -> bool:
         case Ordinal() as ours, Ordinal() as theirs:
             same = ours.says(theirs)
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
-            same = value.whole and amount.unit is None and place.number == f"{amount.value:g}"
+            place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
+            same = place_alone and amount.unit is None and place.number == f"{amount.value:g}"
         case Symbol() as ours, Symbol() as theirs:
             same = ours.says(theirs)
         case Locant() as ours, Locant() as theirs:
@@ -83,6 +104,21 @@ def says(value: Value, reference: Value, question: Question) -> bool:
     return same
 
 
+def opposed(value: Value, reference: Value, question: Question) -> bool:
+    """Whether an equal value says the opposite.
+
+    A date before which it was and one after which it was; a fall where the question asks for a rise and the reference
+    names no direction.
+    """
+    if value.side * reference.side < 0:
+        return True
+    match value.content, reference.content:
+        case Quantity() as ours, Quantity() as theirs if not theirs.direction and not theirs.signed:
+            return ours.direction * question.direction < 0
+        case _:
+            return False
+
+
 def in_place_of(value: Value, reference: Value) -> bool:
     """Whether an answer's value, which is not the reference's, stands in its place: of the same kind and unit."""
     match value.content, reference.content:
@@ -91,6 +127,8 @@ def in_place_of(value: Value, reference: Value) -> bool:
         case Ordinal() as ours, Ordinal() as theirs:
             other = ours.alike(theirs)
         case Symbol() as ours, Symbol() as theirs:
+            other = ours.contradicts(theirs)
+        case Locant() as ours, Locant() as theirs:
             other = ours.contradicts(theirs)
         case (Formula() as ours, Formula() as theirs) | (Relation() as ours, Relation() as theirs):
             other = bool(ours.names & theirs.names)

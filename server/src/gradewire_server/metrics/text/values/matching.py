@@ -1,11 +1,12 @@
 """Which values of a reference an answer has, contradicts or leaves out."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from gradewire_server.metrics.text.values.comparing import MAX_QUESTION, Question, coarser, in_place_of, says
+from gradewire_server.metrics.text.values.comparing import MAX_QUESTION, Question, coarser, in_place_of, opposed, says
 from gradewire_server.metrics.text.values.kinds import Kind, Outcome
 from gradewire_server.metrics.text.values.reading import values_of
 from gradewire_server.metrics.text.values.signs.lists import OrderedList, in_order, ordered_list
@@ -51,6 +52,8 @@ class ValueMatch:
 
 NOTHING: Final = ValueMatch(0, 0, 0, 0, 0, {}, 0)
 """A reference without values."""
+_NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
+_PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
 _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
 
@@ -70,6 +73,13 @@ class ValueMatcher:
         return values_of(self._answer)
 
     @cached_property
+    def _joined(self) -> tuple[Value, ...]:
+        """Values of the answer when blanks behind commas part no numbers: "1, 776" may be 1,776, and may be two."""
+        written = plain(self._answer)
+        joined = _PARTED.sub(",", written)
+        return () if joined == written else values_of(joined)
+
+    @cached_property
     def _beyond(self) -> tuple[Value, ...]:
         """Values of the answer that the question does not say already."""
         return tuple(value for value in self._said if not self._asked.has(value))
@@ -83,6 +93,7 @@ class ValueMatcher:
         if not of_reference:
             return NOTHING
         wanted = tuple(value for value in of_reference if not self._asked.has(value)) or of_reference
+        wanted = tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
         outcomes = [self._outcome(value) for value in wanted]
         kinds: dict[Kind, Outcome] = {}
         for value, outcome in zip(wanted, outcomes, strict=True):
@@ -104,11 +115,31 @@ class ValueMatcher:
         )
 
     def _outcome(self, wanted: Value) -> Outcome:
-        if any(says(value, wanted, self._asked) for value in self._said):
+        equal = [value for value in self._said if says(value, wanted, self._asked)]
+        if any(self._stands_for(value, wanted) for value in equal):
             return Outcome.FOUND
-        if any(in_place_of(value, wanted) for value in self._beyond):
+        if any(says(value, wanted, self._asked) for value in self._joined):
+            return Outcome.FOUND
+        if equal or any(in_place_of(value, wanted) for value in self._beyond if not value.denied):
             return Outcome.CONTRADICTED
         return Outcome.MISSING
+
+    def _stands_for(self, value: Value, wanted: Value) -> bool:
+        """Whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
+        if value.denied and not wanted.denied and not self._asked.denies:
+            return False
+        if opposed(value, wanted, self._asked):
+            return False
+        if value.on_top is not None and wanted.on_top is None and value is not self._said[0]:
+            return not self._asked.words.isdisjoint(value.on_top)
+        return not self._of_another(value, wanted)
+
+    def _of_another(self, value: Value, wanted: Value) -> bool:
+        """Whether it counts other things than are asked for, which the answer counts too: "six legs and eight eyes"."""
+        counted = self._asked.counted
+        if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
+            return False
+        return any(other.noun in counted and other not in self._asked.values for other in self._said)
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:

@@ -24,9 +24,17 @@ class Value:
         text: As written, in plain form.
         content: What it says.
         whole: Whether the text says nothing else.
+        noun: The word behind a number without unit, in small letters: "eyes" of "eight eyes"; empty for none.
+        side: Of a date: -1 where "before" stands before it, 1 for "after", else 0.
+        denied: Whether the text denies it: "not in 1999".
+        on_top: Words of its clause, in small letters, where it is said to come on top of another value; else None.
     """
 
     kind: Kind
     text: str
     content: Content
     whole: bool = False
+    noun: str = ""
+    side: int = 0
+    denied: bool = False
+    on_top: frozenset[str] | None = None

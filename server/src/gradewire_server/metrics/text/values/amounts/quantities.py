@@ -84,7 +84,7 @@ class Quantity:
             readings.append(replace(self, unit=None))
             if not self.dimension:
                 readings.append(self)
-        elif _pounds(self, reference):
+        elif _pounds(self, reference) or _degrees(self, reference):
             readings.append(replace(self, unit=reference.unit))
         if not reference.place and not reference.dimension and self.dimension == RADIAN.dimension:
             readings.append(replace(self, value=self.in_base(self.value) / RADIAN.factor, unit=reference.unit))
@@ -103,6 +103,11 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
     return bool(names & {"pound", "pounds"}) and "money GBP" in {
         quantity.dimension[0][0] for quantity in (one, other) if quantity.dimension
     }
+
+
+def _degrees(one: Quantity, other: Quantity) -> bool:
+    """Whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
+    return {one.unit_name, other.unit_name} & {"degree"} != set() and (_temperatures(one) or _temperatures(other))
 
 
 def _bounds_agree(reference: Quantity, answer: Quantity) -> bool:
@@ -147,6 +152,8 @@ def _temperatures(quantity: Quantity) -> bool:
 
 def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
     """A minus has to be said, by sign or by word; that a loss is one goes without saying where the reference does."""
+    if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is below zero elsewhere
+        return True
     ours, theirs = _sign(reference), _sign(answer)
     if ours < 0:
         return theirs < 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from gradewire_server.metrics.text.values.amounts.quantities import Quantity
 from gradewire_server.metrics.text.values.amounts.unit_reading import UnitFound, unit_at
-from gradewire_server.metrics.text.values.amounts.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH
+from gradewire_server.metrics.text.values.amounts.units import CURRENCIES, CURRENCY_SIGNS, FOOT, INCH, PERCENT
 from gradewire_server.metrics.text.values.writing.number_words import SHORT_SCALES
 from gradewire_server.metrics.text.values.writing.numerals import Numeral, adjacent, lower_at, numeral_at, tokens_are
 from gradewire_server.metrics.text.values.writing.tokens import Token
@@ -51,7 +51,8 @@ def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] |
     first, currency = _currency_before(tokens, at)
     quantity, end = _with_unit(tokens, numeral, currency)
     quantity, end = _compound(tokens, quantity, end)
-    quantity, end = _range(tokens, quantity, end, currency)
+    if not _moved(tokens, quantity, first, end):
+        quantity, end = _range(tokens, quantity, end, currency)
     return _in_context(tokens, quantity, first, end)
 
 
@@ -80,6 +81,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
     """The index from which an amount of money counts, and its currency, where one stands before the number."""
     before = at - 1
+    before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("
     before -= bracket
     lower = lower_at(tokens, before)
@@ -96,7 +98,7 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
         start = end + (lower_at(tokens, end) in _COMPOUND)
-        if start >= len(tokens) or tokens[start].number is None:
+        if start >= len(tokens):
             break
         numeral = numeral_at(tokens, start)
         found = None if numeral is None else unit_at(tokens, numeral.end)
@@ -124,6 +126,14 @@ def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: Unit
     other, behind = _with_unit(tokens, numeral, currency)
     joined = _joined(quantity, other, link)
     return (quantity, end) if joined is None else (joined, behind)
+
+
+def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
+    """Whether two amounts are a change and what it comes to: "by 1.7% to 19.1%", "rose $5 to $9"."""
+    if lower_at(tokens, end) != "to" or quantity.unit is None:
+        return False
+    before = lower_at(tokens, first - 1 - (lower_at(tokens, first - 1) in _HEDGES))
+    return before == "by" or before in _FALLS or before in _RISES
 
 
 def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
@@ -170,8 +180,13 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
     """The quantity with sign, hedge, bound and direction from the words around it."""
     start, sign = _sign_before(tokens, first)
+    if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
+        sign = -1
     bracketed = lower_at(tokens, end) == ")" and quantity.family == "money" and _opened(tokens, first)
     end += bracketed
+    if lower_at(tokens, end) == ")" and lower_at(tokens, end + 1) == "%" and lower_at(tokens, first - 1) == "(":
+        bracketed, end = True, end + 2  # "(2.5)%"
+        quantity = replace(quantity, unit=PERCENT, unit_name="%")
     below_zero = tokens_are(tokens, end, "below", "zero")
     end += 2 * below_zero
     scale, behind = _scale_behind(tokens, end) if bracketed else (1.0, end)

@@ -13,12 +13,14 @@ from gradewire_server.metrics.text.values.amounts.units import (
     KELVIN,
     NAMES,
     PERCENT,
+    PREFIXES,
     SYMBOLS,
     Unit,
 )
 from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at, tokens_are
 from gradewire_server.metrics.text.values.writing.tokens import Token
 
+_POWERS_BEHIND: Final = {"squared": 2, "cubed": 3}
 _POWERS: Final = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _SCALES_OF_TEMPERATURE: Final = {
     "c": CELSIUS, "celsius": CELSIUS, "centigrade": CELSIUS, "f": FAHRENHEIT, "fahrenheit": FAHRENHEIT, "k": KELVIN,
@@ -115,14 +117,20 @@ def _single(tokens: Sequence[Token], at: int) -> UnitFound | None:
     if at >= len(tokens) or not tokens[at].word:
         return None
     token = tokens[at]
-    unit = SYMBOLS.get(token.text) or NAMES.get(token.lower)
+    end = at + 1
+    split = token.lower in PREFIXES and lower_at(tokens, end)  # "kilo metres"
+    parted = NAMES.get(token.lower + split) if split else None
+    unit = parted or SYMBOLS.get(token.text) or NAMES.get(token.lower)
     if unit is None:
         return None
-    end = at + 1
+    end += parted is not None
     # "miles square" is no unit; "m^2", "m2" and "km^2" are.
     raised = number_at(tokens, end + 1) if lower_at(tokens, end) == "^" else None
     if raised is not None and raised % 1 == 0 and raised <= _MAX_POWER:
         return UnitFound(unit.power(int(raised)), token.lower, end + 2)
     if adjacent(tokens, end) and number_at(tokens, end) in {2.0, 3.0} and len(unit.dimension) == 1:
         return UnitFound(unit.power(int(number_at(tokens, end) or 1)), token.lower, end + 1)
+    if not power and len(unit.dimension) == 1:
+        power = _POWERS_BEHIND.get(lower_at(tokens, end), 0)
+        end += power > 0
     return UnitFound(unit.power(power) if power else unit, token.lower, end)

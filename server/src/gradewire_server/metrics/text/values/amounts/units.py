@@ -35,10 +35,11 @@ class Unit:
         return Unit(dimension, self.factor * other.factor)
 
 
-_PREFIX_NAMES: Final = {
+PREFIXES: Final = {
     "pico": 1e-12, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3, "centi": 1e-2, "deci": 1e-1, "hecto": 1e2, "kilo": 1e3,
     "mega": 1e6, "giga": 1e9, "tera": 1e12, "peta": 1e15,
 }  # fmt: skip
+"""What names of units begin with, and what it multiplies."""
 _PREFIX_SYMBOLS: Final = {
     "p": 1e-12, "n": 1e-9, "\u03bc": 1e-6, "u": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "h": 1e2, "k": 1e3, "M": 1e6,
     "G": 1e9, "T": 1e12,
@@ -114,6 +115,7 @@ _PLAIN: Final[tuple[tuple[str, Dimension, float], ...]] = (
     ("stone", _MASS, 6.35029318),
     ("tonne", _MASS, 1000.0),
     ("ton", _MASS, 1000.0),
+    ("kilo", _MASS, 1.0),
     ("carat", _MASS, 0.0002),
     ("mph", _SPEED, 0.44704),
     ("kph kmh", _SPEED, 1 / 3.6),
@@ -123,6 +125,9 @@ _PLAIN: Final[tuple[tuple[str, Dimension, float], ...]] = (
     ("gallon gal", _VOLUME, 0.003785411784),
     ("pint", _VOLUME, 0.000473176473),
     ("quart", _VOLUME, 0.000946352946),
+    ("cup", _VOLUME, 0.0002365882365),
+    ("tablespoon tbsp", _VOLUME, 1.478676478e-5),
+    ("teaspoon tsp", _VOLUME, 4.92892159e-6),
     ("cc", _VOLUME, 1e-6),
     ("barrel bbl", _VOLUME, 0.158987294928),
     ("horsepower hp", _POWER, 745.69987158),
@@ -153,12 +158,13 @@ def _named() -> dict[str, Unit]:
     found = {"celsius": CELSIUS, "centigrade": CELSIUS, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "kelvins": KELVIN}
     for _, names, dimension, factor in _PREFIXED:
         for name in names.split():
-            for prefix, scale in (("", 1.0), *_PREFIX_NAMES.items()):
+            for prefix, scale in (("", 1.0), *PREFIXES.items()):
                 unit = Unit(dimension, factor * scale)
                 found[prefix + name] = found[f"{prefix}{name}s"] = unit
     for names, dimension, factor in _PLAIN:
         for name in names.split():
             found[name] = found[f"{name}s"] = Unit(dimension, factor)
+    del found["has"]  # is hardly ever hectares
     return found
 
 

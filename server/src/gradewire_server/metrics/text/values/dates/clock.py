@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at
+from gradewire_server.metrics.text.values.writing.number_words import SMALL
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at, tokens_are
 from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _HALF_DAY: Final = 720
 _DAY: Final = 1440
+_PARTS_OF_DAY: Final = (
+    (("in", "the", "morning"), 0),
+    (("in", "the", "afternoon"), _HALF_DAY),
+    (("in", "the", "evening"), _HALF_DAY),
+)
+_PAST: Final = {("half", "past"): 30, ("quarter", "past"): 15, ("quarter", "after"): 15, ("quarter", "to"): -15}
 _NAMED: Final = {"noon": 720, "midday": 720, "midnight": 0}
 
 
@@ -34,7 +41,7 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     """The time of day that begins at a token, and the index behind it."""
     token = tokens[at]
     if token.word:
-        return (Time(_NAMED[token.lower], half_known=True), at + 1) if token.lower in _NAMED else None
+        return _in_words(tokens, at)
     hour = token.whole
     if hour is None or hour > 23 or len(token.text) > 2:
         return None
@@ -46,6 +53,8 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
         minute, end, written = minutes, end + 2, True
         if lower_at(tokens, end) == ":" and adjacent(tokens, end):
             return None
+    clock = not written and lower_at(tokens, end) == "o'clock"
+    end, written = end + clock, written or clock
     half, behind = _half(tokens, end)
     if half is None:
         return (
@@ -56,6 +65,27 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     return (Time(hour % 12 * 60 + minute + half, half_known=True), behind) if 1 <= hour <= 12 else None
 
 
+def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
+    """As in "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
+    if tokens[at].lower in _NAMED:
+        return Time(_NAMED[tokens[at].lower], half_known=True), at + 1
+    begin = at + (lower_at(tokens, at) == "a")
+    minute, end = 0, at
+    past = _PAST.get((lower_at(tokens, begin), lower_at(tokens, begin + 1)))
+    if past is not None:
+        minute, end = past, begin + 2
+    whole = number_at(tokens, end)
+    hour = SMALL.get(lower_at(tokens, end), 0) if whole is None else whole
+    clock = lower_at(tokens, end + 1) == "o'clock"
+    if not 1 <= hour <= 12 or hour % 1:
+        return None
+    half, behind = _half(tokens, end + 1 + clock)
+    if past is None and half is None and not clock:
+        return None
+    minute = int(hour) % 12 * 60 + minute + (half or 0)
+    return Time(minute % _DAY, half_known=half is not None), behind
+
+
 def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
     """0 for "a.m.", 720 for "pm", None for neither, and the index behind it."""
     lower = lower_at(tokens, at)
@@ -63,4 +93,7 @@ def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
         return _HALF_DAY * (lower == "pm"), at + 1
     if lower in {"a", "p"} and lower_at(tokens, at + 1) == "." and lower_at(tokens, at + 2) == "m":
         return _HALF_DAY * (lower == "p"), at + 3 + (lower_at(tokens, at + 3) == ".")
+    for words, half in _PARTS_OF_DAY:
+        if tokens_are(tokens, at, *words):
+            return half, at + len(words)
     return None, at

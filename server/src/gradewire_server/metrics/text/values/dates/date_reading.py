@@ -30,6 +30,8 @@ _PREPOSITIONS: Final = frozenset({
     "in", "since", "until", "till", "by", "year", "from", "circa", "ca", "c", "during", "before", "after", "between",
 })  # fmt: skip
 _HEDGES: Final = frozenset({"about", "around", "circa", "ca", "c", "roughly", "approximately", "~"})
+_LAST_SHORT_YEAR: Final = 39
+"""Up to here two digits are a year of this century."""
 _MAX_DAY: Final = 31
 _RANGES: Final = frozenset({"-", "to", "until", "till", "through", "/", "and"})
 
@@ -77,7 +79,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "1776-07-04", "12/25/1999", "25.12.1999"."""
+    """As in "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
     first, second, third = (whole_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
@@ -88,6 +90,9 @@ def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         year, month, day = first, second, third
     elif third >= FIRST_YEAR:
         year, month, day = (third, first, second) if first <= MONTHS else (third, second, first)
+    elif mark == "/" and len(tokens[at + 4].text) == 2 and lower_at(tokens, at + 5) != "/":
+        year = third + (2000 if third <= _LAST_SHORT_YEAR else 1900)
+        month, day = (first, second) if first <= MONTHS else (second, first)
     else:
         return None
     return (Date.of(year, month, day), at + 5) if 1 <= month <= MONTHS and 1 <= day <= _MAX_DAY else None

@@ -6,13 +6,16 @@ from typing import Final
 from gradewire_server.metrics.text.values.dates.date_words import SEASONS
 from gradewire_server.metrics.text.values.dates.dates import Date
 from gradewire_server.metrics.text.values.signs.ordinals import ordinal_number_at
+from gradewire_server.metrics.text.values.writing.number_words import ORDINAL_ENDINGS
 from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, tokens_are
+from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
 from gradewire_server.metrics.text.values.writing.tokens import Token
 
 _ERAS: Final = frozenset({"bc", "bce", "b", "ad", "ce", "a", "c"})
 FIRST_YEAR: Final = 1000
 """First year that four digits are taken for."""
 _LAST_YEAR: Final = 2100
+_LAST_CENTURY: Final = 2000
 _MAX_CENTURY: Final = 30
 _MAX_BC: Final = 12_000
 
@@ -25,6 +28,8 @@ def whole_at(tokens: Sequence[Token], at: int) -> int | None:
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
     """The year of four digits, 1000 to 2099, that stands at a place."""
     year = whole_at(tokens, at)
+    if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
+        return 2000 + year  # "FY22"
     return year if year is not None and FIRST_YEAR <= year < _LAST_YEAR and len(tokens[at].text) == 4 else None
 
 
@@ -38,15 +43,18 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         return Date.years(1900 + year, 1909 + year), end + 1
     if year < 100 or year >= _LAST_YEAR:
         return None
-    date, end = Date.years(year, year + (99 if year % 100 == 0 else 9)), end + 1
+    # "The 2000s" are a decade as long as their century is young.
+    date, end = Date.years(year, year + (99 if year % 100 == 0 and year != _LAST_CENTURY else 9)), end + 1
     if (era := _era(tokens, end)) is not None and era[0] < 0:
         return Date.years(-year - (99 if year % 100 == 0 else 9), -year), era[1]
     return date, end
 
 
 def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "19th century", "the fifth century BC"."""
+    """As in "19th century", "the fifth century BC", "XIX century"."""
     found = ordinal_number_at(tokens, at)
+    if found is None and tokens[at].word and (roman := roman_value(tokens[at].text)) is not None:
+        found = roman, at + 1 + (lower_at(tokens, at + 1) in ORDINAL_ENDINGS)
     if found is None:
         return None
     century, end = found
@@ -109,6 +117,8 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _quarter_of(tokens: Sequence[Token], quarter: int, at: int) -> tuple[Date, int] | None:
+    while lower_at(tokens, at) in {"fy", "fiscal", "year"}:
+        at += 1
     year = full_year_at(tokens, at)
     if year is None or not 1 <= quarter <= 4:
         return None

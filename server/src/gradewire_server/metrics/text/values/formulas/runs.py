@@ -95,7 +95,7 @@ def _apart(last: Sign, sign: Sign) -> bool:
 
 def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
     """The run without what cannot begin or end a formula."""
-    if len(run) > 4 * MAX_TOKENS:
+    if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return
     first, last = 0, len(run)
     while first < last and (run[first].kind == "relation" or run[first].text in {"*", "/", "^", "!", ")", "+"}):

@@ -20,6 +20,9 @@ _CHAIN: Final = re.compile(r"\s*>\s*")
 _NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
 _THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
 _COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
+# Runs of blanks are one, so that patterns that begin with blanks are linear.
+_LINES: Final = re.compile(r"\n\s+")
+_BLANKS: Final = re.compile(r"[^\S\n]+")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
 _MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
@@ -47,6 +50,7 @@ def ordered_list(reference: str, question: str) -> OrderedList | None:
     """
     if not any(mark in reference for mark in _MARKS):
         return None
+    reference = _BLANKS.sub(" ", _LINES.sub("\n", reference))
     numbered = [part for part in _NUMBERED.split(reference)[2::2] if part.strip()]
     if len(numbered) > 1 and _NUMBERED.match(reference):
         return _list_of(numbered)

@@ -66,6 +66,11 @@ class Locant:
         """Whether both are the same substance."""
         return self.stem == reference.stem and self.marks == reference.marks
 
+    def contradicts(self, reference: "Locant") -> bool:
+        """Whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
+        begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
+        return not self.says(reference) and (self.marks != reference.marks or not begun)
+
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
     """Where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""

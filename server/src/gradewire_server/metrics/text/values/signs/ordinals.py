@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gradewire_server.metrics.text.values.amounts.unit_reading import unit_at
 from gradewire_server.metrics.text.values.writing.number_words import ORDINAL_ENDINGS, ORDINALS, SMALL, TENS
-from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at
+from gradewire_server.metrics.text.values.writing.numerals import adjacent, lower_at, number_at, tokens_are
 from gradewire_server.metrics.text.values.writing.roman_numerals import roman_value
 from gradewire_server.metrics.text.values.writing.tokens import Token
 
@@ -14,6 +15,7 @@ _LABELS: Final = frozenset({
     "chapter", "part", "type", "row", "route", "section", "figure", "page", "step", "level", "grade", "class", "phase",
     "stage", "room", "act", "scene", "volume", "article", "table", "question", "number", "no", "group", "highway",
     "channel", "gate", "platform", "category", "episode", "season", "version",
+    "sample", "trial", "experiment", "lane", "exit",
 })  # fmt: skip
 # A capital at the beginning of a sentence makes no name of these.
 _NO_NAMES: Final = frozenset({
@@ -33,7 +35,10 @@ _AFTER_KINGS: Final = frozenset({
     "or", "for", "began", "ended", "started", "took", "were", "had", "has", "as", "with", "after", "until", "during",
 })  # fmt: skip
 _NO_PREFIXES: Final = frozenset({"pre", "post", "mid", "sub", "under", "over", "top", "non", "early", "late", "of"})
+# "Second to last": counted from the end.
+_LAST: Final = (("to", "last"), ("-", "to", "-", "last"), ("from", "last"), ("last",), ("-", "last"))
 _MAX_NAME: Final = 3
+_NUMBERS: Final = frozenset({"no", "number"})
 _MAX_DIGITS: Final = 4
 _NUMBER_WORDS: Final = frozenset(SMALL) | set(TENS)
 _ABBREVIATIONS: Final = {"ww": "war", "wwi": "war", "wwii": "war"}
@@ -88,6 +93,9 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     if found is None:
         return None
     number, end = found
+    last = next((len(words) for words in _LAST if tokens_are(tokens, end, *words)), 0)
+    if last:
+        return Ordinal(f"-{number}", ""), end + last
     before = lower_at(tokens, at - 1)
     if before == "the" and (named := _name(tokens, at - 2)) and tokens[at - 2].end + 1 == tokens[at - 1].start:
         return Ordinal(str(number), named, named=True), end
@@ -105,16 +113,34 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     if token.lower in _ABBREVIATIONS:
         return _abbreviated(tokens, at)
     name = _hyphened(tokens, at) or _name(tokens, at - 1)
+    if name in _NUMBERS or (at > 1 and tokens_are(tokens, at - 2, "no", ".")):
+        return _numbered(tokens, at, name)
     roman = roman_value(token.text) if token.word else None
     if roman is not None:
         return _roman(tokens, at, name, roman)
-    if not name:
-        return None
+    number = _number_of_name(tokens, at, name) if name else None
+    return None if number is None else (Ordinal(number, name, named=True), at + 1)
+
+
+def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
+    """In digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
+    token = tokens[at]
     if token.number is not None:
+        unit = unit_at(tokens, at + 1)
+        counts = unit is not None and (len(unit.name) > 1 or not unit.name.isalpha())
         whole = "," not in token.text and " " not in token.text and len(token.text) <= _MAX_DIGITS + 2
-        return (Ordinal(token.text.lstrip("0") or "0", name, named=True), at + 1) if whole else None
+        return token.text.lstrip("0") or "0" if whole and not counts else None
     value = SMALL.get(token.lower)
-    return None if value is None or not token.text[0].isupper() else (Ordinal(str(value), name, named=True), at + 1)
+    return None if value is None or not (token.text[0].isupper() or name in _LABELS) else str(value)
+
+
+def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
+    """As in "No. 1", "number one": a place without a name; "no one" and "number" before a length are none."""
+    token = tokens[at]
+    value = token.whole
+    if token.number is None and name != "no":
+        value = SMALL.get(token.lower)
+    return None if value is None else (Ordinal(str(value), "", named=True), at + 1)
 
 
 def _hyphened(tokens: Sequence[Token], at: int) -> str:

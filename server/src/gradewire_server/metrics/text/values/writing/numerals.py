@@ -21,6 +21,15 @@ _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
 _MAX_WORDS: Final = 32
 """Number words in a row that are one number."""
+DURATIONS: Final = frozenset({
+    "second", "minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century", "millennium",
+})  # fmt: skip
+"""Units that an article before them may count: "an hour"."""
+# Before "an hour" they make it a length of time; "twice an hour" and "an hour late" are none.
+_LASTING: Final = frozenset({
+    "", "for", "took", "take", "takes", "last", "lasts", "lasted", "within", "about", "nearly", "almost", "over",
+    "than", "least", "most",
+})  # fmt: skip
 _YEARS: Final = range(1000, 2100)
 # Before "one" they make a pronoun of it.
 _PRONOUN: Final = frozenset(
@@ -211,14 +220,17 @@ def _half(tokens: Sequence[Token], at: int) -> Numeral:
 
 
 def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """As in "A dozen", "a hundred and five", "a third of it"; no other article is a number."""
+    """As in "A dozen", "a hundred and five", "a third of it", "for an hour"; no other article is a number."""
     following = lower_at(tokens, at + 1)
     if following in SCALES:
         value, end = _counted(tokens, at)
-        return Numeral(value, _place(value), end, words=True)
+        return _with_half(tokens, end, Numeral(value, _place(value), end, words=True), SCALES[following])
     if following == "couple":
         return Numeral(2.0, 1.0, at + 2 + (lower_at(tokens, at + 2) == "of"), words=True)
     behind = at + 2
+    title = at == 0 and behind < len(tokens) and tokens[behind].word  # "A Day in the Life"
+    if following in DURATIONS and lower_at(tokens, at - 1) in _LASTING and not title:
+        return Numeral(1.0, 1.0, at + 1, words=True)
     alone = behind >= len(tokens) or not tokens[behind].word or tokens[behind].lower in {"of", "percent"}
     if following in {"half", "quarter"} or (following in PARTS and alone):
         return Numeral(1 / PARTS[following], 0.0, behind, words=True, fraction=True)

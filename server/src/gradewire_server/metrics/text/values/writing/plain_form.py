@@ -5,8 +5,11 @@ import unicodedata
 from typing import Final
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a text that values are read from."""
+"""Characters of a text that values are read from; of a longer one the first three quarters of them and its last."""
 
+_TAIL: Final = MAX_CHARACTERS // 4
+_LAST_PIECE: Final = re.compile(r"(?<!\S)\S{1,64}\Z")
+_FIRST_PIECE: Final = re.compile(r"\A\S{1,64}(?!\S)")
 _MOST_EXPANSION: Final = 4
 _NESTING: Final = 4
 """Fractions within fractions that are unfolded."""
@@ -27,6 +30,11 @@ _SIGNS: Final = str.maketrans({
 _VULGAR: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 
+_DOTTED_DATE: Final = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})(?![\w]|\.\d)")
+_APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'\"])")
+
+_PI: Final = re.compile(r"(?<=\d)pi\b")
+
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
@@ -42,14 +50,27 @@ _COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
 
 
 def plain(text: str) -> str:
-    """The beginning of a text with signs, raised and lowered digits, digits of other scripts and LaTeX in plain form.
+    """A text, of a long one both ends, in plain form: its signs, raised and lowered digits, foreign digits and LaTeX.
 
-    "m²" is "m^2", "λ₁" is "λ1", "≤" is "<=", an en dash is "-", "3½" is "3 1/2". Letters keep their case.
+    "m²" is "m^2", "λ₁" is "λ1", "≤" is "<=", an en dash is "-", "3½" is "3 1/2", "25.12.1999" is
+    "1999-12-25", "12'345" is "12,345". Letters keep their case.
     """
-    begin = text[:MAX_CHARACTERS]
+    begin = text if len(text) <= MAX_CHARACTERS else _both_ends(text)
     if not begin.isascii():
         begin = _ascii_signs(begin)
+    if "." in begin:
+        begin = _DOTTED_DATE.sub(r"\3-\2-\1", begin)
+    if "'" in begin:
+        begin = _APOSTROPHES.sub(lambda number: number[0].replace("'", ","), begin)
+    if "pi" in begin:
+        begin = _PI.sub(" pi ", begin)
     return _without_latex(begin) if "\\" in begin else begin
+
+
+def _both_ends(text: str) -> str:
+    """Three quarters of what is read from the beginning and one from the end, with words and numbers as a whole."""
+    head, tail = text[: MAX_CHARACTERS - _TAIL - 1], text[-_TAIL:]
+    return f"{_LAST_PIECE.sub('', head)}\n{_FIRST_PIECE.sub('', tail)}"
 
 
 def _ascii_signs(text: str) -> str:

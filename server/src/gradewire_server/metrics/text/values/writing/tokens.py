@@ -5,7 +5,7 @@ from itertools import islice
 from math import isfinite
 from typing import Final, NamedTuple
 
-MAX_TOKENS: Final = 4_096
+MAX_TOKENS: Final = 8_192
 """Words, numbers and signs of a text that values are read from."""
 _MAX_DIGITS: Final = 40
 DIGITS: Final = frozenset("0123456789")

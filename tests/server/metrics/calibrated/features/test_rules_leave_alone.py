@@ -1,0 +1,122 @@
+"""Right answers in words of refusals, denials, hedges and verdicts, of many kinds of text: no rule calls them wrong."""
+
+import pytest
+from tests.server.metrics.calibrated.features.test_measure import of
+
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
+
+RULES = [feature.name for feature in FEATURES if feature.rules_out]
+NET = "What was net income in 2019?"
+COMPUTED = (
+    "The filing does not state net income directly. Net income is revenue ($10.0 million) minus expenses ($5.8 million)"
+    " = $4.2 million."
+)
+READING = [
+    ("Why did Anna leave?", "to look for her brother", "She was not able to find her brother so she went to look."),
+    ("Why was he poor?", "He was unemployed", "He was unable to find work"),
+    ("Where is the treasure?", "lost at sea", "The treasure could not be found."),
+    ("What was wrong with the money?", "he needed more", "The money was not enough for the ticket"),
+    ("What did the water look like?", "muddy", "The water was not clear"),
+    ("How did the children feel?", "hungry", "They were not given any food, so they were hungry"),
+    ("How does she feel about moving?", "She is undecided", "She's not sure if she wants to go"),
+    ("Why was she late?", "She missed the bus", "She didn't catch the bus"),
+    ("Who does Kate trust?", "her grandmother", "She does not trust anyone except her grandmother."),
+    ("How long did they wait?", "two weeks", "No more than two weeks"),
+    ("Why did he stay?", "to help his father", "He did not go to school to help his father"),
+    ("What happens to him?", "He did not survive", "He failed to survive"),
+    ("Who is older?", "Anna is older than Bert", "Bert is younger than Anna"),
+    ("Which is higher?", "A is above B", "B is below A"),
+    ("What may happen?", "They are killed", "They could be killed or put in prison"),
+    ("How did she feel?", "sad", "sad, lonely, tired, hungry and cold"),
+    ("when do you get it", "before the first year begins", "the end of their first year"),
+]
+TALK = [
+    ("You are not coming?", "No, I'm not coming", "Yes, I'm not coming."),
+    ("Do you mind if I sit here?", "No, go ahead", "Yes, of course, go ahead"),
+    ("Do you have any money?", "No, I'm broke", "I don't have any money."),
+    ("Do you know the way?", "I'm not sure, I'm not from here.", "I don't know, sorry."),
+    ("What did she offer?", "tea", "Tea? Sure, thanks"),
+]
+SCIENCE = [
+    ("Why is bulb A lit?", "Bulb A is in a closed path with the battery", "There is no gap in the path of bulb A"),
+    ("Why a control?", "To compare the results with", "without a control you can't compare the results to anything"),
+    ("What is the pH?", "below 7", "not above 7"),
+    ("What can you conclude?", "Nothing, she did one trial", "Not enough evidence to conclude, she did one trial"),
+    ("Which bird is it?", "the penguin", "The one that does not fly is the penguin"),
+    ("How fast is it?", "80", "80 km/h"),
+    ("How far is it?", "5 km", "5 km or 3.1 miles"),
+    ("What is the force in?", "newton", "newton or N"),
+    ("Name a gas of the air.", "nitrogen", "nitrogen; oxygen"),
+]
+FIGURES = [
+    (NET, "$4.2 million", COMPUTED),
+    (
+        NET,
+        "$4.2 million",
+        "It was not explicitly disclosed. To find it, subtract.\n\nNet income in 2019: **$4.2 million**",
+    ),
+    (NET, "$4.2 million", "I cannot find it stated; adding up the quarters gives 1.1 + 3.1 = $4.2 million"),
+    ("Was there profit?", "No, it had a net loss of $5 million", "a net loss of $5 million"),
+]
+OTHERS = [
+    ("who wrote hamlet", "William Shakespeare", "I don't have access to live data. William Shakespeare wrote Hamlet."),
+    ("when did the war end", "1945", "It did not end before 1945."),
+    ("Where does he live?", "10 Downing Street", "No 10 Downing Street"),
+    ("What is the dog doing?", "sleeping", "resting/sleeping"),
+    ("What is the back called?", "stern", "stern or poop"),
+    ("What is it if you hold both?", "dual citizenship", "dual citizenship or dual nationality"),
+    ("Which city is it?", "Tehran", "Tehran or Teheran"),
+    ("where is apple", "Cupertino", "Cupertino, Santa Clara County, California, United States, North America"),
+]
+
+
+@pytest.mark.parametrize(("question", "reference", "prediction"), READING + TALK + SCIENCE + FIGURES + OTHERS)
+def test_no_rule_calls_a_right_answer_wrong(question: str, reference: str, prediction: str) -> None:
+    found = of(prediction, reference, question=question)
+    assert [rule for rule in RULES if found[rule] >= 1] == []
+
+
+@pytest.mark.parametrize(
+    ("references", "prediction"),
+    [
+        (["no", "yes"], "Yes"),
+        (["dell", "unanswerable"], "unanswerable"),
+        (["Paris", "Rome"], "It is not Paris. It is Rome."),
+        (["cup", "mug"], "a cup or mug"),
+        (["open", "closed door"], "closed door"),
+    ],
+)
+def test_another_reference_takes_a_rule_back(references: list[str], prediction: str) -> None:
+    found = of(prediction, *references, question="Is it so?")
+    assert [rule for rule in RULES if found[rule] >= 1] == []
+
+
+WRONG = [
+    ("refused", NET, "$4.2 million", "It's not clear from the filing what it was; $4.2 million is revenue."),
+    ("refused", NET, "$4.2 million", "Net income could not be determined. The data mention $4.2 million."),
+    ("refused", NET, "$4.2 million", "I'm unable to calculate it. Revenue: $4.2 million"),
+    ("refused", "Who?", "the butler", "I couldn't find that in the story. The butler is named in it."),
+    ("denied", "What happens?", "He does not survive", "He survives"),
+    ("denied", "Is he?", "The man is not wearing a hat", "The man is wearing a hat"),
+    ("denied", "Verdict?", "not guilty", "guilty"),
+    (
+        "denied",
+        "",
+        "The argument is valid because of its premises",
+        "I think the argument is invalid because of its premises",
+    ),
+    ("denied", "", "The volume decreases", "the volume increases"),
+    ("denied", "Which is it?", "Paris", "I do not think that the largest city there is Paris"),
+    ("denied", "Why?", "She missed the bus", "She didn't miss the bus"),
+    ("alternatives", "Is it so?", "yes", "yes and no"),
+    ("alternatives", "Did they go by bus or by train?", "By train", "By bus or by train"),
+    ("alternatives", "What color is it?", "red", "red or blue"),
+    ("alternatives", "Which year?", "1984", "1984 or 1985"),
+    ("alternatives", "Which film?", "Alien", "Alien, Jaws, Heat, Speed, Seven"),
+    ("verdict_conflict", "Is it hot?", "No, it is cold", "Yes, it is"),
+]
+
+
+@pytest.mark.parametrize(("rule", "question", "reference", "prediction"), WRONG)
+def test_a_rule_finds_what_is_wrong(rule: str, question: str, reference: str, prediction: str) -> None:
+    assert of(prediction, reference, question=question)[rule] >= 1
