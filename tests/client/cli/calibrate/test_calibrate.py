@@ -167,10 +167,9 @@ def test_a_probability_is_fitted_and_served(
 
 
 def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served(
-    built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)
-    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
     grader, models = "tiny-grader", tmp_path / "models"
     shutil.copytree(built / "models", models)
     shutil.copytree(build_tiny_grader(tmp_path / "grader") / grader, models / grader)

@@ -208,7 +208,7 @@ def _learnt(
         for regime in (form, form.get("far", form))
     )
     share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
-    return (1 - share) * near + share * far
+    return np.asarray((1 - share) * near + share * far, dtype=np.float64)
 
 
 def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -96,13 +96,10 @@ def travel_warnings(figures: tuple[TravelFigures, ...]) -> Iterator[str]:
     """A sentence for each source to which a fit on the others does not travel."""
     for each in figures:
         if not each.travels:
-            held = (
-                "no verdict is wrong"
-                if np.isnan(each.held)
-                else (
-                    f"UNCERTAIN rows hold {each.held:.0%} of its wrong verdicts (less than {LEAST_HELD:.0%} is too little)"
-                )
-            )
+            held = f"UNCERTAIN rows hold {each.held:.0%} of its wrong verdicts"
+            held += f" (less than {LEAST_HELD:.0%} is too little)"
+            if np.isnan(each.held):
+                held = "no verdict is wrong"
             yield (
                 f"the fit does not travel to {each.source!r}: by a fit on the other sources its probabilities are off "
                 f"by {each.ece:.2f} on average (ECE; more than {MOST_ERROR} is too much) and {held}: label rows that "
