@@ -22,7 +22,7 @@ from gradewire import Client, ScoreReport, ScoreWarning, SmileParts
 
 ROWS = Path(__file__).with_name("answers.jsonl")
 METRICS = "smile,calibrated,sbert,exact_match,easy_match"
-SHOWN_CHARACTERS = 30
+SHOWN_CHARACTERS = 28
 SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references")
 
 

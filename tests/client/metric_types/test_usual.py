@@ -45,6 +45,13 @@ def test_an_encoder_without_a_fit_has_smile_alone_and_a_remark(model: str) -> No
     assert remark == f"calibrated is left out, smile is scored alone: {WHY}"
 
 
+def test_a_grader_of_the_same_name_is_no_encoder() -> None:
+    grader = models_pb2.Model(name="both", kind="grader", is_default=True, without_metrics={"calibrated": "other"})
+    listed = models_pb2.ListModelsResponse(metrics=BOTH.metrics, models=[grader, *BOTH.models, encoder("both")])
+    for model in (None, "both"):
+        assert usual_metrics(decode_model_list(listed), model) == ("smile,calibrated", "")
+
+
 def test_an_older_server_has_smile_alone() -> None:
     metrics, remark = usual_metrics(decode_model_list(listing("smile", "sbert")), None)
     assert (metrics, remark.rpartition(": ")[2]) == ("smile", "the server does not have it")

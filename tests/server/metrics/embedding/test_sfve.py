@@ -77,7 +77,10 @@ def test_of_a_question_that_leaves_no_room_the_end_is_kept(characters: int) -> N
     assert isinstance(second, Embed)
     (text,) = first.texts
     assert text.endswith(f"{ASKED} Answer: the Rhine")
-    assert not text.partition("Question: ")[2].startswith("act")
+    assert text.partition("Question: ")[2].split()[0] in CONTEXT.split() + ASKED.split()  # from a word's begin on
+    # Half is left, and a little more: an answer as long as what is kept is read to its end.
+    kept = text.removeprefix("Question: ").partition(" Answer: ")[0]
+    assert len(f"Question: {kept} Answer: {kept}") <= characters
     assert characters / 4 < len(text) <= characters
     # What is prepared is what scoring asks for.
     prepared = Reader(characters)

@@ -1,6 +1,7 @@
 """An answer that is longer than the encoder reads, piece by piece: nothing is lost, and no piece is wasted."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,7 @@ def test_the_best_window_is_named_where_it_stands() -> None:
         (numbered(101), ("x",), 100, 16_384),  # more words than are looked at
         (numbered(101), ("x",), 2_048, len(numbered(100))),  # more characters
         (numbered(10), (numbered(30),), 2_048, 16_384),  # the reference is cut
+        (numbered(60), (numbered(30),), 2_048, 16_384),  # the reference is cut, and the answer is read on
         (numbered(int(MAX_PIECES * 0.8 * READ) + 60), ("x",), 2_048, 16_384),  # more pieces
     ],
 )
@@ -168,4 +170,44 @@ def test_blanks_before_the_answer_take_no_room() -> None:
     encoder = Encoder()
     found = encoder.run(gather_to_the_end(texts, PARAMETERS, end=500 + len(numbered(50))))
     assert "w49" in encoder.pieces[-1]
+    assert not found.truncated
+
+
+@pytest.mark.parametrize("count", range(21, 60))
+def test_the_last_piece_is_no_remnant(count: int) -> None:
+    encoder = Encoder()
+    read(numbered(count), "x", encoder=encoder)
+    assert len(encoder.pieces[-1]) > 0.8 * len(" ".join(numbered(count).split()[:READ]))
+
+
+def test_where_no_window_is_read_whole_the_closest_piece_stands_for_it() -> None:
+    reference = " ".join(f"x{number}" for number in range(18))  # a window as long is in no piece of these words
+    text = "-".join(f"a{number}" for number in range(70))
+    pieces = [read(part, reference).keywords[0].cosine for part in (text[:60], text[-60:])]
+    found = read(text, reference)
+    assert found.keywords[0].cosine >= found.sentences[0] - 1e-6
+    assert found.keywords[0].cosine >= min(pieces)
+
+
+class Heedless(Encoder):
+    """Looks at the first 1 000 characters alone, as tokenizers do of a long text."""
+
+    def _answer(self, need: Any) -> Any:
+        found = super()._answer(replace(need, texts=tuple(text[:1_000] for text in need.texts)))
+        long = np.array([len(text) > 1_000 for text in need.texts], dtype=np.bool_)
+        if isinstance(found, Vectors):
+            return Vectors(found.values, found.truncated | long)
+        return tuple(replace(one, truncated=one.truncated or more) for one, more in zip(found, long, strict=True))
+
+
+@pytest.mark.parametrize("blanks", [" " * 1_500, "\n" * 999 + " " * 3])
+@pytest.mark.parametrize("count", [1, 12, 90])
+def test_an_answer_behind_more_blanks_than_are_looked_at_is_read_all_the_same(blanks: str, count: int) -> None:
+    end = len(blanks) + len(numbered(count))
+    found, plain = (
+        read(blanks + numbered(count), "w0 y", "w80", encoder=Heedless(), end=end),
+        read(numbered(count), "w0 y", "w80"),
+    )
+    assert cosines(found) == pytest.approx(cosines(plain))
+    assert found.sentences == pytest.approx(plain.sentences)
     assert not found.truncated

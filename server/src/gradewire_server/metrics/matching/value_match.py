@@ -17,7 +17,7 @@ from gradewire_server.metrics.text_metric import TextMetric
 
 _MAX_REFERENCES: Final = 64
 """References that are compared, the first ones: each costs time for every value of the prediction."""
-_MAX_WANTED: Final = 256
+_MAX_WANTED: Final = 128
 """Values of all references together; behind as many no further reference is read."""
 _NO_VALUES: Final = Failure(
     Status.INVALID_INPUT,

@@ -55,7 +55,6 @@ def gather_to_the_end(
     if not first.truncated:
         return found  # a reference was cut
     closest = ClosestPiece.of(texts, keywords.values, sentences.values)
-    closest.look_at(first, 0)
     left = yield from _read_on(texts.prediction[:end].rstrip(), parameters.model, first, closest)
     if isinstance(left, Failure):
         return left
@@ -66,7 +65,7 @@ def gather_to_the_end(
 def _read_on(
     text: str, model: str, tokens: TokenVectors, closest: ClosestPiece
 ) -> Generator[tuple[Need, ...], Any, bool | Failure]:
-    """Shows `closest` the pieces behind the first one; whether something was left unread.
+    """Shows `closest` all pieces; whether something was left unread.
 
     Args:
         text: As far as it is to be read.
@@ -74,7 +73,15 @@ def _read_on(
         tokens: Of the first piece.
         closest: Looks at each.
     """
-    begin, read = 0, _read_to(tokens, 0)
+    begin = 0
+    if not _read_to(tokens, 0):  # blanks before the answer filled all that the encoder looks at
+        begin = len(text) - len(text.lstrip())
+        answer = yield from ask(EmbedTokens(model, (text[begin:],), Tier.PREDICTION))
+        if isinstance(answer, Failure):
+            return answer
+        (tokens,) = answer
+    closest.look_at(tokens, begin)
+    read = _read_to(tokens, begin) if tokens.truncated else len(text)
     for _ in range(MAX_PIECES - 1):
         if read >= len(text):
             return False

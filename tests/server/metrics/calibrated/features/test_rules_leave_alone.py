@@ -30,6 +30,18 @@ READING = [
     ("How did she feel?", "sad", "sad, lonely, tired, hungry and cold"),
     ("when do you get it", "before the first year begins", "the end of their first year"),
 ]
+WHAT_IS_NOT = [
+    ("What did Joe forget?", "his keys", "He didn't remember his keys"),
+    ("What was missing?", "her passport", "She had no passport"),
+    ("What did he lose?", "his job", "He no longer has his job"),
+    ("What is he afraid of?", "losing his job", "He doesn't want to lose his job"),
+    ("What does the man refuse to do?", "sign the contract", "He won't sign the contract"),
+    ("What is forbidden?", "smoking", "no smoking"),
+    ("What do vegans avoid?", "meat and dairy", "They don't eat meat and dairy."),
+    ("Which gas is absent?", "oxygen", "There's no oxygen"),
+    ("What was excluded?", "goodwill", "It does not include goodwill"),
+    ("Did he win?", "no he lost", "He lost"),
+]
 TALK = [
     ("You are not coming?", "No, I'm not coming", "Yes, I'm not coming."),
     ("Do you mind if I sit here?", "No, go ahead", "Yes, of course, go ahead"),
@@ -49,6 +61,12 @@ SCIENCE = [
     ("Name a gas of the air.", "nitrogen", "nitrogen; oxygen"),
 ]
 FIGURES = [
+    (
+        "What was EBITDA?",
+        "$7 million",
+        "The document does not include EBITDA. 5 and 2 are added, which gives $7 million.",
+    ),
+    ("What was EBITDA?", "7.00", "I could not find EBITDA itself. Adding D&A to income, the result is 7.00."),
     (NET, "$4.2 million", COMPUTED),
     (
         NET,
@@ -59,6 +77,9 @@ FIGURES = [
     ("Was there profit?", "No, it had a net loss of $5 million", "a net loss of $5 million"),
 ]
 OTHERS = [
+    ("who founded it", "Anthony Kapoor", "I cannot give you more than this: Anthony Kapoor."),
+    ("how many points are needed", "437 or more", "at least 437"),
+    ("Which is older, Northwind or Castell?", "Northwind is older.", "Castell is younger than Northwind."),
     ("who wrote hamlet", "William Shakespeare", "I don't have access to live data. William Shakespeare wrote Hamlet."),
     ("when did the war end", "1945", "It did not end before 1945."),
     ("Where does he live?", "10 Downing Street", "No 10 Downing Street"),
@@ -66,11 +87,15 @@ OTHERS = [
     ("What is the back called?", "stern", "stern or poop"),
     ("What is it if you hold both?", "dual citizenship", "dual citizenship or dual nationality"),
     ("Which city is it?", "Tehran", "Tehran or Teheran"),
+    ("What is she holding?", "racket", "tennis racket or racquet"),
+    ("when was he born?", "1950", "Tuesday, January 5, 1950, 10:30, London"),
     ("where is apple", "Cupertino", "Cupertino, Santa Clara County, California, United States, North America"),
 ]
 
 
-@pytest.mark.parametrize(("question", "reference", "prediction"), READING + TALK + SCIENCE + FIGURES + OTHERS)
+@pytest.mark.parametrize(
+    ("question", "reference", "prediction"), READING + WHAT_IS_NOT + TALK + SCIENCE + FIGURES + OTHERS
+)
 def test_no_rule_calls_a_right_answer_wrong(question: str, reference: str, prediction: str) -> None:
     found = of(prediction, reference, question=question)
     assert [rule for rule in RULES if found[rule] >= 1] == []
@@ -112,7 +137,7 @@ WRONG = [
     ("alternatives", "Did they go by bus or by train?", "By train", "By bus or by train"),
     ("alternatives", "What color is it?", "red", "red or blue"),
     ("alternatives", "Which year?", "1984", "1984 or 1985"),
-    ("alternatives", "Which film?", "Alien", "Alien, Jaws, Heat, Speed, Seven"),
+    ("alternatives", "Which film?", "Alien", "Alien, Jaws, Heat, Speed, Rocky"),
     ("verdict_conflict", "Is it hot?", "No, it is cold", "Yes, it is"),
 ]
 

@@ -131,3 +131,12 @@ def test_of_a_long_text_beginning_and_end_are_read() -> None:
     text = f"In 1912 it began. {'It went on and on. ' * 1_000}So the answer is 42 km."
     assert [value.text for value in values_of(text)] == ["1912", "42 km"]
     assert [value.text for value in values_of("a 123456789" + "0" * 20_000 + " end 7")] == ["7"]
+
+
+def test_a_number_is_not_cut_where_the_middle_of_a_text_is_left_out() -> None:
+    for length in range(6_120, 6_160):
+        assert [value.text for value in values_of(f"{'a' * length} 1234567 {'b ' * 4_000}")] in ([], ["1234567"])
+
+
+def test_so_many_values_are_read_and_no_more() -> None:
+    assert len(values_of("5 km, " * 500)) == MAX_VALUES == 128

@@ -13,6 +13,8 @@ _PAIRS: Final = Path(__file__).parent / "pairs"
 _LEAST: Final = 0.95
 """Of one type: a single miss in a type with 20 equal pairs is .05."""
 _LEAST_ALL: Final = 0.97
+_LEAST_LATER: Final = 0.92
+"""Of equal pairs in three sets of a second author, some of which no rule here reads: CO2 as carbon dioxide."""
 
 
 def _counts(path: Path) -> Counter[tuple[str, bool]]:
@@ -41,3 +43,11 @@ def test_all_pairs() -> None:
     counts = sum(map(_counts, _PAIRS.glob("*.jsonl")), Counter[tuple[str, bool]]())
     assert counts.total() >= 600
     assert min(_precision_and_recall(counts)) >= _LEAST_ALL, counts
+
+
+def test_pairs_that_someone_else_wrote_for_the_finished_code() -> None:
+    counts = _counts(_PAIRS.parent / "pairs_read_later.jsonl")
+    assert counts.total() >= 400
+    precision, recall = _precision_and_recall(counts)
+    assert precision >= _LEAST_ALL, counts
+    assert recall >= _LEAST_LATER, counts

@@ -103,6 +103,8 @@ def test_numbers_of_a_list_are_not_read_as_one_where_the_reference_has_them() ->
         ("How many legs has it?", "8", "It has six legs and eight eyes.", Outcome.CONTRADICTED),
         ("How many legs has it?", "8", "It has six eyes and eight legs.", Outcome.FOUND),
         ("How many legs has it?", "8 limbs", "It has six legs, and eight limbs.", Outcome.FOUND),
+        ("How many legs has it?", "8", "It has six legs, or eight times one.", Outcome.FOUND),
+        ("How many states of 50 states joined?", "16", "Of 50 states, 16 senators joined.", Outcome.FOUND),
         ("How many of the 50 states joined?", "16", "16 states of 50 states", Outcome.FOUND),
         ("How many states?", "16", "Of the states, 16 was the number.", Outcome.FOUND),
         ("What was the growth?", "4.5%", "It fell by 4.5%.", Outcome.CONTRADICTED),
@@ -117,3 +119,20 @@ def test_numbers_of_a_list_are_not_read_as_one_where_the_reference_has_them() ->
 )
 def test_what_the_question_asks_of(question: str, reference: str, answer: str, outcome: Outcome) -> None:
     assert match_values(question, reference, answer).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("5,000", "4,980"),  # a single digit says little below ten thousand
+        ("about 1503", "1510"),  # of a year that is not round two years are near
+    ],
+)
+def test_near_is_not_equal(reference: str, answer: str) -> None:
+    match = match_values("", reference, answer)
+    assert match.found < match.wanted
+
+
+def test_a_number_behind_another_one_in_a_denial_is_not_denied() -> None:
+    assert [value.denied for value in values_of("not 7 miles from the 9 km mark")] == [True, False]
+    assert [value.denied for value in values_of("not 7 or 9")] == [True, True]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gradewire_server.metrics.calibrated.features.contradictions import MAY_NEGATE, NEGATIONS, clause_words
+from gradewire_server.metrics.calibrated.features.verdicts import led_verdict
 from gradewire_server.metrics.calibrated.features.words import FUNCTION_WORDS, Said
 from gradewire_server.metrics.text.antonyms import opposites_of
 
@@ -28,6 +29,13 @@ _NO_DENIALS: Final = frozenset({
     "unless", "if", "whether", "just", "merely", "necessarily",
 })  # fmt: skip
 """In the clause of a negation they make it none: "not only", "not until 1989", "none other than", "no less than"."""
+_ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
+    r"\b(?:forg[eo]t|miss(?:ing|es|ed)?\b|los[et]|afraid|fear|refus|reject|declin|unable|unwilling|forbid|forbade"
+    r"|bann?(?:s|ed)?\b|prohibit|illegal|avoid|hat(?:es?|ed)\b|dislik|absen|lack|stop|quit|cease|gives? up|gave up"
+    r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
+    r"|rid\b|free of|remov|eliminat|abandon|instead)"
+)
+"""Behind such a question a negation says the same: "She had no passport", where it asks what was missing."""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
 """Behind a negation these deny the whole sentence: "I do not think that the largest city is Paris"."""
 _SMALL: Final = FUNCTION_WORDS | {"doe"}
@@ -37,8 +45,11 @@ _IMPLIED: Final = frozenset({"without", "too", "against"})
 _SAYS_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
 """Words of a reference to one more that its opposite may have besides."""
-_CONVERSES: Final = frozenset({"above", "below", "over", "under", "before", "after", "left", "right"})
-"""What they place changes sides with them: "B is below A" is "A is above B", "the end" is "before the beginning"."""
+_CONVERSES: Final = frozenset({
+    "above", "below", "over", "under", "before", "after", "left", "right", "than", "more", "less", "most", "least",
+    "many", "few",
+})  # fmt: skip
+"""What they place changes sides with them: "B is below A" is "A is above B", "83 or more" is "at least 83"."""
 # A mark inside a number or a name ("10:30", "J.K. Rowling") ends nothing.
 _CLAUSE_END: Final = re.compile(
     r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|so|since|although|while|which|who)\b"
@@ -54,23 +65,25 @@ def denies(question: Said, references: Sequence[Said], answer: Said) -> bool:
     nothing but an antonym or by a negation that it lacks.
     """
     references = references[:_MOST_REFERENCES]
-    if not _DENIALS.isdisjoint(clause_words(question.raw)):
+    if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(_plain(question.raw)):
         return False
     begin = _plain(answer.raw)
     if MAY_NEGATE.search(begin) or "false" in begin or "incorrect" in begin:
         if any(not _DENIALS.isdisjoint(clause_words(reference.raw)) for reference in references):
             return False
-        outcomes = [_denied(question, reference, begin) for reference in references]
+        outcomes = [_denied(question, reference, answer, begin) for reference in references]
         return True in outcomes and False not in outcomes
     return _turned(references[0], question, answer) and not any(
         answer.distinct.issuperset(other.content) for other in references[1:]
     )
 
 
-def _denied(question: Said, reference: Said, begin: str) -> bool | None:
+def _denied(question: Said, reference: Said, answer: Said, begin: str) -> bool | None:
     """Whether an answer denies a reference; None where it does not have it."""
     named = frozenset(word for word in reference.content if word not in question.distinct)
     named = named or frozenset(reference.content)
+    if len(named.intersection(answer.words)) < _HELD * len(named):
+        return None
     # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
     written = re.compile(rf"(?<!\w){re.escape(_plain(reference.raw.strip()))}(?!\w)")
     plain = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
@@ -111,7 +124,7 @@ def _turned(reference: Said, question: Said, answer: Said) -> bool:
     """
     words = clause_words(reference.raw)[: _MOST_FRAME + 1]
     wanted = frozenset(words).difference(_SMALL, NEGATIONS)
-    if not wanted or len(words) > _MOST_FRAME or "than" in words:
+    if not wanted or len(words) > _MOST_FRAME:
         return False
     shared = wanted.intersection(answer.words)
     lacking = wanted - shared
@@ -139,6 +152,7 @@ def _has_one_negation(reference: Said, words: Sequence[str]) -> bool:
         and found[0][1].isalpha()
         and _NO_DENIALS.isdisjoint(words)
         and _SAYS_NO.search(reference.raw) is None
+        and led_verdict(reference.raw) is None
     )
 
 

@@ -114,6 +114,10 @@ def _beside(
     if not holding or (several and len(holding) > 1):
         return []
     others = [part for part in parts if part not in holding and _is_another(part, known, asked)]
+    if several:
+        figures = any(_has_digit(part) for part in holding)
+        others = [part for part in others if _has_digit(part) is figures]
+        return others if len(others) >= _LEAST_LIST - 1 else []
     if len(parts) > _MOST_NAMES:
         return others
     return [part for part in others if not any(_is_the_same(part - asked, right - asked) for right in holding)]
@@ -138,7 +142,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 def _is_list(text: str, parts: int, ors: int) -> bool:
     """Whether candidates stand side by side in a text, as it is written but for its asides."""
     if not ors:
-        names = re.findall(r"(?:^|,|\d\))\s*[\W_]*(?:[A-Z]|\d+(?!\d*\)))", text)
+        names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
     lower = text.casefold()
     if _OR.search(lower) is None:
@@ -152,13 +156,19 @@ def _is_another(part: frozenset[str], known: Collection[str], asked: Collection[
 
 def _is_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two candidates may name one thing: a word in common, an initial, another spelling, or another unit."""
-    if any(map(str.isdigit, "".join(one))) and any(map(str.isdigit, "".join(other))):
+    if _has_digit(one) and _has_digit(other):
         units = [
             frozenset(word for word in words if word.isalpha() and word not in STOP_WORDS) for words in (one, other)
         ]
         return all(units) and units[0].isdisjoint(units[1])
-    if not one.intersection(other).issubset(_NO_CANDIDATES | {word for word in one if word.isdigit()}):
-        return True
-    words, others = "".join(sorted(one - STOP_WORDS)), "".join(sorted(other - STOP_WORDS))
-    initial = min(len(words), len(others)) == 1 and words[:1] == others[:1]
-    return initial or Indel.normalized_similarity(words, others) > _ALIKE
+    words, others = one.difference(_NO_CANDIDATES), other.difference(_NO_CANDIDATES)
+    initial = min(map(len, words), default=0) == 1 or min(map(len, others), default=0) == 1
+    return any(
+        Indel.normalized_similarity(word, another) > _ALIKE or (initial and word[0] == another[0])
+        for word in words
+        for another in others
+    )
+
+
+def _has_digit(words: Collection[str]) -> bool:
+    return any(map(str.isdigit, "".join(words)))

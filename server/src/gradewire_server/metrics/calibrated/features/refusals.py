@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 from gradewire_server.metrics.calibrated.features.words import Said, folded_words
@@ -10,7 +9,6 @@ from gradewire_server.metrics.calibrated.features.words import Said, folded_word
 _MAX_CHARACTERS: Final = 16_384
 _OPENING: Final = 240
 """Characters in which an answer begins with a refusal."""
-_MOST_SENTENCES: Final = 64
 
 _REFUSAL: Final = re.compile(
     r"\b(?:as an ai|i(?:'m| am) (?:sorry|not|unable)|i (?:do not|don't|cannot|can't|could not|couldn't|am not)|unknown"
@@ -58,7 +56,11 @@ _REFUSES: Final = re.compile(
 )
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
 """Where a reference speaks so, an answer that does so tells what somebody says, and not what it does not know."""
-_EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b")
+_EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
+_RECKONS: Final = re.compile(
+    r"[=\u2248]|\b(?:gives?|giving|equals?|yields?|total(?:s|ed|ing|led|ling)|comes? to|amounts? to|works? out"
+    r"|result(?:s|ing)? (?:is|of|in))\b"
+)
 # What comes behind one of these is an answer after all.
 _TURN: Final = re.compile(
     r"\b(?:but|however|nevertheless|nonetheless|yet|still|though|although|as of|based on|here|i (?:think|believe)"
@@ -97,7 +99,7 @@ def _refuses(question: Said, references: Sequence[Said], answer: str) -> bool:
     if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(_plain(each.raw)) for each in references):
         return False
     new = frozenset(references[0].content).difference(question.distinct)
-    sentences = list(islice(_SENTENCE_END.split(_NO_TURN.sub("sorry", answer)), _MOST_SENTENCES))
+    sentences = [each for each in _SENTENCE_END.split(_NO_TURN.sub("sorry", answer)) if each.strip()]
     begun = 0
     for place, sentence in enumerate(sentences):
         phrase = _REFUSES.search(sentence)
@@ -136,6 +138,6 @@ def _answers(text: str, new: frozenset[str], question: Said, *, loosely: bool) -
         words = frozenset(folded_words(clause)) if clause.strip() else frozenset[str]()
         if not new or len(new.intersection(words)) < _HELD * len(new) or _REFUSES.search(clause):
             continue
-        if loosely or "=" in clause or (asked and len(asked.intersection(words)) >= _HELD * len(asked)):
+        if loosely or _RECKONS.search(clause) or (asked and len(asked.intersection(words)) >= _HELD * len(asked)):
             return True
     return False

@@ -25,7 +25,8 @@ class ValueMatch:
         wanted: Values of the reference that the question does not say already; all of its values where the question
             says every one of them. 0: the reference has none, and there is nothing to compare.
         found: How many of them the answer has.
-        contradicted: How many it has another value of the same kind and unit in place of.
+        contradicted: How many it has another value of the same kind and unit in place of, denies, or says of another
+            thing than is asked.
         missing: How many it has neither way; `wanted` is the sum of the three.
         coarser: How many of the missing ones are dates that it has less exactly: the year of a day.
         kinds: Kinds of the wanted values, each with the worst that became of one: CONTRADICTED, MISSING, else FOUND.
