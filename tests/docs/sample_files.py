@@ -146,6 +146,8 @@ def write_samples(directory: Path) -> None:
         "new",
         "third",
         "unlabelled",
+        "mine",
+        "evouna_dev",
     ):
         (directory / f"{name}.jsonl").write_text(answers)
     (directory / ".data").mkdir()
@@ -181,5 +183,5 @@ def write_samples(directory: Path) -> None:
                     }
                 )
     _write_harness_logs(directory)
-    for name in ("DIR", "wheels", "my-adapter", "my-run/adapter", "my-encoder", "repository"):
+    for name in ("DIR", "wheels", "my-adapter", "my-grader", "my-run/adapter", "my-encoder", "repository"):
         (directory / name).mkdir(parents=True)

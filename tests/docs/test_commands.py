@@ -37,7 +37,7 @@ NOT_RUN = {
     r"--by \S*\bcompare\b": "asks a judge of gigabytes",
     r"--metrics? '?auto": "asks a judge of gigabytes, or fits it",
     r"--generate|--synthetic prepared": "asks a judge of gigabytes",
-    r"sfve-mini|model=(mine|my-sfve)": "needs an encoder that is trained or built first",
+    r"sfve-mini|model=(mine|my-sfve|my-grader)": "needs a model that is trained or built first",
     r"--cut sbert=0\.295|--metric calibrated": "fits over thousands of rows",
 }
 
