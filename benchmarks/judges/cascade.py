@@ -33,16 +33,16 @@ from benchmarks.judges.cascade_tables import (
 )
 from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
-from gradewire.agreement.fitting.cascade import fit_cascade
-from gradewire.agreement.fitting.cascade_figures import held_risks
-from gradewire.agreement.fitting.judge_gain import SHARES, asked_below, judge_gains
+from gradewire.agreement.fitting.cascade.figures import held_risks
+from gradewire.agreement.fitting.cascade.fit import fit_cascade
+from gradewire.agreement.fitting.cascade.judge_gain import SHARES, asked_below, judge_gains
 from gradewire.agreement.fitting.labelled_features import FOLDS
 from gradewire.agreement.fitting.probability import BAND_FOLDS, held_out_probabilities
 from gradewire.metric_types.line import parse_metric_line
 from gradewire_models.catalog.loading import find_model
 
 if TYPE_CHECKING:
-    from gradewire.agreement.fitting.cascade_rows import CascadeRows
+    from gradewire.agreement.fitting.cascade.rows import CascadeRows
 
 MODEL = "all-MiniLM-L6-v2"
 FIT_HALF = "a"
@@ -62,11 +62,19 @@ def main() -> None:
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "cascade.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
     parser.add_argument("--judge", action="append", choices=JUDGES, help="these judge metrics; default: all")
+    parser.add_argument(
+        "--bands-only",
+        action="store_true",
+        help="only fit the bands of --write-fit again, to the fit of calibrated as it is: no judge is asked, and what "
+        "the file says of the judge stays",
+    )
     parser.add_argument("--write-fit", type=Path, help="write the fit here: the catalog's file")
     parser.add_argument("--date", help="ISO date that the fit carries; needed with --write-fit")
     options = parser.parse_args()
     if options.write_fit and not options.date:
         parser.error("--write-fit needs --date")
+    if options.bands_only and not options.write_fit:
+        parser.error("--bands-only needs --write-fit, a file that is there")
     data = options.data / "evouna_dev.jsonl"
     require_files(data)
     judge_environment(options.judges)
@@ -78,6 +86,9 @@ def main() -> None:
     # Features were chosen on the finer folds, which flatter it: bands come from coarser ones.
     sets = scored_sets(options)
     everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
+    if options.bands_only:
+        _refit_bands(coarse, options)
+        return
     judged = _text_rows(data, everything, names, options.judge_results)
     document = options.document
     head = f"{len(judged[names[0]])} rows; 2 cores, load {load:.1f} before."
@@ -144,6 +155,18 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
         f"`lave` on the least certain tenth of the fit half, {int(rows.judged.sum())} rows: it is asked {asked}.",
         gains_table(gains),
     )
+
+
+def _refit_bands(coarse: CheapRows, options: argparse.Namespace) -> None:
+    before = json.loads(options.write_fit.read_text("utf-8"))
+    kept = {name: before[name] for name in ("asked_below", "gains", "judge", "judge_model")}
+    kept |= {name: before[name] for name in ("judge_digest", "prompt_digest")}
+    rows = coarse.where(coarse.halves == FIT_HALF)
+    line = f"lave?model={before['judge_model']}@{before['judge_digest']}"
+    fit = fit_cascade(_unjudged(rows), _provenance(rows, line, options.date))
+    options.write_fit.write_text(json.dumps({**fit.form, **kept}, separators=(",", ":")) + "\n", "utf-8")
+    held = held_risks(fit, _unjudged(coarse.where(coarse.halves != FIT_HALF)))
+    write_block(options.document, "bands", risks_table(fit, held))
 
 
 def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:

@@ -66,4 +66,6 @@ def test_who_asks_a_judge_is_told_what_that_is_worth_beside_smile() -> None:
     judging = [metric.info for metric in REGISTRY.values() if metric.info.needs_judge]
     assert len(judging) == 4
     assert all("smile" in info.advice and "docs/" in info.advice for info in judging)
-    assert not any(metric.info.advice for metric in REGISTRY.values() if not metric.info.needs_judge)
+    assert "docs/" in REGISTRY["grader"].info.advice
+    others = [each.info for each in REGISTRY.values() if not (each.info.needs_judge or each.info.needs_grader)]
+    assert not any(info.advice for info in others)

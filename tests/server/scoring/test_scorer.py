@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -314,3 +315,12 @@ async def test_cancelling_some_leaves_the_others_right(turns_until_cancel: list[
         for pair, result in results.items():
             assert_same(result.result, expected[pair].result)
     assert engine.running == 0
+
+
+async def test_answers_beside_many_references_go_to_a_grader_in_parts(request_for: Make) -> None:
+    # Each is a text of its own there, as long as question, reference and answer together.
+    engine = HashEngine()
+    references = tuple(f"a{number}" for number in range(100))
+    items = [replace(ITEMS[0], references=references, prediction=f"b{number}") for number in range(12)]
+    await score(engine, items, [request_for("grader", model="words")])
+    assert [len(asked) for asked in engine.graded] == [300] * 4

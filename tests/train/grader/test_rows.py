@@ -23,6 +23,8 @@ def test_the_reference_with_most_of_its_words_in_the_answer_comes_first(tmp_path
     (row,) = read_rows(write(tmp_path / "own.jsonl", ROW))
     assert row == GraderRow("1", "Who?", ("Lee", "Ann Lee"), "It was Lee.", 1.0, "own")
     assert best_references(["a b", "c", "a"], "a a b", most=2) == ("a b", "a")
+    # Each time that a word stands there counts: three of four against one of two.
+    assert best_references(["no so", "no no no so"], "no no no", most=1) == ("no no no so",)
 
 
 def test_several_labels_are_a_soft_one_and_a_dataset_is_a_source(tmp_path: Path) -> None:

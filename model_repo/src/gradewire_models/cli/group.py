@@ -56,8 +56,7 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
     """List the catalog and what of it is built."""
     built = {model.name: model for model in list_built(repository)}
     for entry in (*base_models(), *grader_models()):
-        mark = " (default)" if entry.default else " (grader)" if entry.kind == "grader" else ""
-        click.echo(f"{entry.name}{mark}: {entry.title}")
+        click.echo(f"{entry.name}{_mark(entry)}: {entry.title}")
         gives = "one logit" if entry.kind == "grader" else f"{entry.dims} dims"
         click.echo(f"  {entry.licence}, {gives}, at most {entry.max_tokens} tokens")
         click.echo(f"  {_state(entry, built.get(entry.name))}")
@@ -124,6 +123,13 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
             click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
         failed |= not all(check.passed for check in checks)
     return failed
+
+
+def _mark(entry: CatalogModel) -> str:
+    """Its kind where that is no encoder, and whether a call that names none takes it."""
+    if entry.kind != "grader":
+        return " (default)" if entry.default else ""
+    return " (grader, default)" if entry == grader_models()[0] else " (grader)"
 
 
 def _state(entry: CatalogModel, built: BuiltModel | None) -> str:

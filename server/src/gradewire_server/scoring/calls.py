@@ -175,6 +175,8 @@ class TokensCall(PortCall[str]):
 class GradeCall(PortCall[GradedTexts]):
     """Logits of a grader."""
 
+    # Three texts of up to 32 768 characters are written as one for each answer, however often a text is used.
+    weight = 8
     _reply: GradeReply
 
     @override

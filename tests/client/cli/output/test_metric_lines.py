@@ -47,7 +47,8 @@ def test_another_corpus_is_another_definition() -> None:
 
 def test_who_names_no_metric_is_told_how_to_go_on_with_a_file_of_the_default_before() -> None:
     row = {"scores": {"smile": {"line": "smile:v1/1"}}}
-    with pytest.raises(InputError, match=r"the metrics smile and .* smile, calibrated: name .*, --metrics smile, give "):
+    told = r"the metrics smile and .* smile, calibrated: name .*, --metrics smile, give "
+    with pytest.raises(InputError, match=told):
         check_lines(Path("out.jsonl"), row, {"smile": "smile:v1/1", "calibrated": "calibrated/2"})
 
 

@@ -1,8 +1,10 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.support.engines.calibrated_fits import FORM
 from tests.support.engines.hash_engine import HashEngine
@@ -10,10 +12,13 @@ from tests.support.engines.hash_engine import HashEngine
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import ModelMetadata
+from gradewire_server.domain.needs import Grade, Grades
 from gradewire_server.domain.result import CalibratedParts, MetricResult, Status
 from gradewire_server.domain.result import Warning as Remark
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES, GRADER, features_of
+from gradewire_server.metrics.calibrated.grading import Graded, ask_grader
 from gradewire_server.metrics.calibrated.metric import VERSION, Calibrated, CalibratedParameters, fit_of
+from gradewire_server.metrics.grader.texts import MAX_CHARACTERS
 from gradewire_server.scoring import MetricRequest, Scorer
 
 DIGEST, OTHER = "5" * 64, "6" * 64
@@ -115,6 +120,29 @@ async def test_a_failure_of_the_grader_fails_the_item_alone() -> None:
         emit=lambda item, _metric, done: results.append((item, done.result)),
     )
     assert {item: result.status for item, result in results} == {0: Status.OK, 1: Status.UNAVAILABLE}
+
+
+def test_the_highest_logit_counts_whichever_reference_it_is_of() -> None:
+    inputs: Any = SimpleNamespace(item=ITEM, best=1)
+    asking = ask_grader(inputs, "words")
+    ((need,),) = [next(asking)]
+    assert isinstance(need, Grade)
+    assert [reference for _, reference, _ in need.items] == ["nobody", "a tall man"]
+    logits = Grades(np.array([-1, 2], np.float32), np.zeros(2, np.bool_), np.ones(2, np.int32))
+    with pytest.raises(StopIteration) as stop:
+        asking.send((logits,))
+    assert stop.value.value == Graded(2.0, truncated=False)
+
+
+async def test_what_is_cut_before_the_grader_reads_it_is_told() -> None:
+    # The engine's own limit is far beyond this text: only the metric cuts it.
+    engine = HashEngine(max_tokens=10**6)
+    long, fits = (
+        replace(ITEM, references=("man " + "x" * length,), prediction="man") for length in (MAX_CHARACTERS, 10)
+    )
+    told = [Remark.TRUNCATED in (await scored(item, engine, features_only=True))[0].warnings for item in (long, fits)]
+    assert told == [True, False]
+    assert max(len(text) for (texts,) in engine.graded for text in texts) == MAX_CHARACTERS
 
 
 async def test_what_the_grader_did_not_read_is_told() -> None:

@@ -17,7 +17,8 @@ from gradewire_train.cli.texts import WORDNET_OPTION
     type=click.Choice(["train", "eval"]),
     default="train",
     show_default=True,
-    help="Two parts without a common name, template or drawn noun: one to train on, one to evaluate on.",
+    help="Two parts without a common name, noun or long sentence: one to train on, one to evaluate on. Forms of dates "
+    "and numbers, and the few words for yes, no, up and down, are in both.",
 )
 @WORDNET_OPTION
 @click.option(

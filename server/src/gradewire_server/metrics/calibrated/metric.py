@@ -155,26 +155,32 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
     return next((each for each in fits if dict(each.parameters).get("grader", "") == grader), None)
 
 
-def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
-    """The model's fit, or why there is none that can be used."""
-    stored = _stored(metadata)
-    grader, _, digest = metadata.grader.partition("@")
-    if stored is None and grader:
+def _without_fit(metadata: ModelMetadata) -> str:
+    """What to do about a model that has no fit for this version, with the grader that is named if any."""
+    grader = shortened(metadata.grader.partition("@")[0])
+    if grader:
         return (
-            f"this encoder has no fit for calibrated with grader {shortened(grader)}: fit one with `gradewire "
-            f"calibrate FILE --metric 'calibrated?grader={shortened(grader)}'`, or leave grader out"
+            f"this encoder has no fit for calibrated with grader {grader}: fit one with `gradewire calibrate FILE "
+            f"--metric 'calibrated?grader={grader}'`, or leave grader out"
         )
     old = next((version for metric, version in metadata.outdated if metric == "calibrated"), None)
-    if stored is None and old is not None:
+    if old is not None:
         return (
             f"this encoder's fit is for calibrated/{old}, and this release computes calibrated/{VERSION}: a model of "
             f"the catalog gets its new fit by `gradewire models build NAME`, for any other {_HOW}"
         )
+    return (
+        f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
+        "earlier release built gets it by `gradewire models build NAME`)"
+    )
+
+
+def fit_of(metadata: ModelMetadata) -> CalibratedFit | str:
+    """The model's fit, or why there is none that can be used."""
+    stored = _stored(metadata)
     if stored is None:
-        return (
-            f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
-            "earlier release built gets it by `gradewire models build NAME`)"
-        )
+        return _without_fit(metadata)
+    grader, _, digest = metadata.grader.partition("@")
     found = cached_fit(stored.fit, features_of(grader), VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} again"

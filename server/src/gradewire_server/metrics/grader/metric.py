@@ -44,6 +44,8 @@ class Grader:
             ),
         ),
         needs_grader=True,
+        advice="On labelled answers to text questions grader-mini agrees less with people than smile and calibrated "
+        "do: docs/research/grader.md.",
     )
     parameters_type = GraderParameters
 

@@ -32,6 +32,8 @@ def test_no_other_word_is_in_the_frame(prediction: str, reference: str) -> None:
 
 
 OPPOSITE = [
+    ("Does it conduct?", "No, it does not conduct", "Yes, it conducts"),
+    ("Will it rain?", "No, it will stay dry", "No, it will not stay dry"),
     ("", "The conclusion is valid", "The conclusion is invalid"),
     ("Is it valid?", "It is valid", "It is invalid"),
     ("", "The volume increases", "the volume decreases"),
@@ -43,6 +45,10 @@ OPPOSITE = [
     ("Which is older?", "Anna is older than Bert", "Bert is older than Anna"),
 ]
 ALIKE = [
+    # The verdict at the beginning negates nothing of what is said behind it.
+    ("Does it conduct?", "No, it does not conduct", "No, it doesn't conduct"),
+    ("Would she like tea?", "No, she prefers coffee", "She prefers coffee"),
+    ("Would she like tea?", "No, she prefers coffee", "No, she'd rather have coffee."),
     ("", "The conclusion is valid", "The conclusion is valid"),
     ("", "The conclusion is valid", "The conclusion is not invalid"),
     ("", "They do not need oxygen", "They don't need oxygen"),

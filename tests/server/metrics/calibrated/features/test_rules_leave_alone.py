@@ -77,6 +77,11 @@ FIGURES = [
     ("Was there profit?", "No, it had a net loss of $5 million", "a net loss of $5 million"),
 ]
 OTHERS = [
+    ("How was it?", "not cold enough", "too cold"),
+    ("Where does he live?", "No 10", "10"),
+    ("Did he win?", "He lost, no", "He lost"),
+    ("What may it be, or what might it be?", "yes and no", "yes and no"),
+    ("", "The volume decreases", "The volume goes down while pressure increases and heat stays about constant here"),
     ("who founded it", "Anthony Kapoor", "I cannot give you more than this: Anthony Kapoor."),
     ("how many points are needed", "437 or more", "at least 437"),
     ("Which is older, Northwind or Castell?", "Northwind is older.", "Castell is younger than Northwind."),
@@ -117,6 +122,12 @@ def test_another_reference_takes_a_rule_back(references: list[str], prediction: 
 
 
 WRONG = [
+    (
+        "refused",
+        NET,
+        "$4.2 million",
+        "I cannot find it. The text does not say whether net income 2019 was $4.2 million.",
+    ),
     ("refused", NET, "$4.2 million", "It's not clear from the filing what it was; $4.2 million is revenue."),
     ("refused", NET, "$4.2 million", "Net income could not be determined. The data mention $4.2 million."),
     ("refused", NET, "$4.2 million", "I'm unable to calculate it. Revenue: $4.2 million"),

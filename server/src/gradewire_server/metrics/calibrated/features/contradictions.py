@@ -64,7 +64,7 @@ def contradiction_features(best: Said, answer: Said, said: Collection[str], aske
     closest = _closest(reference, answer)
     turned = (
         antonym
-        + _negated_otherwise(reference, clauses, asked)
+        + _negated_otherwise(_clauses(best.raw, _CLAUSE_END), clauses, asked)
         + (_compares_the_other_way(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
     )
     return {"swapped": swapped, "opposite": float(turned % 2)}
@@ -131,18 +131,26 @@ def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -
     return bool(compared.intersection(sentence[than:])) and not compared.intersection(sentence[:than])
 
 
-def _negated_otherwise(reference: Sequence[str], clauses: Sequence[Sequence[str]], asked: Collection[str]) -> bool:
-    """Whether the clause with most of a reference negates what the reference does not, or the other way round.
+def _negated_otherwise(
+    references: Sequence[Sequence[str]], clauses: Sequence[Sequence[str]], asked: Collection[str]
+) -> bool:
+    """Whether the clause with most of a reference negates what the reference's own does not, or the other way round.
 
-    It has to have half of the reference's words. Behind a question with a negation either may repeat it and say the
+    It has to have half of the words of the reference's longest clause: "No, it does not" has one negation of what is
+    said, the verdict before it is another matter. Behind a question with a negation either may repeat it and say the
     same.
     """
-    counted = frozenset(reference).difference(FUNCTION_WORDS, NEGATIONS)
+    reference = max(references, key=lambda words: len(_counted(words)), default=())[:_MOST_WORDS]
+    counted = _counted(reference)
     if not counted or not NEGATIONS.isdisjoint(asked):
         return False
     closest = max(clauses, key=lambda words: len(counted.intersection(words)), default=())
     shared = counted.intersection(closest)
     return 2 * len(shared) >= len(counted) and _negated(reference, shared) != _negated(closest, shared)
+
+
+def _counted(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(words).difference(FUNCTION_WORDS, NEGATIONS)
 
 
 def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
