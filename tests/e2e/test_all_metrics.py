@@ -223,7 +223,9 @@ def check_calibrated(result: MetricScore, parts: CalibratedParts, metric: Any, w
     assert parts.band_lower is not None, where
     assert parts.band_upper is not None, where
     assert result.correct is (result.score >= 0.5), where
-    assert parts.uncertain is (parts.band_lower <= result.score <= parts.band_upper), where
+    in_band = parts.band_lower <= result.score <= parts.band_upper
+    assert (parts.uncertain_reason in {"band", "unlike"}) is in_band, where
+    assert parts.uncertain is bool(parts.uncertain_reason), where
     assert parts.uncertain is (ScoreWarning.UNCERTAIN in result.warnings), where
     assert metric.fit == parts.fit, where
 

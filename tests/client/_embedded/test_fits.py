@@ -17,9 +17,9 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
 ) -> None:
     name, lines = fitted_for(minilm, NAME)
     assert name.startswith(f"{NAME}@")
-    (told,) = [line for line in lines if "calibrated" in line]
-    assert "catalog" in told
-    assert "too old" not in told
+    told = [line for line in lines if "calibrated" in line]
+    assert len(told) == 2  # without the grader and with it
+    assert all("catalog" in line and "too old" not in line for line in told)
 
     shutil.copytree(minilm / NAME, tmp_path / NAME)
     config = tmp_path / NAME / "config.pbtxt"
@@ -33,7 +33,8 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
     config.write_text(text)
     _, lines = fitted_for(tmp_path, NAME)
     assert [line for line in lines if "calibrated" in line] == [
-        f"calibrated: the catalog has a fit that this build is too old for; gradewire models build {NAME}"
+        f"{metric}: the catalog has a fit that this build is too old for; gradewire models build {NAME}"
+        for metric in ("calibrated", "calibrated?grader=grader-mini")
     ]
 
 

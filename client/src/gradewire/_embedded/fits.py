@@ -28,13 +28,19 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     with _model_errors():
         model = load_built(_repository(repository), name or default_model().name, graph=False)
     known = load_catalog().get(model.name)
-    metrics = {each.metric for each in model.calibrations}
+    there = {(each.metric, each.parameters) for each in model.calibrations}
     missing = [
-        f"{each.metric}: the catalog has a fit that this build is too old for; gradewire models build {model.name}"
+        f"{_named(each)}: the catalog has a fit that this build is too old for; gradewire models build {model.name}"
         for each in (known.calibrations if known is not None and known.digest == model.digest else ())
-        if each.metric not in metrics
+        if (each.metric, each.parameters) not in there
     ]
     return f"{model.name}@{model.digest}", [*model.told, *missing]
+
+
+def _named(fitted: StoredCalibration) -> str:
+    """Its metric, with the parameters that it holds for."""
+    values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
+    return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
 def calibrated_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
