@@ -33,16 +33,16 @@ from benchmarks.judges.cascade_tables import (
 )
 from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
-from gradewire.agreement.fitting.cascade import fit_cascade
-from gradewire.agreement.fitting.cascade_figures import held_risks
-from gradewire.agreement.fitting.judge_gain import SHARES, asked_below, judge_gains
+from gradewire.agreement.fitting.cascade.figures import held_risks
+from gradewire.agreement.fitting.cascade.fit import fit_cascade
+from gradewire.agreement.fitting.cascade.judge_gain import SHARES, asked_below, judge_gains
 from gradewire.agreement.fitting.labelled_features import FOLDS
 from gradewire.agreement.fitting.probability import BAND_FOLDS, held_out_probabilities
 from gradewire.metric_types.line import parse_metric_line
 from gradewire_models.catalog.loading import find_model
 
 if TYPE_CHECKING:
-    from gradewire.agreement.fitting.cascade_rows import CascadeRows
+    from gradewire.agreement.fitting.cascade.rows import CascadeRows
 
 MODEL = "all-MiniLM-L6-v2"
 FIT_HALF = "a"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.estimated_mean import estimated_mean
-from gradewire.agreement.fitting.cascade import budget_threshold, fit_cascade, fitted_risks
-from gradewire.agreement.fitting.cascade_figures import asked_rows
+from gradewire.agreement.fitting.cascade.figures import asked_rows
+from gradewire.agreement.fitting.cascade.fit import budget_threshold, fit_cascade, fitted_risks
 from gradewire.agreement.fitting.halves import half_of
 from gradewire.agreement.resample import draws
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire.agreement.fitting.cascade_rows import CascadeRows
+    from gradewire.agreement.fitting.cascade.rows import CascadeRows
 
 RESAMPLES = 2000
 DELTA = 0.1

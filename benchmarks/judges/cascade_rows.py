@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.common.rows import Row, read_lines
 
-from gradewire.agreement.fitting.cascade_rows import CascadeRows
+from gradewire.agreement.fitting.cascade.rows import CascadeRows
 from gradewire.agreement.fitting.halves import half_of
 
 if TYPE_CHECKING:

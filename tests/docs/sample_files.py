@@ -147,6 +147,8 @@ def write_samples(directory: Path) -> None:
         "third",
         "unlabelled",
         "mine",
+        "drawn",
+        "drawn.scores",
         "evouna_dev",
     ):
         (directory / f"{name}.jsonl").write_text(answers)

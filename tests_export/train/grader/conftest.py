@@ -39,7 +39,7 @@ def wide(wide_folder: Path) -> TrainedEncoder:
 
 @pytest.fixture(scope="session")
 def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Answers that are right where they repeat the reference's word."""
+    """Right answers say "yes" and wrong ones "no", which a random encoder can learn to tell apart."""
     rows: list[dict[str, Any]] = []
     for number in range(48):
         right = number % 2 == 0
@@ -47,7 +47,7 @@ def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.append(
             {
                 "id": f"r{number}", "question": f"the w{40 + number % 12}", "references": [word, "no"],
-                "prediction": f"the {word} ." if right else f"the w{(number + 7) % 20} .",
+                "prediction": f"the {word} yes" if right else f"the w{(number + 7) % 20} no",
                 "label": int(right), "dataset": "own",
             }
         )  # fmt: skip

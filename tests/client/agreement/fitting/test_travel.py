@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting import probability_model
+from gradewire.agreement.fitting import probability_model, travel
 from gradewire.agreement.fitting.labelled_features import LabelledFeatures, Shapes, checked
 from gradewire.agreement.fitting.probability import fit_calibrated, fitted_form
 from gradewire.agreement.fitting.stored_band import uncertain
@@ -169,3 +169,45 @@ def test_figures_that_are_not_defined_are_no_numbers() -> None:
     figures = measured("s", found(0.9, 0.8), np.array([True, True]), np.array([True, True]))
     assert all(map(math.isnan, (figures.pearson, figures.auc, figures.accuracy_certain, figures.held)))
     assert list(travel_warnings((replace(figures, ece=0.05),))) == []
+    (told,) = travel_warnings((replace(figures, ece=0.3),))
+    assert "off by 0.30 on average" in told
+    assert "no verdict is wrong" in told
+    assert "nan" not in told
+
+
+def test_rows_that_a_rule_overrules_are_uncertain_as_they_are_when_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Best matches of one source are ruled out; of the other source nothing is, so that no fit learns of it."""
+    rows = joined(source("a", 300, cut=0.5, kind=0), source("b", 300, cut=0.5, kind=0, seed=5))
+    rules = np.where((rows.values[:, 0] > 0.9) & rows.of_source("b"), 1.0, 0.0)
+    ruled = FittedFeature("ruled", -1, 0.0, rules_out=True)
+    rows = replace(rows, features=(*FEATURES, ruled), values=np.column_stack([rows.values, rules]))
+    monkeypatch.setattr(travel, "uncertain", lambda _, found, *__: np.zeros(len(found), np.bool_))
+    of_a, of_b = travel_figures(rows, fitted_form)
+    assert rules.sum() > 10
+    assert (of_a.uncertain, of_b.uncertain) == (0, pytest.approx(rules.sum() / 300))
+
+
+def test_more_sources_than_can_be_left_out_are_an_error_that_says_what_to_do() -> None:
+    rows = source("a", 300, cut=0.5, kind=0)
+    many = replace(rows, sources=[f"row {row}" for row in range(300)])
+    with pytest.raises(ValueError, match=r"300 sources.*at most 24.*--source"):
+        fit_calibrated(many, provenance=PROVENANCE)
+
+
+def test_a_small_source_that_weighs_as_much_as_a_large_one_is_told() -> None:
+    rows = joined(source("large", 400, cut=0.5, kind=0), source("small", 100, cut=0.5, kind=0, seed=6))
+    rows = rows.where(np.arange(500) < 420)
+    told = fit_calibrated(rows, provenance=PROVENANCE, travels=False).warnings
+    assert any("source 'small' has 20 rows" in each and "10.5 times the mean" in each for each in told)
+    assert not any("source 'large'" in each for each in told)
+
+
+def test_sources_of_one_kind_give_a_distance_that_a_server_reads() -> None:
+    """All items are alike: nothing lies between near and far, and a fit without a ramp would be refused."""
+    rows = joined(source("a", 300, cut=0.5, kind=0), source("b", 300, cut=0.5, kind=0, seed=5))
+    alike = np.zeros((600, 2))
+    alike[::10, 0] = 0.0005  # less than a server's least ramp
+    form = fitted_form(replace(rows, shapes=Shapes(NAMES, alike)), PROVENANCE)
+    known = [Feature(each.name, each.monotone, each.width) for each in FEATURES]
+    served = read_fit(json.dumps(form), known, version=1)
+    assert served.place(np.zeros(len(SHAPE))) is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.judged import judging_stub, rows_of
+from tests.support.models.grader_adapter import build_tiny_grader
 from tests.support.models.tiny_models import make_package
 
 from gradewire import AsyncClient, ScoreWarning, Status
@@ -162,6 +164,42 @@ def test_a_probability_is_fitted_and_served(
     assert json.loads(again.read_text()) == json.loads(fit.read_text())
     (tables, _), (expected, _) = (each.stdout.split("a probability: fitted on") for each in (refitted, done))
     assert tables == expected
+
+
+def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)
+    grader, models = "tiny-grader", tmp_path / "models"
+    shutil.copytree(built / "models", models)
+    shutil.copytree(build_tiny_grader(tmp_path / "grader") / grader, models / grader)
+    file, out = write_rows(tmp_path / "rows.jsonl", answers(240)), tmp_path / "scores.jsonl"
+
+    def command(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(gradewire, [*map(str, arguments), "--cache-dir", str(tmp_path / "cache")])
+
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(models))
+    fitting = ["--model", NAME, "--models-dir", models, "--resamples", "100", "--quiet"]
+    done = command("calibrate", file, "--metric", f"calibrated?grader={grader}", *fitting)
+    assert done.exit_code == 0, done.output
+    (stored,) = load_built(models, NAME).calibrations
+    assert stored.parameters == (("grader", grader),)
+    digest = load_built(models, grader).digest
+    assert json.loads(stored.fit)["grader_digest"] == digest
+    assert json.loads(stored.fit)["features"][-1]["name"] == "grader"
+    metric = f"calibrated?grader={grader}"
+    scored = command("score", file, "--metrics", metric, "--model", NAME, "--out", out, "--quiet")
+    assert scored.exit_code == 0, scored.output
+    (result,) = json.loads(out.read_text().splitlines()[0])["scores"].values()
+    assert result["status"] == "OK"
+    assert f"grader={grader}@{digest[:12]}" in result["line"]
+    # Scores name the grader with its digest; who asks need not.
+    again = command("calibrate", file, "--metric", metric, "--scores", out, *fitting, "--dry-run")
+    assert again.exit_code == 0, again.output
+    without = command("calibrate", file, "--metric", "calibrated", *fitting)
+    assert without.exit_code == 0, without.output
+    kept = {each.parameters for each in load_built(models, NAME).calibrations}
+    assert kept == {(), (("grader", grader),)}
 
 
 def test_without_its_extra_a_probability_says_what_to_install(

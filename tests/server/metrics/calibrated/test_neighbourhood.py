@@ -124,6 +124,10 @@ def test_a_linear_part_is_added_between_its_ends_and_absent_features_count_as_it
         ("distance", DISTANCE | {"nearest": 3}, "more than there are rows"),
         ("distance", DISTANCE | {"far": 1.0}, "above near"),
         ("distance", DISTANCE | {"rows": [[math.inf]]}, "finite"),
+        ("distance", DISTANCE | {"rows": [[math.nan]]}, "finite"),
+        ("distance", DISTANCE | {"near": math.nan}, "distance.near"),
+        ("distance", DISTANCE | {"shape": ["answer_words"] * 2, "scale": [0.5] * 2, "rows": [[0.0] * 2]}, "twice"),
+        ("far", FAR, "far needs a distance"),
     ],
 )
 def test_parts_that_no_score_should_rest_on_are_refused(part: str, value: Any, message: str) -> None:

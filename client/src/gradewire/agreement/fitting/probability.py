@@ -4,6 +4,7 @@ Maps and bands come from rows that what judged them has not seen: by question, a
 source too, since a fit meets answers of sources that it was not made on. The model that is stored is fitted on all.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,6 +28,10 @@ from gradewire.agreement.fitting.travel import TravelFigures, travel_figures, tr
 
 BAND_FOLDS: Final = 2
 FEW_ROWS: Final = 1000
+MOST_SOURCES: Final = 24
+FEW_OF_A_SOURCE: Final = 50
+LEAST_RAMP: Final = 0.01
+"""From near to far; servers refuse a tenth of it, and a distance that turns at once would let an item jump."""
 TRAVELLED_WEIGHT: Final = 0.25
 """Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
@@ -65,9 +70,14 @@ def fit_calibrated(
         travels: Whether sources are left out for figures, which takes most of the time.
 
     Raises:
-        ValueError: The features say nothing about the labels.
+        ValueError: The features say nothing about the labels, or there are more sources than MOST_SOURCES.
         ImportError: scikit-learn is not installed.
     """
+    if (count := len(set(rows.sources))) > MOST_SOURCES:
+        raise ValueError(
+            f"the rows are of {count} sources, of which each is left out in turn and counts the same: at most "
+            f"{MOST_SOURCES} can be; name a column with fewer values (--source)"
+        )
     figures = probability_figures(held_out_probabilities(rows), rows.right)
     travel = tuple(travel_figures(rows, fitted_form)) if travels else ()
     fit = fitted_form(rows, {**provenance, "figures": figures})
@@ -156,7 +166,7 @@ def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64], others: 
         several = not np.isnan(by_source).all()
         known = apart[~np.isnan(apart)]
         near, far = np.percentile(apart[:count], NEAR if several else ALL_NEAR), np.percentile(known, FAR)
-        ends = (float(near), float(far) if several and far > near else 2 * float(near) + 1.0)
+        ends = (float(near), float(far) if several and far - near >= LEAST_RAMP else 2 * float(near) + 1.0)
         share = ramp(apart, *ends)
     weights = np.concatenate((rows.weights, TRAVELLED_WEIGHT * rows.weights))
     evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, ends)
@@ -224,4 +234,9 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
 def _warnings(rows: LabelledFeatures, travel: tuple[TravelFigures, ...]) -> Iterator[str]:
     if len(rows.right) < FEW_ROWS:
         yield f"{len(rows.right)} rows are few: below {FEW_ROWS} probabilities are rough"
+    sources = Counter(rows.sources)
+    for source, count in sorted(sources.items()):
+        if count < FEW_OF_A_SOURCE and len(sources) > 1 and rows.counting.get(source, 1.0) >= 1:
+            told = f"source {source!r} has {count} rows and counts as much as every other: each of them weighs "
+            yield f"{told}{rows.weights[rows.of_source(source)][0]:.1f} times the mean; label more, or merge sources"
     yield from travel_warnings(travel)

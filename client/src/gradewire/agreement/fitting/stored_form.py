@@ -184,14 +184,31 @@ def probabilities(
     Returns:
         float64[rows].
     """
+    return ruled(_learnt(form, rows, shapes), rows[:, _rules(form)])
+
+
+def overruled(
+    form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
+) -> NDArray[np.bool_]:
+    """bool[rows], which answers a rule calls wrong that the rest calls right; arguments as of `probabilities`."""
+    ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
+    return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
+
+
+def _rules(form: Mapping[str, Any]) -> NDArray[np.bool_]:
+    return np.array([feature.get("rules_out", False) for feature in form["features"]], dtype=np.bool_)
+
+
+def _learnt(
+    form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
     found = log_odds(form, rows)
     near, far = (
         np.interp(found, regime["map"]["log_odds"], regime["map"]["probability"])
         for regime in (form, form.get("far", form))
     )
     share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
-    rules = np.array([feature.get("rules_out", False) for feature in form["features"]], dtype=np.bool_)
-    return ruled((1 - share) * near + share * far, rows[:, rules])
+    return np.asarray((1 - share) * near + share * far, dtype=np.float64)
 
 
 def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:

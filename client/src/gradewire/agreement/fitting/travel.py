@@ -11,7 +11,7 @@ from gradewire.agreement.fitting.labelled_features import LEAST_OF_A_CLASS, Labe
 from gradewire.agreement.fitting.probability_figures import accuracy_at_coverage, calibration_error
 from gradewire.agreement.fitting.probability_model import left_out_sources
 from gradewire.agreement.fitting.stored_band import uncertain
-from gradewire.agreement.fitting.stored_form import probabilities
+from gradewire.agreement.fitting.stored_form import overruled, probabilities
 from gradewire.agreement.point_estimates import RIGHT_FROM, auc
 
 CONFIDENCE: Final = 0.9
@@ -32,9 +32,9 @@ class TravelFigures:
         accuracy: Share of right verdicts.
         ece: Expected calibration error, 15 bins of equal mass.
         at_coverage: Accuracy of the most certain share of rows, for each of COVERAGES.
-        uncertain: Share of rows in the band at the confidence 0.9.
+        uncertain: Share of rows that are UNCERTAIN at the confidence 0.9: in the band, or overruled.
         accuracy_certain: Of the others; NaN where there are none.
-        held: Share of the wrong verdicts that the band holds; NaN where none is wrong.
+        held: Share of the wrong verdicts that are UNCERTAIN; NaN where none is wrong.
     """
 
     source: str
@@ -68,7 +68,8 @@ def travel_figures(
         form, mine = fit(others), rows.where(inside)
         shapes = None if mine.shapes is None else mine.shapes.values
         found = probabilities(form, mine.values, shapes)
-        yield measured(source, found, mine.right, uncertain(form, found, CONFIDENCE, shapes))
+        flagged = uncertain(form, found, CONFIDENCE, shapes) | overruled(form, mine.values, shapes)
+        yield measured(source, found, mine.right, flagged)
 
 
 def measured(
@@ -95,9 +96,12 @@ def travel_warnings(figures: tuple[TravelFigures, ...]) -> Iterator[str]:
     """A sentence for each source to which a fit on the others does not travel."""
     for each in figures:
         if not each.travels:
+            held = f"UNCERTAIN rows hold {each.held:.0%} of its wrong verdicts"
+            held += f" (less than {LEAST_HELD:.0%} is too little)"
+            if np.isnan(each.held):
+                held = "no verdict is wrong"
             yield (
                 f"the fit does not travel to {each.source!r}: by a fit on the other sources its probabilities are off "
-                f"by {each.ece:.2f} on average (ECE; more than {MOST_ERROR} is too much) and UNCERTAIN rows hold "
-                f"{each.held:.0%} of its wrong verdicts (less than {LEAST_HELD:.0%} is too little): label rows that "
+                f"by {each.ece:.2f} on average (ECE; more than {MOST_ERROR} is too much) and {held}: label rows that "
                 "are like those you will grade"
             )

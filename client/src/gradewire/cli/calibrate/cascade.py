@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire.agreement.fitting.cascade_rows import CascadeRows
+from gradewire.agreement.fitting.cascade.rows import CascadeRows
 from gradewire.agreement.fitting.halves import half_of
 from gradewire.agreement.optional_imports import MissingScipyError
 from gradewire.cli.calibrate.rows import labelled_scores
@@ -19,8 +19,8 @@ from gradewire.metric_types.line import format_metric_line, parse_metric_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradewire.agreement.fitting.cascade import CascadeFit
-    from gradewire.agreement.fitting.cascade_figures import HeldRisk
+    from gradewire.agreement.fitting.cascade.figures import HeldRisk
+    from gradewire.agreement.fitting.cascade.fit import CascadeFit
     from gradewire.agreement.fitting.halves import Half
     from gradewire.cli.calibrate.rows import LabelledScores
     from gradewire.cli.run.labelled_rows import LabelledRows
@@ -149,8 +149,8 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
     Raises:
         InputError: A half is empty, or scipy is not installed.
     """
-    from gradewire.agreement.fitting.cascade import fit_cascade  # noqa: PLC0415 - loads scipy, after the scores
-    from gradewire.agreement.fitting.cascade_figures import held_risks  # noqa: PLC0415 - as above
+    from gradewire.agreement.fitting.cascade.figures import held_risks  # noqa: PLC0415 - as above
+    from gradewire.agreement.fitting.cascade.fit import fit_cascade  # noqa: PLC0415 - loads scipy, after the scores
 
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):

@@ -11,8 +11,8 @@ from gradewire.cli.output.tables import FigureTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gradewire.agreement.fitting.cascade import CascadeFit
-    from gradewire.agreement.fitting.judge_gain import JudgeGain
+    from gradewire.agreement.fitting.cascade.fit import CascadeFit
+    from gradewire.agreement.fitting.cascade.judge_gain import JudgeGain
     from gradewire.cli.calibrate.cascade import HeldOut, ScoredCascade
 
 _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from gradewire.agreement.fitting.cascade_rows import DELTA
+from gradewire.agreement.fitting.cascade.rows import DELTA
 from gradewire.agreement.fitting.halves import Half
 from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
 from gradewire.cli.calibrate.sources import with_sources

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gradewire.metric_types.base import Metric
 
 # Models are told apart on their own; features are the same with the probability and without.
-_LEFT_ASIDE = frozenset({"model", "features_only"})
+_LEFT_ASIDE = frozenset({"model", "grader", "features_only"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +160,23 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
     asked = {name: getattr(metric, name) for name in parameter_names(metric.name) if name not in _LEFT_ASIDE}
     asked |= {"preset": getattr(metric, "preset", None)}
     pairs = [(getattr(scored, name), value) for name, value in asked.items() if value is not None]
-    # A line's model has twelve digits of its digest behind it; who asks may leave them out, or know more of them.
-    one, other = (str(getattr(each, "model", None) or "").partition("@") for each in (scored, metric))
-    same_model = not (one[0] and other[0]) or one[0] == other[0]
+    return (
+        _same_model(scored, metric, "model")
+        and _same_model(scored, metric, "grader")
+        and (silent or _has_grader(scored) or not _has_grader(metric))
+        and all(said == value or (silent and said is None) for said, value in pairs)
+    )
+
+
+def _same_model(scored: Metric, metric: Metric, kind: str) -> bool:
+    """Whether both may be of one model: a line has twelve digits of its digest, who asks may know fewer or more."""
+    one, other = (str(getattr(each, kind, None) or "").partition("@") for each in (scored, metric))
     same_digest = one[2].startswith(other[2]) or other[2].startswith(one[2])
-    return same_model and same_digest and all(said == value or (silent and said is None) for said, value in pairs)
+    return same_digest and (not (one[0] and other[0]) or one[0] == other[0])
+
+
+def _has_grader(metric: Metric) -> bool:
+    return bool(getattr(metric, "grader", None))
 
 
 def _lines(labelled: LabelledRows, label: str) -> list[str]:

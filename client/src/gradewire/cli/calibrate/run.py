@@ -83,18 +83,13 @@ class Calibration:
     def _fit_probability(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
         metric = parse_metric_line(rows.line)
-        name, _, digest = str(getattr(metric, "model", "")).partition("@")
-        with one_line_errors():
-            # The fit carries the whole digest, a line has its beginning.
-            found, _ = embedded_module("fits").fitted_for(self.options["models_dir"], name)
-        if not found.startswith(f"{name}@{digest}"):
-            raise InputError(
-                f"the features are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again"
-            )
+        name, digest = self._built(str(getattr(metric, "model", "")))
+        grader, grader_digest = self._built(str(getattr(metric, "grader", None) or ""))
         provenance = {
             "metric_version": metric.version or 1,
             "model": name,
-            "model_digest": found.partition("@")[2],
+            "model_digest": digest,
+            **({"grader": grader, "grader_digest": grader_digest} if grader else {}),
             "rows": {
                 "sha256": rows.sha256,
                 "count": len(rows.scores),
@@ -106,7 +101,8 @@ class Calibration:
             "date": _today(),
         }
         known = embedded_module("fits")
-        features, shape = [FittedFeature(*each) for each in known.calibrated_features()], known.calibrated_shape()
+        features = [FittedFeature(*each) for each in known.calibrated_features(grader)]
+        shape = known.calibrated_shape()
         fit = fitted_probability(scored, features, shape, provenance, resamples=self.run.resamples, seed=self.run.seed)
         print_figures(probability_tables(fit))
         for line in fit_lines("a probability", scored, scored):
@@ -116,7 +112,21 @@ class Calibration:
         if self.options["json_path"] is not None:
             write_json(self.options["json_path"], fit.result.fit)
         figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
-        self._store(rows, {"fit": json.dumps(fit.result.fit), "figures": tuple(figures.items())})
+        values = {"fit": json.dumps(fit.result.fit), "figures": tuple(figures.items())}
+        self._store(rows, values | ({"parameters": (("grader", grader),)} if grader else {}))
+
+    def _built(self, named: str) -> tuple[str, str]:
+        """Name and whole digest of a built model, of which a line has twelve digits; two empty texts for none."""
+        name, _, digest = named.partition("@")
+        if not name:
+            return "", ""
+        with one_line_errors():
+            found, _ = embedded_module("fits").fitted_for(self.options["models_dir"], name)
+        if not found.startswith(f"{name}@{digest}"):
+            raise InputError(
+                f"the features are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again"
+            )
+        return name, found.partition("@")[2]
 
     def _fit_cascade(self, transport: Transport | None, metric: Auto) -> None:
         metrics = MetricOptions(metrics=asked_metrics(metric), model=metric.model, judge=metric.judge_model)

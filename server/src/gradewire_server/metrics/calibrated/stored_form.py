@@ -184,6 +184,8 @@ class DistanceForm(_Form):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if len(set(self.shape)) < len(self.shape):
+            raise ValueError("a name stands in shape twice")
         if len(self.scale) != len(self.shape) or any(len(row) != len(self.shape) for row in self.rows):
             raise ValueError("scale or a row has not as many numbers as shape")
         if self.nearest > len(self.rows):
@@ -211,3 +213,9 @@ class FitForm(_Form):
     linear: LinearForm | None = None
     distance: DistanceForm | None = None
     far: RegimeForm | None = None
+
+    @model_validator(mode="after")
+    def _far_of_something(self) -> Self:
+        if self.far is not None and self.distance is None:
+            raise ValueError("far needs a distance: without one no item is far")
+        return self

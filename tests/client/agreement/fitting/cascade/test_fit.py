@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire.agreement.fitting.cascade import BUDGETS, RISKS, budget_threshold, fit_cascade, fitted_risks
-from gradewire.agreement.fitting.cascade_figures import asked_rows, held_risks
-from gradewire.agreement.fitting.cascade_rows import EXACT, CascadeRows
-from gradewire.agreement.fitting.judge_gain import EVERYWHERE, asked_below, judge_gains
-from gradewire.agreement.fitting.risk_bound import last_rejected
+from gradewire.agreement.fitting.cascade.figures import asked_rows, held_risks
+from gradewire.agreement.fitting.cascade.fit import BUDGETS, RISKS, budget_threshold, fit_cascade, fitted_risks
+from gradewire.agreement.fitting.cascade.judge_gain import EVERYWHERE, asked_below, judge_gains
+from gradewire.agreement.fitting.cascade.risk_bound import last_rejected
+from gradewire.agreement.fitting.cascade.rows import EXACT, CascadeRows
 from gradewire_server.metrics.cascade.fit import AutoFit, read_auto_fit
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.cascade import CascadeFit
-from gradewire.agreement.fitting.cascade_rows import CascadeRows
+from gradewire.agreement.fitting.cascade.fit import CascadeFit
+from gradewire.agreement.fitting.cascade.rows import CascadeRows
 
 
 @dataclass(frozen=True, slots=True)

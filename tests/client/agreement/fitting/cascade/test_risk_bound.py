@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.agreement.fitting.risk_bound import exact_p_values, last_rejected
+from gradewire.agreement.fitting.cascade.risk_bound import exact_p_values, last_rejected
 
 
 def exact_p_value(wrong: int, accepted: int, risk: float) -> float:

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.cascade_rows import DELTA, EXACT, CascadeRows
-from gradewire.agreement.fitting.judge_gain import JudgeGain, asked_below, judge_gains
-from gradewire.agreement.fitting.risk_bound import exact_p_values, last_rejected
+from gradewire.agreement.fitting.cascade.judge_gain import JudgeGain, asked_below, judge_gains
+from gradewire.agreement.fitting.cascade.risk_bound import exact_p_values, last_rejected
+from gradewire.agreement.fitting.cascade.rows import DELTA, EXACT, CascadeRows
 
 FORMAT: Final = 1
 RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)

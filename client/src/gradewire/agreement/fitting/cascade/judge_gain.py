@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.cascade_rows import EXACT, CascadeRows
+from gradewire.agreement.fitting.cascade.rows import EXACT, CascadeRows
 from gradewire.agreement.resample import draws
 
 SHARES: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
