@@ -5,7 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.linear_part import linear_form
-from gradewire.agreement.fitting.stored_form import FittedFeature, log_odds
+from gradewire.agreement.fitting.stored_evaluation import log_odds
+from gradewire.agreement.fitting.stored_form import FittedFeature
 
 FEATURES = (FittedFeature("up", 1, 0.0), FittedFeature("down", -1, 0.0), FittedFeature("free", 0, 0.0))
 NO_TREES = {"roots": [], "feature": [], "threshold": [], "missing_left": [], "left": [], "right": [], "value": []}

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.labelled_features import FOLDS, checked, fold_of
 from gradewire.agreement.fitting.probability import CalibratedFitResult, fit_calibrated
-from gradewire.agreement.fitting.stored_form import FittedFeature, probabilities
+from gradewire.agreement.fitting.stored_evaluation import probabilities
+from gradewire.agreement.fitting.stored_form import FittedFeature
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)

@@ -9,15 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from gradewire.agreement.fitting.stored_form import (
-    FittedFeature,
-    HeldOut,
-    Points,
-    Regime,
-    fit_form,
-    log_odds,
-    tree_form,
-)
+from gradewire.agreement.fitting.stored_evaluation import log_odds
+from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, Regime, fit_form, tree_form
 from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 

@@ -13,7 +13,8 @@ from gradewire.agreement.fitting import probability_model, travel
 from gradewire.agreement.fitting.labelled_features import LabelledFeatures, Shapes, checked
 from gradewire.agreement.fitting.probability import fit_calibrated, fitted_form
 from gradewire.agreement.fitting.stored_band import uncertain
-from gradewire.agreement.fitting.stored_form import FittedFeature, far_shares, probabilities
+from gradewire.agreement.fitting.stored_evaluation import far_shares, probabilities
+from gradewire.agreement.fitting.stored_form import FittedFeature
 from gradewire.agreement.fitting.travel import measured, travel_figures, travel_warnings
 from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.fit import read_fit

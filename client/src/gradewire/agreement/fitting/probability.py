@@ -23,7 +23,8 @@ from gradewire.agreement.fitting.labelled_features import (
 from gradewire.agreement.fitting.probability_figures import probability_figures
 from gradewire.agreement.fitting.probability_map import probability_map
 from gradewire.agreement.fitting.probability_model import fitted_model, held_out, left_out_sources, travelled
-from gradewire.agreement.fitting.stored_form import Distance, HeldOut, Points, Regime, fit_form, ruled
+from gradewire.agreement.fitting.stored_evaluation import ruled
+from gradewire.agreement.fitting.stored_form import Distance, HeldOut, Points, Regime, fit_form
 from gradewire.agreement.fitting.travel import TravelFigures, travel_figures, travel_warnings
 
 BAND_FOLDS: Final = 2

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.labelled_features import LabelledFeatures
 from gradewire.agreement.fitting.linear_part import linear_form
-from gradewire.agreement.fitting.stored_form import log_odds, tree_form
+from gradewire.agreement.fitting.stored_evaluation import log_odds
+from gradewire.agreement.fitting.stored_form import tree_form
 from gradewire.agreement.optional_imports import one_blas_thread
 
 # Chosen by cross-validation over questions and by leaving sources out (docs/research/travel.md).

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.fitting.stored_form import far_shares
+from gradewire.agreement.fitting.stored_evaluation import far_shares
 from gradewire.agreement.point_estimates import RIGHT_FROM
 
 MISTAKEN_FROM: Final = 0.5

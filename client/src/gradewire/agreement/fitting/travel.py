@@ -11,7 +11,7 @@ from gradewire.agreement.fitting.labelled_features import LEAST_OF_A_CLASS, Labe
 from gradewire.agreement.fitting.probability_figures import accuracy_at_coverage, calibration_error
 from gradewire.agreement.fitting.probability_model import left_out_sources
 from gradewire.agreement.fitting.stored_band import uncertain
-from gradewire.agreement.fitting.stored_form import overruled, probabilities
+from gradewire.agreement.fitting.stored_evaluation import overruled, probabilities
 from gradewire.agreement.point_estimates import RIGHT_FROM, auc
 
 CONFIDENCE: Final = 0.9

@@ -88,7 +88,7 @@ def _measured(
     fit: Mapping[str, Any], rows: LabelledScores, shape: Sequence[str], *, resamples: int, seed: int
 ) -> tuple[AgreementReport, dict[str, float]]:
     from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error  # noqa: PLC0415 - as above
-    from gradewire.agreement.fitting.stored_form import probabilities as judged_by  # noqa: PLC0415 - as above
+    from gradewire.agreement.fitting.stored_evaluation import probabilities as judged_by  # noqa: PLC0415 - as above
 
     names = [feature["name"] for feature in fit["features"]]
     values = _values(rows.results, (*names, *shape))
