@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
     row_options(parser)
     options = parser.parse_args()
+    require_files(*(options.data / name for name in FILES.values()))
     before = {
         file.stem: read_before(options.before / file.name)
         for file in (*(options.data / name for name in FILES.values()), options.drawn, options.drawn_evaluation)

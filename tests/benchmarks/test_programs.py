@@ -20,6 +20,7 @@ PROGRAMS = sorted(
 )
 # What some need beside --data, or instead of it.
 NEEDED: dict[str, tuple[str, ...]] = {
+    "benchmarks/agreement/travel.py": ("--before", ".", "--drawn-evaluation", "."),
     "benchmarks/judges/attacks/pairs.py": ("--judges", "."),
     "benchmarks/judges/attacks/unmasked.py": ("--judges", "."),
     "benchmarks/judges/pairs.py": ("--judges", "."),

@@ -41,7 +41,7 @@ def test_a_judge_is_for_metrics_that_ask_one() -> None:
     assert not choose_metrics("smile,bleu", MetricDefaults()).asks_judge
     for metrics, defaults, part in (
         ("smile", {"judge": "j"}, "judge: none of the metrics asks one"),
-        ("lave", {"model": "m"}, "model: none of the metrics uses one (a judge is given as judge)"),
+        ("lave", {"model": "m"}, "model: none of the metrics uses one (a judge is given as judge, a grader as"),
     ):
         with pytest.raises(InvalidRequest) as caught:
             choose_metrics(metrics, MetricDefaults(**defaults))

@@ -165,8 +165,8 @@ def test_prepared_answers_score_like_inline_ones(client: Client, scorer: Scorer,
     assert again.reference_set == first.reference_set
     assert again.cache_hits.computed == 0
     bare = [{name: item[name] for name in ("references", "prediction")} for item in items]
-    prepared = scoring.score(bare, synthetic="prepared", reference_set=first.reference_set)
-    inline = scoring.score(items, synthetic="inline")
+    prepared = scoring.score(bare, "smile", synthetic="prepared", reference_set=first.reference_set)
+    inline = scoring.score(items, "smile", synthetic="inline")
     assert_same(prepared, inline)
     # The line alone gives the same scores again, and contradicting it is an error, not another score.
     line = prepared.provenance["smile"].line
@@ -201,9 +201,13 @@ def test_the_list_says_what_there_is(client: Client, scorer: Scorer) -> None:
     for scoring in (client, scorer):
         listed = scoring.models()
         assert {metric.name for metric in listed.metrics} == set(gradewire.metric_types.METRIC_TYPES)
-        # meteor needs WordNet; tests/e2e/judges/test_metrics.py has a judge.
+        # meteor needs WordNet, grader a model that this repository lacks; tests/e2e/judges/test_metrics.py has a judge.
         judging = {metric.name for metric in listed.metrics if metric.needs_judge}
-        assert {metric.name for metric in listed.metrics if not metric.available} <= {"meteor", "auto"} | judging
+        assert {metric.name for metric in listed.metrics if not metric.available} <= {
+            "meteor",
+            "auto",
+            "grader",
+        } | judging
         assert len(judging) == 4
         assert [model.name for model in listed.models if model.kind == "encoder" and model.is_default] == [
             "all-MiniLM-L6-v2"

@@ -349,7 +349,11 @@ async def test_nothing_is_served_while_loading() -> None:
 
 async def test_models_are_listed_with_metrics_and_limits(wire: Wire) -> None:
     reply = await wire.models.List(models_pb2.ListModelsRequest())
-    assert [(model.name, model.kind) for model in reply.models] == [("hash", "encoder"), ("scripted", "judge")]
+    assert [(model.name, model.kind) for model in reply.models] == [
+        ("hash", "encoder"),
+        ("words", "grader"),
+        ("scripted", "judge"),
+    ]
     assert [metric.name for metric in reply.metrics] == list(REGISTRY)
     assert all(metric.available for metric in reply.metrics)
     assert reply.limits.max_items_per_request == Limits().max_items_per_request
