@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain import result as domain
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, SmileParts, Status, Timing
+from gradewire_server.domain.parts import SmileParts
+from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.requests.convert import fill_result, read_entry, read_item, read_reference_set, reply_id
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits

@@ -13,7 +13,8 @@ from gradewire._calls.decode import decode_results
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.parts import PART_FIELDS, PART_TYPES
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.result import CacheHits, JudgeParts, MetricResult, Parts, ScoredResult, Timing
+from gradewire_server.domain.parts import JudgeParts, Parts
+from gradewire_server.domain.result import CacheHits, MetricResult, ScoredResult, Timing
 from gradewire_server.requests.convert import fill_result
 
 KINDS: tuple[type[Any], ...] = get_args(Parts)

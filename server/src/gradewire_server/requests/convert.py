@@ -12,27 +12,23 @@ from gradewire_proto.conventions.string_bounds import MAX_ID_BYTES, byte_count
 from gradewire_proto.v1 import judging_pb2, references_pb2, types_pb2
 from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import (
+from gradewire_server.domain.parts import (
     AutoParts,
     BertscoreParts,
     BleuParts,
-    CacheHits,
     CalibratedParts,
     CiderParts,
-    Failure,
     GraderParts,
     JudgeParts,
     MeteorParts,
-    MetricResult,
     Parts,
     RougeLParts,
-    ScoredResult,
     SmileParts,
-    Status,
     ValueMatchParts,
     VqaParts,
 )
+from gradewire_server.domain.quoting import shortened
+from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 

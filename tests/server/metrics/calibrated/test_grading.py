@@ -13,7 +13,8 @@ from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import ModelMetadata
 from gradewire_server.domain.needs import Grade, Grades
-from gradewire_server.domain.result import CalibratedParts, MetricResult, Status
+from gradewire_server.domain.parts import CalibratedParts
+from gradewire_server.domain.result import MetricResult, Status
 from gradewire_server.domain.result import Warning as Remark
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES, GRADER, features_of
 from gradewire_server.metrics.calibrated.grading import Graded, ask_grader

@@ -14,7 +14,8 @@ from tests.support.engines.programs import Table, at, table_of
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
-from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.domain.parts import CalibratedParts
+from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit

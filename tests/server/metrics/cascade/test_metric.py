@@ -12,7 +12,8 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.metric import ModelMetadata
 from gradewire_server.domain.needs import Embed
-from gradewire_server.domain.result import AutoParts, Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.domain.parts import AutoParts
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.cascade.metric import Auto, confidence
 from gradewire_server.metrics.cascade.parameters import AutoParameters
 

@@ -14,7 +14,8 @@ from gradewire_models.repository.built import default_repository, list_built
 from gradewire_server.backends import Backends
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import ModelMetadata
-from gradewire_server.domain.result import BertscoreParts, Failure, ScoredResult
+from gradewire_server.domain.parts import BertscoreParts
+from gradewire_server.domain.result import Failure, ScoredResult
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.parameters import Measure
 from gradewire_server.scoring import MetricRequest, Scorer

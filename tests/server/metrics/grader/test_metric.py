@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
 from gradewire_server.domain.needs import Grade, Grades
-from gradewire_server.domain.result import Failure, GraderParts, MetricResult, Status
+from gradewire_server.domain.parts import GraderParts
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.domain.result import Warning as Remark
 from gradewire_server.metrics.grader.metric import Grader, GraderParameters
 from gradewire_server.metrics.grader.texts import MAX_CHARACTERS

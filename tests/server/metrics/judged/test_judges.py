@@ -12,7 +12,8 @@ from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.domain.parts import JudgeParts
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters

@@ -10,13 +10,8 @@ from tests.support.judges.scripted import Script, choice, preferring, saying
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import (
-    Failure,
-    JudgeParts,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - as domain
-)
+from gradewire_server.domain.parts import JudgeParts
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.judged.lave import LAVE as METRIC
 from gradewire_server.metrics.judged.lave import LaveParameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt

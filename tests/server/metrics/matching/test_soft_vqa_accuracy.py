@@ -9,7 +9,8 @@ from tests.support.engines.programs import Table
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.result import Status, VqaParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.parts import VqaParts
+from gradewire_server.domain.result import Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.matching.soft_vqa_accuracy import (
     MAX_CHARACTERS,
     SoftVqaAccuracy,

@@ -7,7 +7,8 @@ from tests.support.engines.programs import Table
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, Parameters
-from gradewire_server.domain.result import Failure, Status, ValueMatchParts, Warning  # noqa: A004 - as domain
+from gradewire_server.domain.parts import ValueMatchParts
+from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.matching.value_match import ValueMatchMetric
 
 

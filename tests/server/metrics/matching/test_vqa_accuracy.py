@@ -13,7 +13,8 @@ from tests.support.engines.programs import Table
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import Status, VqaParts
+from gradewire_server.domain.parts import VqaParts
+from gradewire_server.domain.result import Status
 from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy, VqaAccuracyParameters, VqaConsensus, reaches
 
 

@@ -11,7 +11,8 @@ from tests.support.engines.programs import Table
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import BleuParts, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.parts import BleuParts
+from gradewire_server.domain.result import Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.overlap.bleu import MAX_CHARACTERS, Bleu, BleuParameters
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat.", "U.S.", "1,000", "&quot;cat&quot;", "don't", "x-y", "3-4", "猫。"]

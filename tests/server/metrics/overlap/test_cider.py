@@ -13,7 +13,8 @@ from tests.support.engines.programs import Table
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Terms
-from gradewire_server.domain.result import CiderParts, Failure, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.parts import CiderParts
+from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.overlap.cider import Cider, CiderParameters, _similarities, _Vector
 from gradewire_server.metrics.overlap.cider_ngrams import document_frequencies, ngrams, words_of
 from gradewire_server.metrics.smile.windows import MAX_WORDS

@@ -11,7 +11,8 @@ from nltk.translate.meteor_score import meteor_score
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.needs import FindSynonyms
-from gradewire_server.domain.result import Failure, MeteorParts, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.parts import MeteorParts
+from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.overlap.meteor import Meteor, MeteorParameters
 
 WORDS = ["cat", "cats", "dog", "running", "runs", "run", "the", "a", "mats", "mat"]

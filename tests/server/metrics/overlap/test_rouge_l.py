@@ -10,7 +10,8 @@ from tests.support.engines.programs import Table
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import RougeLParts, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.parts import RougeLParts
+from gradewire_server.domain.result import Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.overlap.rouge_l import RougeL, RougeLParameters
 
 WORDS = ["the", "cats", "cat", "sat", "relational", "relate", "on", "mats", "running", "runs", "A.B", "1,000", "don't"]

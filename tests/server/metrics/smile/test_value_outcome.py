@@ -3,7 +3,8 @@
 import pytest
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import MetricResult, SmileParts
+from gradewire_server.domain.parts import SmileParts
+from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.smile.value_outcome import with_value_outcome
 
 

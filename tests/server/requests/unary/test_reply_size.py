@@ -10,7 +10,8 @@ from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, error_of, item, request, wire_server
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status, VqaParts
+from gradewire_server.domain.parts import VqaParts
+from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
 from gradewire_server.requests.convert import fill_result
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.forms.items import ITEMS

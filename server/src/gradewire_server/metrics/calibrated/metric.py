@@ -16,14 +16,9 @@ from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.parts import CalibratedParts
 from gradewire_server.domain.quoting import quoted, shortened
-from gradewire_server.domain.result import (
-    CalibratedParts,
-    Failure,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - the domain's word for it
-)
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.calibrated.features.catalog import features_of
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features

@@ -10,14 +10,8 @@ from typing import Final
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import (
-    AutoParts,
-    CalibratedParts,
-    Failure,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - the domain's word for it
-)
+from gradewire_server.domain.parts import AutoParts, CalibratedParts
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters
 from gradewire_server.metrics.cascade.fit import EXACT, VERSION, AutoFit, Band, find_fit
 from gradewire_server.metrics.cascade.parameters import JUDGED, PARAMETER_INFOS, AutoParameters

@@ -26,8 +26,9 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     ask,
 )
+from gradewire_server.domain.parts import BertscoreParts
 from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import BertscoreParts, Failure, MetricResult, Status
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references, cut_warning
 from gradewire_server.metrics.embedding.bertscore_match import behind_question, match, rescaled, weights
 from gradewire_server.metrics.parameters import (

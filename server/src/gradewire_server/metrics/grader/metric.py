@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Grade, Preparation, Program, ask
-from gradewire_server.domain.result import Failure, GraderParts, MetricResult
+from gradewire_server.domain.parts import GraderParts
+from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references, cut_warning
 from gradewire_server.metrics.grader.texts import graded_texts, is_shortened
 from gradewire_server.metrics.ties import first_of_the_highest

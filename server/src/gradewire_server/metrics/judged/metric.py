@@ -7,7 +7,8 @@ from typing import Any, Generic, TypeVar
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Need, Preparation, Program
-from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status
+from gradewire_server.domain.parts import JudgeParts
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_question, check_references
 from gradewire_server.metrics.judged.binary_questions import rule_verdict
 from gradewire_server.metrics.judged.guards.other_key import WITHSTANDS_BELOW, other_key, says_key

@@ -7,8 +7,9 @@ from typing import Any, Final
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
+from gradewire_server.domain.parts import JudgeParts
 from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue

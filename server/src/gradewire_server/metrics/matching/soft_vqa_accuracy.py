@@ -11,7 +11,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.domain.result import MetricResult, VqaParts
+from gradewire_server.domain.parts import VqaParts
+from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.vqa_accuracy import (
     CONSENSUS_INFO,

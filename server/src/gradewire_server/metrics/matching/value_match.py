@@ -9,7 +9,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, Parameters
-from gradewire_server.domain.result import Failure, MetricResult, Status, ValueMatchParts
+from gradewire_server.domain.parts import ValueMatchParts
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.text.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.text.values.writing.plain_form import MAX_CHARACTERS

@@ -14,7 +14,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
-from gradewire_server.domain.result import Failure, MetricResult, Status, VqaParts
+from gradewire_server.domain.parts import VqaParts
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item
 from gradewire_server.metrics.matching.vqa_normalise import tidy, vqa_normalise
 from gradewire_server.metrics.parameters import choice_info, take_choices

@@ -16,7 +16,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
-from gradewire_server.domain.result import BleuParts, Failure, MetricResult, Status
+from gradewire_server.domain.parts import BleuParts
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.word_split import MAX_WORDS

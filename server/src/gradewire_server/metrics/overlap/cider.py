@@ -12,8 +12,9 @@ from typing import Final
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
+from gradewire_server.domain.parts import CiderParts
 from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import CiderParts, Failure, MetricResult, Status
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, cut_warning
 from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
 from gradewire_server.metrics.parameters import take_choices

@@ -13,7 +13,8 @@ import numpy as np
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import FindSynonyms, Program, ask
-from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
+from gradewire_server.domain.parts import MeteorParts
+from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, cut_warning
 from gradewire_server.metrics.overlap.meteor_alignment import (
     Alignment,

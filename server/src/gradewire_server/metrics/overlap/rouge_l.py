@@ -12,7 +12,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ParameterInfo, Parameters
-from gradewire_server.domain.result import MetricResult, RougeLParts
+from gradewire_server.domain.parts import RougeLParts
+from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references

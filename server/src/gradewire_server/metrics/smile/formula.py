@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.result import MetricResult, SmileParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.parts import SmileParts
+from gradewire_server.domain.result import MetricResult, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.easy_match import contained
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset

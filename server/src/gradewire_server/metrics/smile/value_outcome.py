@@ -5,7 +5,8 @@ from functools import lru_cache
 from typing import Final
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import MetricResult, SmileParts
+from gradewire_server.domain.parts import SmileParts
+from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.text.values.kinds import Outcome
 from gradewire_server.metrics.text.values.matching import match_values
 

@@ -7,7 +7,8 @@ from typing_extensions import override
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import Failure, JudgeParts, ScoredResult, SmileParts, VqaParts
+from gradewire_server.domain.parts import JudgeParts, SmileParts, VqaParts
+from gradewire_server.domain.result import Failure, ScoredResult
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_result, read_item
 from gradewire_server.requests.forms.form import CallForm

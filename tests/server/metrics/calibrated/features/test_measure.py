@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import SmileParts
+from gradewire_server.domain.parts import SmileParts
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
 from gradewire_server.metrics.calibrated.features.measure import features

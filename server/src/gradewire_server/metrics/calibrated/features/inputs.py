@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.needs import Need
-from gradewire_server.domain.result import Failure, SmileParts
+from gradewire_server.domain.parts import SmileParts
+from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.calibrated.features.words import MAX_CHARACTERS, MAX_WORDS
 from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
