@@ -40,7 +40,8 @@ $(VENV)/.dev-installed: requirements/dev.lock $(VENV)/.run-installed
 	@$(PIP) --require-hashes -r requirements/dev.lock
 	@touch $@
 
-$(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog/catalog.toml
+$(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog/catalog.toml \
+		$(wildcard model_repo/src/gradewire_models/catalog/calibrations/*)
 	@$(BIN)/gradewire models build
 	@touch $@
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from benchmarks.agreement.calibrated_groups import ablation_table
@@ -41,6 +42,8 @@ ABSTENTION = (
     "wrong verdicts with the warning",
 )
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
+
+LINE_CHARACTERS: Final = 120
 
 
 @dataclass(frozen=True)
@@ -94,13 +97,14 @@ def _origin(fit: Fitted, parts: tuple[ScoredRows, ...]) -> str:
     figures = ", ".join(f"{name} {value:.3f}" for name, value in fit.form["figures"].items())
     rows = fit.form["rows"]
     counts = ", ".join(f"{count} of {name}" for name, count in rows["sources"].items())
-    return (
+    told = (
         f"Fitted on {rows['count']} rows ({counts}), every source counting the same, drawn rows half; of "
         f"EVOUNA those of the fit split. {rows['questions']} questions, {rows['right']} right, SHA-256 "
         f"{rows['sha256'][:12]}, with `{parts[0].line}`. {len(fit.form['features'])} features, "
         f"{len(fit.form['trees']['roots'])} trees and a linear part. Cross-validated there, all rows at once: "
         f"{figures}. {UNSEEN}"
     )
+    return fill(told, LINE_CHARACTERS, break_long_words=False, break_on_hyphens=False)
 
 
 def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementReport:

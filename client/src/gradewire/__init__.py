@@ -65,13 +65,9 @@ from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelI
 from gradewire.pairs.comparison import Comparison, OrderVerdict, Winner
 from gradewire.pairs.pair import Pair, PairLike, PairsLike
 from gradewire.parts import (
-    AutoParts,
     BertscoreParts,
     BleuParts,
-    CalibratedParts,
     CiderParts,
-    GraderParts,
-    JudgeParts,
     MeteorParts,
     Parts,
     RougeLParts,
@@ -85,6 +81,7 @@ from gradewire.score_report import MetricSummary, ScoreReport
 from gradewire.scorer import AsyncScorer, Scorer
 from gradewire.tls import Tls
 from gradewire.transport import Transport
+from gradewire.verdict_parts import AutoParts, CalibratedParts, GraderParts, JudgeParts
 
 __all__ = [
     "AccessDenied",

@@ -55,8 +55,9 @@ def grader_input(
 
     Args:
         question: Token ids of the whole text, without special tokens.
-        reference: Likewise.
-        answer: Likewise; ids beyond what `MAX_PIECES` pieces reach change `Pieces.truncated` only.
+        reference: Token ids of the whole text, without special tokens.
+        answer: Token ids of the whole text, without special tokens; those beyond what `MAX_PIECES` pieces reach change
+            `Pieces.truncated` only.
         begin: Id of the token that begins a sequence, [CLS].
         separator: Id of the token behind each text, [SEP].
     """

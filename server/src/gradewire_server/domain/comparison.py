@@ -45,7 +45,7 @@ class Compared:
         orders: A first, then B first; empty where no judge was asked, or it did not answer.
         decided_by: "judge" or "rule"; empty where there is no winner.
         prompt_tokens: Over both orders; None where the judge's server does not say.
-        generated_tokens: Likewise.
+        generated_tokens: Over both orders; None where the judge's server does not say.
     """
 
     winner: Winner | None = None

@@ -107,8 +107,8 @@ class JudgeParts:
         reason: Written before the verdict.
         decided_by: "judge", "rule" or "guard".
         demonstrations: "binary", "short", "long", or empty.
-        prompt_tokens: Over all rounds; None where the judge's server does not say both of each.
-        generated_tokens: Likewise.
+        prompt_tokens: Read over all rounds; None where the judge's server does not say both of each.
+        generated_tokens: Written over all rounds; None where `prompt_tokens` is None.
         other_key_score: Score that the judge gave against another question's key; None where it was not asked.
     """
 
@@ -131,10 +131,10 @@ class CalibratedParts:
 
     Attributes:
         smile: SMILE's score, preset one_pass.
-        sentence: Its term of that name.
-        keyword: Likewise.
-        exact: Likewise.
-        best_window: Likewise.
+        sentence: Its sentence term.
+        keyword: Its keyword term.
+        exact: Its exact term.
+        best_window: The window that its keyword term is of.
         features: By name, in the metric's order; those that do not apply are left out.
         uncertain: Whether the probability lies inside the band; None where there is no probability, as all below.
         band_lower: Where the band begins.
@@ -180,7 +180,7 @@ class AutoParts:
         sampled: Whether the answer is of the sample that the judge is asked about whoever decides.
         judge_status: How asking the judge ended; "" where it was not asked.
         judge_score: What it said; None where it was not asked, or failed.
-        judge_correct: Likewise.
+        judge_correct: Its verdict; None where it was not asked, or failed.
         fit: Identity of the fit.
     """
 

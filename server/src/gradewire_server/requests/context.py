@@ -12,7 +12,8 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.counters import CountResult, CountSynthetic, count_no_answers, count_no_results
 from gradewire_server.requests.errors import InvalidRequestError
-from gradewire_server.requests.plan import MetricPlan, Planner
+from gradewire_server.requests.planning.metric_plan import MetricPlan
+from gradewire_server.requests.planning.planner import Planner
 from gradewire_server.requests.prompts.inline import read_ahead
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits

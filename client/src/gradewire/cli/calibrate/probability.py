@@ -60,7 +60,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
     """
     try:
         from gradewire.agreement.fitting.labelled_features import Shapes, checked  # noqa: PLC0415 - the extra `calibrate`
-        from gradewire.agreement.fitting.probability import fit_calibrated  # noqa: PLC0415 - likewise
+        from gradewire.agreement.fitting.probability import fit_calibrated  # noqa: PLC0415 - the same extra
 
         rows, names = split.fitted, [feature.name for feature in features]
         values = _values(rows.results, (*names, *shape))

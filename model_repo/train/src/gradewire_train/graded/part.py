@@ -14,7 +14,7 @@ _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
 """Lists of fewer texts (am, pm) are whole in both parts."""
 _SHORTEST_OF_WORDS: Final = 6
-"""Likewise, where all texts are of one or two words: "Jr.", "Sr.", "III"."""
+"""Lists of fewer texts are whole in both parts where all texts are of one or two words: "Jr.", "Sr.", "III"."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 

@@ -75,7 +75,7 @@ def whole_texts(prediction: str, references: tuple[str, ...], *, end: int, most_
 
     Args:
         prediction: Not blank.
-        references: Likewise.
+        references: Not blank.
         end: Characters of the prediction that are looked at, not blank together.
         most_words: Words in them in which windows are looked for; `truncated` says that there are more.
     """

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from gradewire_server.domain.caller import Caller
-from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.planning.metric_plan import MetricPlan
 
 
 @dataclass(frozen=True, slots=True)

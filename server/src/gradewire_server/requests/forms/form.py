@@ -10,7 +10,7 @@ from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, ScoredResult
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.planning.metric_plan import MetricPlan
 from gradewire_server.settings.limits import Limits
 
 

@@ -12,7 +12,7 @@ from gradewire_server.domain.result import Failure, ScoredResult
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_result, read_item
 from gradewire_server.requests.forms.form import CallForm
-from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.planning.metric_plan import MetricPlan
 from gradewire_server.settings.limits import Limits
 
 

@@ -10,7 +10,7 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_reference_set
 from gradewire_server.requests.errors import InvalidRequestError, SetUnavailableError
-from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.planning.metric_plan import MetricPlan
 
 
 @dataclass(frozen=True, slots=True)

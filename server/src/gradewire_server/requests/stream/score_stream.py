@@ -21,7 +21,7 @@ from gradewire_server.requests.unary.replies import log_internal
 from gradewire_server.requests.yield_budget import YieldBudget
 
 if TYPE_CHECKING:
-    from gradewire_server.requests.plan import MetricPlan
+    from gradewire_server.requests.planning.metric_plan import MetricPlan
     from gradewire_server.scoring import MetricRequest
 
 RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair

@@ -14,7 +14,7 @@ from gradewire_server.requests.admission.work import work_of
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.forms.form import CallForm
-from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.planning.metric_plan import MetricPlan
 from gradewire_server.requests.sets.named import find_set
 from gradewire_server.requests.unary.item_scoring import ItemScoring
 from gradewire_server.requests.unary.replies import ItemReplies

@@ -2,16 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from gradewire_proto.conventions.metric_lines import with_digest
 from gradewire_proto.conventions.string_bounds import MAX_SPEC_BYTES
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.metric import Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
-from gradewire_server.domain.needs import Corpus
+from gradewire_server.domain.metric import Metric, MetricInfo, ModelMetadata, ParameterError
 from gradewire_server.domain.ports import ModelIndex, ModelStatus, Ports
 from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import Failure, Status
@@ -21,6 +19,12 @@ from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedE
 from gradewire_server.requests.metric_models import MetricModels, find_model
 from gradewire_server.requests.model_states import USABLE_STATES
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
+from gradewire_server.requests.planning.metric_plan import (
+    MetricPlan,
+    failed_plan,
+    failed_provenance,
+    with_model,
+)
 from gradewire_server.requests.string_bounds import LEAST_BOUND_BYTES, check_strings
 from gradewire_server.scoring import MetricRequest
 
@@ -29,62 +33,6 @@ _MAX_CACHE_BYTES: Final = 4 << 20
 """Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
 _MAX_REASONS_CHARACTERS: Final = 700
 """Of an error of the call: what the metrics lack, so that what is here has room behind it."""
-_NO_REQUEST: Final = (
-    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
-    "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class MetricPlan:
-    """One metric of a request.
-
-    Attributes:
-        request: What the scorer runs, or what becomes the result of every item. Its model is NAME@DIGEST, so that
-            the engine computes with the model that the provenance names, or not at all.
-        provenance: What a reader needs to get the same numbers again, but for the reference set.
-    """
-
-    request: MetricRequest | Failure
-    provenance: types_pb2.Provenance
-
-    @property
-    def judged(self) -> bool:
-        """Whether it may ask a judge."""
-        return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
-
-    def streamed(self) -> MetricRequest | Failure:
-        """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
-        request = self.request
-        if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
-            return request
-        return Failure(Status.INVALID_PARAMETER, f"{self.provenance.name}: {_NO_REQUEST}")
-
-    @property
-    def counts_prepared(self) -> bool:
-        """Whether its weights are counted over the corpus of the call's reference set."""
-        return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
-
-    def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
-        """The provenance in a call with a reference set, which it names where the metric reads something of it.
-
-        Args:
-            reference_set: Name of the set.
-            corpus_digest: Of its corpus, which is named where the metric counts over it; empty where it is not known.
-        """
-        request = self.request
-        if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
-            return self.provenance
-        digest = corpus_digest if self.counts_prepared else ""
-        named = types_pb2.Provenance(reference_set=reference_set, corpus_digest=digest)
-        named.MergeFrom(self.provenance)
-        info = request.metric.info
-        parameters = _with_model(request.parameters, named.model)
-        written = with_digest(reference_set, digest) if digest else reference_set
-        named.line = write_line(
-            request.metric, parameters, named.model_digest, beside=_digests_beside(info, named), reference_set=written
-        )
-        return named
 
 
 class Planner:
@@ -196,7 +144,7 @@ class Planner:
             try:
                 check_strings(message)
             except ParameterError as error:
-                return _failed(error, path, types_pb2.MetricSpec(), metric)
+                return failed_plan(error, path, types_pb2.MetricSpec(), metric)
         if size > MAX_SPEC_BYTES:
             raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_SPEC_BYTES} are allowed")
         try:
@@ -213,14 +161,14 @@ class Planner:
                 judge = None
             return self._cached(spec, metric, message, path, MetricModels(model, judge, grader))
         except ParameterError as error:
-            return _failed(error, path, spec, metric)
+            return failed_plan(error, path, spec, metric)
 
     def _unusable(
         self, model: Failure, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str
     ) -> MetricPlan:
         """Of a metric whose model cannot be used; what is wrong with its parameters goes first."""
         read_parameters(message, metric, path, model=getattr(message, "model", ""), prompts=self._prompts)
-        return MetricPlan(model, _failed_provenance(spec, metric))
+        return MetricPlan(model, failed_provenance(spec, metric))
 
     def _cached(
         self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, models: MetricModels
@@ -269,9 +217,9 @@ class Planner:
             grader_model=grader.name if grader else "",
             grader_digest=grader.digest if grader else "",
         )
-        pinned = _with_model(parameters, f"{name}@{digest}" if name else "")
+        pinned = with_model(parameters, f"{name}@{digest}" if name else "")
         values: dict[str, Any] = {parameter: f"{each.name}@{each.digest}" for parameter, each in beside.items()}
-        pinned = replace(pinned, **values) if values else pinned  # making one anew may read a long prompt
+        pinned = replace(pinned, **values) if values else pinned  # making it again may read a long prompt
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
@@ -301,26 +249,3 @@ class Planner:
             return False
         parameters = read_parameters(message, metric, path, model=models.name, prompts=self._prompts)
         return parameters.asks_no_judge(models.metadata.seen_by(metric.info))
-
-
-def _with_model(parameters: Parameters, model: str) -> Parameters:
-    # Whoever takes a model has a field of that name.
-    return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
-
-
-def _digests_beside(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
-    """Digests of judge and grader that a metric names beside its model, by parameter."""
-    return {info.judge_parameter: provenance.judge_digest, info.grader_parameter: provenance.grader_digest}
-
-
-def _failed(error: ParameterError, path: str, spec: types_pb2.MetricSpec, metric: Metric[Any]) -> MetricPlan:
-    return MetricPlan(Failure(Status.INVALID_PARAMETER, f"{path}.{error}"), _failed_provenance(spec, metric))
-
-
-def _failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
-    """Of a metric that cannot be computed: its parameters as sent, or none where a text among them is too long."""
-    provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
-    # What this server knows nothing of it does not send back.
-    provenance.metric.DiscardUnknownFields()
-    getattr(provenance.metric, metric.info.name).SetInParent()
-    return provenance

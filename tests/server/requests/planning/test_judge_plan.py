@@ -25,7 +25,7 @@ from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptFile
 from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import ModelReplacedError, NothingLoadedError
-from gradewire_server.requests.plan import Planner
+from gradewire_server.requests.planning.planner import Planner
 from gradewire_server.scoring import MetricRequest
 
 DIGEST = hashlib.sha256(b"scripted").hexdigest()

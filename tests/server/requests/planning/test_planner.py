@@ -15,7 +15,7 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
-from gradewire_server.requests.plan import Planner
+from gradewire_server.requests.planning.planner import Planner
 from gradewire_server.scoring import MetricRequest
 
 DIGEST = hashlib.sha256(b"hash").hexdigest()

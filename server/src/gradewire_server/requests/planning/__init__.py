@@ -1,0 +1,1 @@
+"""From a request's metric specs to what the scorer runs."""
