@@ -1,6 +1,9 @@
 """A real gradewire server out of `.venv`, rows to grade, and frameworks that send nothing home."""
 
 import os
+import tempfile
+
+_CACHES = tempfile.TemporaryDirectory()
 
 # Before any framework is imported: each reads its own then.
 os.environ.update(
@@ -10,6 +13,7 @@ os.environ.update(
         "DO_NOT_TRACK": "1",
         "HF_DATASETS_OFFLINE": "1",
         "HF_EVALUATE_OFFLINE": "1",
+        "HF_HOME": _CACHES.name,
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_OFFLINE": "1",
         "MLFLOW_DISABLE_TELEMETRY": "true",
