@@ -89,9 +89,10 @@ $(VENV)-evaluation/.installed: requirements/evaluation.lock pyproject.toml
 	@$(VENV)-evaluation/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Warnings of theirs are not ours to mend, and a conftest of another environment is not to be read.
+# Of the frameworks neither plugins of pytest are loaded nor warnings taken for errors, and a conftest that belongs to
+# another environment is not read.
 test-evaluation: $(VENV)-evaluation/.installed $(MODEL) ## what needs evaluation frameworks, each the real one (not a part of make test: 2 GB of libraries)
-	@$(TIMED); $(VENV)-evaluation/bin/python -m pytest -q -W default --timeout=300 --confcutdir=tests_frameworks/evaluation tests_frameworks/evaluation
+	@$(TIMED); PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-evaluation/bin/python -m pytest -p pytest_asyncio.plugin -p pytest_timeout -q -W default --timeout=300 --confcutdir=tests_frameworks/evaluation tests_frameworks/evaluation
 
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl

@@ -1,7 +1,20 @@
 """A real gradewire server out of `.venv`, rows to grade, and frameworks that send nothing home."""
 
+import json
 import os
+import socket
+import subprocess
 import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests_frameworks.evaluation.rows import ITEMS
+
+from gradewire import Client
+from gradewire.integrations.evaluation import close_connections
 
 _CACHES = tempfile.TemporaryDirectory()
 
@@ -21,20 +34,6 @@ os.environ.update(
         "TRANSFORMERS_OFFLINE": "1",
     }
 )
-
-import json
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
-
-import pytest
-from tests_frameworks.evaluation.rows import ITEMS
-
-from gradewire import Client
-from gradewire.integrations.evaluation import close_connections
 
 # `make test-frameworks` runs what lies beside this folder in an environment of its own, without these frameworks.
 collect_ignore_glob = [] if find_spec("inspect_ai") else ["test_*.py"]

@@ -121,7 +121,7 @@ def test_several_targets_are_refused_by_the_metric_instead_of_counting_as_1(fold
 def test_a_field_that_documents_lack_is_named(folder: Path) -> None:
     (folder / "utils.py").write_text(UTILS.replace('"answers"', '"golds"'))
 
-    with pytest.raises(InvalidRequest, match="no field .golds"):
+    with pytest.raises(InvalidRequest, match="no field 'golds'"):
         run(folder, BY_FUNCTION)
 
 
