@@ -32,6 +32,8 @@ os.environ.update(
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "RAGAS_DO_NOT_TRACK": "true",
         "TRANSFORMERS_OFFLINE": "1",
+        "WANDB_ERROR_REPORTING": "false",
+        "WEAVE_DISABLED": "true",
     }
 )
 

@@ -1,5 +1,6 @@
 import asyncio
 import copy
+import importlib
 import pickle
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from tests.client.small_server import Fault, SmallServer
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire import Client, InvalidRequest, NotReady, ServerFault, Status
+from gradewire import Client, InvalidRequest, MissingExtra, NotReady, ServerFault, Status
 from gradewire.integrations.evaluation import AnswerEvaluator, close_connections
 from gradewire.integrations.evaluation.connection import shared_client
 
@@ -176,6 +177,34 @@ def test_a_cancelled_wait_ends_the_call(small_server: SmallServer) -> None:
     asyncio.run(give_up())
     small_server.script.hold.set()
     assert evaluator.evaluate(references="1", answer="1").value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("module", "install"),
+    [
+        ("inspect_ai", "inspect_ai"),
+        ("lm_eval", "lm_eval"),
+        ("deepeval", "deepeval"),
+        ("ragas", "ragas"),
+        ("hugging_face", "evaluate"),
+        ("mlflow", "mlflow"),
+        ("lighteval", "lighteval"),
+        ("langfuse", "langfuse"),
+        ("phoenix", "arize-phoenix-evals"),
+        ("weave", "weave"),
+    ],
+)
+def test_a_missing_framework_is_named_with_what_installs_it(
+    module: str, install: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = "phoenix" if module == "phoenix" else install
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, name)
+    # Also where it is installed: None stands for a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, library, None)
+
+    with pytest.raises(MissingExtra, match=f"evaluation.{module} needs .*: pip install '{install}'"):
+        importlib.import_module(f"gradewire.integrations.evaluation.{module}")
 
 
 def test_importing_it_loads_no_framework() -> None:

@@ -20,6 +20,5 @@ def needed_by(module: str, install: str = "") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"{module} needs {error.name}, which is not installed: pip install '{install or error.name}'"
-        ) from error
+        package = install or (error.name or "").partition(".")[0]
+        raise MissingExtra(f"{module} needs {error.name}, which is not installed: pip install '{package}'") from error
