@@ -48,7 +48,11 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
         InvalidRequest: The address or token cannot be one.
         MissingExtra: "embedded" was asked for, and the server's part is not installed.
     """
-    where = (address or os.environ.get(ADDRESS_VARIABLE) or _USUAL_ADDRESS, token or os.environ.get(TOKEN_VARIABLE))
+    address = address or os.environ.get(ADDRESS_VARIABLE) or _USUAL_ADDRESS
+    where = (address, token or os.environ.get(TOKEN_VARIABLE) or None)
+    # Without the lock where it is there: a process that another thread forks meanwhile would keep the lock for good.
+    if (client := _clients.get(where)) is not None:
+        return client
     with _lock:
         if where not in _clients:
             _clients[where] = _open(*where)
