@@ -80,4 +80,4 @@ def test_reasons_are_words_of_inspect_and_of_every_status_but_ok() -> None:
 def test_the_log_has_the_scorers_arguments(address: str) -> None:
     log = run([gradewire_score("smile:fast", address)])
 
-    assert log.eval.scorers[0].options == {"metric": "smile:fast", "address": address, "deadline_s": None}
+    assert log.eval.scorers[0].options == {"metric": "smile:fast", "address": address}

@@ -197,11 +197,11 @@ def test_a_cancelled_wait_ends_the_call(small_server: SmallServer) -> None:
 def test_a_missing_framework_is_named_with_what_installs_it(
     module: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = "phoenix" if module == "phoenix" else install
-    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
-        monkeypatch.delitem(sys.modules, name)
     # Also where it is installed: None stands for a module that cannot be imported.
-    monkeypatch.setitem(sys.modules, library, None)
+    for library in ("datasets", "phoenix", install):
+        for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, library, None)
 
     with pytest.raises(MissingExtra, match=f"evaluation.{module} needs .*: pip install '{install}'"):
         importlib.import_module(f"gradewire.integrations.evaluation.{module}")

@@ -15,7 +15,7 @@ from typing import Any
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
 from gradewire.integrations.evaluation.extra import needed_by
 
-with needed_by("gradewire.integrations.evaluation.hugging_face"):
+with needed_by("gradewire.integrations.evaluation.hugging_face", install="evaluate"):
     from datasets import Features, Value
     from datasets import Sequence as ListOf
     from evaluate import Metric, MetricInfo
