@@ -16,29 +16,29 @@ from tests_frameworks.evaluation.rows import ITEMS
 from gradewire import Client
 from gradewire.integrations.evaluation import close_connections
 
-_CACHES = tempfile.TemporaryDirectory()
-
-# Before any framework is imported: each reads its own then.
-os.environ.update(
-    {
-        "DEEPEVAL_DISABLE_DOTENV": "1",
-        "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
-        "DO_NOT_TRACK": "1",
-        "HF_DATASETS_OFFLINE": "1",
-        "HF_EVALUATE_OFFLINE": "1",
-        "HF_HOME": _CACHES.name,
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "HF_HUB_OFFLINE": "1",
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "RAGAS_DO_NOT_TRACK": "true",
-        "TRANSFORMERS_OFFLINE": "1",
-        "WANDB_ERROR_REPORTING": "false",
-        "WEAVE_DISABLED": "true",
-    }
-)
-
 # `make test-frameworks` runs what lies beside this folder in an environment of its own, without these frameworks.
-collect_ignore_glob = [] if find_spec("inspect_ai") else ["test_*.py"]
+_INSTALLED = find_spec("inspect_ai") is not None
+collect_ignore_glob = [] if _INSTALLED else ["test_*.py"]
+
+_CACHES = tempfile.TemporaryDirectory()
+_OFFLINE = {
+    "DEEPEVAL_DISABLE_DOTENV": "1",
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+    "DO_NOT_TRACK": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_EVALUATE_OFFLINE": "1",
+    "HF_HOME": _CACHES.name,
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_OFFLINE": "1",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "RAGAS_DO_NOT_TRACK": "true",
+    "TRANSFORMERS_OFFLINE": "1",
+    "WANDB_ERROR_REPORTING": "false",
+    "WEAVE_DISABLED": "true",
+}
+if _INSTALLED:
+    # Before any framework is imported: each reads its own then.
+    os.environ.update(_OFFLINE)
 
 _ROOT = Path(__file__).parents[2]
 _START_S = 60.0

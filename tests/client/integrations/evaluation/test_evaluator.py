@@ -224,7 +224,8 @@ def test_a_real_server_and_the_engine_in_this_process_say_the_same(
         item = {"question": "What sleeps?", "references": ["cat"], "prediction": "It is a small cat."}
         score = client.score([item], "calibrated")[0].scores["calibrated"]
         close_connections()
-    embedded = AnswerEvaluator(address="embedded").evaluate(**asked)  # type: ignore[arg-type]
+    monkeypatch.setenv("GRADEWIRE_ADDRESS", "embedded")
+    embedded = AnswerEvaluator().evaluate(**asked)  # type: ignore[arg-type]
 
     assert remote.value == pytest.approx(score.score, abs=2e-4)
     assert embedded.value == pytest.approx(remote.value, abs=2e-4)
