@@ -1,0 +1,18 @@
+"""gradewire as a scorer of evaluation frameworks.
+
+```python
+from gradewire.integrations.evaluation import AnswerEvaluator
+
+evaluator = AnswerEvaluator("calibrated", "127.0.0.1:50051")
+evaluation = evaluator.evaluate(question="What sleeps?", references=["cat"], answer="It is a small cat.")
+print(evaluation.label, evaluation.explanation)
+```
+
+Frameworks have modules of their own, which import theirs: `inspect_ai`, `lm_eval`, `deepeval` and so on.
+"""
+
+from gradewire.integrations.evaluation.connection import close_connections
+from gradewire.integrations.evaluation.evaluation import Evaluation, Label
+from gradewire.integrations.evaluation.evaluator import AnswerEvaluator
+
+__all__ = ["AnswerEvaluator", "Evaluation", "Label", "close_connections"]

@@ -1,0 +1,80 @@
+"""A metric for DeepEval.
+
+```python
+from deepeval import evaluate
+from deepeval.test_case import LLMTestCase
+from gradewire.integrations.evaluation.deepeval import GradewireMetric
+
+case = LLMTestCase(input="What sleeps?", actual_output="A small cat.", expected_output="cat")
+evaluate([case], [GradewireMetric()])
+```
+"""
+
+from typing import Any
+
+from gradewire.integrations.evaluation.evaluation import Evaluation
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.deepeval"):
+    from deepeval.errors import MissingTestCaseParamsError
+    from deepeval.metrics import BaseMetric
+    from deepeval.test_case import LLMTestCase, SingleTurnParams
+
+REFERENCES = "references"
+"""Key of a test case's metadata with all right answers, where there are several; else `expected_output` is the one."""
+
+
+class GradewireMetric(BaseMetric):
+    """Grades `actual_output`; what is not scored is an error of the test case, without a score.
+
+    Args:
+        metric: One metric, as `Client.score` takes it.
+        threshold: Score from which a test case passes; 0.5 is where `calibrated` calls an answer right.
+        address: As in `AnswerEvaluator`.
+        deadline_s: As in `AnswerEvaluator`.
+    """
+
+    _required_params = (SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.EXPECTED_OUTPUT)
+
+    def __init__(
+        self,
+        metric: str = METRIC,
+        threshold: float = 0.5,
+        address: str | None = None,
+        deadline_s: float | None = None,
+    ) -> None:
+        # DeepEval copies a metric by its arguments, which it finds as attributes.
+        self.metric = metric
+        self.threshold = threshold
+        self.address = address
+        self.deadline_s = deadline_s
+        self.evaluation: Evaluation | None = None
+        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+
+    def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
+        """The score, or None; raises as `AnswerEvaluator.evaluate`, and where references or output are missing."""
+        return self._take(self._evaluator.evaluate(**self._asked(test_case)))
+
+    async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
+        """As `measure`."""
+        return self._take(await self._evaluator.evaluate_async(**self._asked(test_case)))
+
+    @property
+    def __name__(self) -> str:
+        return f"gradewire {self.metric}"
+
+    def _asked(self, test_case: LLMTestCase) -> dict[str, Any]:
+        references = (test_case.metadata or {}).get(REFERENCES) or test_case.expected_output
+        for name, value in (("actual_output", test_case.actual_output), ("expected_output", references)):
+            if value is None:
+                raise MissingTestCaseParamsError(f"{name!r} cannot be None for the metric {self.__name__!r}")
+        return {"question": test_case.input, "references": references, "answer": test_case.actual_output}
+
+    def _take(self, evaluation: Evaluation) -> float | None:
+        self.evaluation = evaluation
+        self.score, self.reason = evaluation.value, evaluation.explanation
+        self.error = None if evaluation.scored else evaluation.explanation
+        self.score_breakdown = evaluation.to_dict()
+        self.success = self.is_successful()
+        return self.score

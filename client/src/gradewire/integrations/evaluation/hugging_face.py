@@ -1,0 +1,81 @@
+"""A metric of Hugging Face's `evaluate`.
+
+```python
+from gradewire.integrations.evaluation.hugging_face import GradewireMetric
+
+metric = GradewireMetric()
+result = metric.compute(predictions=["A small cat."], references=[["cat", "a cat"]], questions=["What sleeps?"])
+print(result["gradewire"], result["gradewire_scored"])
+```
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.hugging_face", install="evaluate"):
+    from datasets import Features, Value
+    from datasets import Sequence as ListOf
+    from evaluate import Metric, MetricInfo
+
+_TEXT = Value("string")
+
+
+class GradewireMetric(Metric):
+    """Grades predictions; the mean is of what was scored, and the counts say how many that were.
+
+    References are a text, or a list of texts of which any is right, for each prediction.
+
+    Args:
+        metric: One metric, as `Client.score` takes it.
+        address: As in `AnswerEvaluator`.
+        deadline_s: As in `AnswerEvaluator`; of a whole `compute`.
+        **settings: As of `evaluate.Metric`: `experiment_id`, `num_process`, `cache_dir`, …
+    """
+
+    def __init__(
+        self, metric: str = METRIC, address: str | None = None, deadline_s: float | None = None, **settings: Any
+    ) -> None:
+        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+        super().__init__(**settings)
+
+    def _info(self) -> MetricInfo:
+        return MetricInfo(
+            description="Grades free-form answers against references on a gradewire server.",
+            citation="",
+            inputs_description="predictions, references (a text or a list of texts each), questions (optional).",
+            features=[
+                Features({"predictions": _TEXT, "references": ListOf(_TEXT)}),
+                Features({"predictions": _TEXT, "references": _TEXT}),
+            ],
+        )
+
+    def _compute(
+        self,
+        *,
+        predictions: Sequence[str],
+        references: Sequence[str | Sequence[str]],
+        questions: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        items = [
+            {"prediction": prediction, "references": right, "question": question}
+            for prediction, right, question in zip(
+                predictions, references, questions or [""] * len(predictions), strict=True
+            )
+        ]
+        evaluations = self._evaluator.evaluate_all(items)
+        values = [evaluation.value for evaluation in evaluations]
+        scored = [value for value in values if value is not None]
+        verdicts = [evaluation.correct for evaluation in evaluations if evaluation.correct is not None]
+        return {
+            "gradewire": sum(scored) / len(scored) if scored else None,
+            "gradewire_accuracy": sum(verdicts) / len(verdicts) if verdicts else None,
+            "gradewire_scored": len(scored),
+            "gradewire_unscored": len(values) - len(scored),
+            "scores": values,
+            "labels": [evaluation.label for evaluation in evaluations],
+            "statuses": [str(evaluation.status) for evaluation in evaluations],
+            "metric_line": next((evaluation.metric_line for evaluation in evaluations if evaluation.scored), ""),
+        }

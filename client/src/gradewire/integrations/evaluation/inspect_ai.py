@@ -1,0 +1,76 @@
+"""Scorers for Inspect.
+
+```python
+from inspect_ai import Task
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import generate
+from gradewire.integrations.evaluation.inspect_ai import gradewire_score, gradewire_verdict
+
+Task(
+    dataset=[Sample(input="What sleeps on the sill?", target=["cat", "a cat"])],
+    solver=generate(),
+    scorer=[gradewire_score(), gradewire_verdict()],
+)
+```
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from gradewire.integrations.evaluation.evaluation import Evaluation
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.results import Status
+
+with needed_by("gradewire.integrations.evaluation.inspect_ai"):
+    from inspect_ai import scorer as inspect
+    from inspect_ai.solver import TaskState
+
+REASONS: Final[Mapping[Status, str]] = {
+    Status.EMPTY_PREDICTION: "no_response",
+    Status.UNPARSABLE: "grader_failed",
+    Status.INCONSISTENT: "grader_failed",
+    Status.JUDGE_CANNOT_SEE: "grader_failed",
+}
+"""Inspect's word for a status; "scoring_failed" for all others."""
+
+_Scorer = Callable[[TaskState, inspect.Target], Awaitable[inspect.Score]]
+
+
+@inspect.scorer(metrics=[inspect.mean(), inspect.stderr()])
+def gradewire_score(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
+    """Scores each sample's completion against its targets, of which any is right.
+
+    Args:
+        metric: One metric, as `Client.score` takes it.
+        address: As in `AnswerEvaluator`. A token comes from GRADEWIRE_TOKEN: Inspect writes arguments into its log.
+        deadline_s: As in `AnswerEvaluator`.
+    """
+    return _scorer(AnswerEvaluator(metric, address, deadline_s=deadline_s), lambda evaluation: evaluation.value)
+
+
+@inspect.scorer(metrics=[inspect.accuracy(), inspect.stderr()])
+def gradewire_verdict(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
+    """As `gradewire_score`, with the metric's verdict as C or I; an uncertain one counts, and its label says so."""
+
+    def verdict(evaluation: Evaluation) -> str | None:
+        return None if evaluation.correct is None else inspect.CORRECT if evaluation.correct else inspect.INCORRECT
+
+    return _scorer(AnswerEvaluator(metric, address, deadline_s=deadline_s), verdict)
+
+
+def _scorer(evaluator: AnswerEvaluator, value_of: Callable[[Evaluation], str | float | None]) -> _Scorer:
+    async def score(state: TaskState, target: inspect.Target) -> inspect.Score:
+        answer = state.output.completion
+        evaluation = await evaluator.evaluate_async(question=state.input_text, references=list(target), answer=answer)
+        told: dict[str, Any] = {
+            "answer": answer,
+            "explanation": evaluation.explanation,
+            "metadata": evaluation.to_dict(),
+        }
+        value = value_of(evaluation)
+        if value is None:
+            return inspect.Score.unscored(reason=REASONS.get(evaluation.status, "scoring_failed"), **told)
+        return inspect.Score(value=value, **told)
+
+    return score

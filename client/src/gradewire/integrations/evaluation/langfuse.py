@@ -1,0 +1,78 @@
+"""An evaluator for Langfuse's experiments.
+
+```python
+from langfuse import get_client
+from gradewire.integrations.evaluation.langfuse import gradewire_evaluator
+
+data = [{"input": "What sleeps?", "expected_output": ["cat", "a cat"]}]
+get_client().run_experiment(name="pets", data=data, task=answer, evaluators=[gradewire_evaluator()])
+```
+"""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol
+
+from gradewire.errors import InvalidRequest
+from gradewire.integrations.evaluation.evaluation import Evaluation
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.langfuse"):
+    from langfuse import Evaluation as LangfuseEvaluation
+
+
+class Evaluator(Protocol):
+    """What `run_experiment` calls for each item."""
+
+    def __call__(
+        self,
+        *,
+        input: Any,  # noqa: A002 - Langfuse's name
+        output: Any,
+        expected_output: Any,
+        metadata: Mapping[str, Any] | None = None,
+        **_: Any,
+    ) -> Awaitable[list[LangfuseEvaluation]]:
+        """Grades one item."""
+
+
+def gradewire_evaluator(
+    metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
+) -> Evaluator:
+    """Grades `output` against `expected_output`, a text or a list of texts of which any is right.
+
+    An item gets a numeric score, and a categorical one named NAME_label: the label, or, of an item that is not scored,
+    its status. Then there is no numeric one, for Langfuse has none without a value.
+
+    Args:
+        metric: One metric, as `Client.score` takes it.
+        name: Of the score.
+        address: As in `AnswerEvaluator`.
+        deadline_s: As in `AnswerEvaluator`.
+    """
+    evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+
+    async def grade(
+        *,
+        input: Any,  # noqa: A002 - Langfuse's name
+        output: Any,
+        expected_output: Any,
+        **_: Any,
+    ) -> list[LangfuseEvaluation]:
+        if expected_output is None:
+            raise InvalidRequest("the item has no expected_output: give a text, or a list of right answers")
+        question = input.get("question", "") if isinstance(input, Mapping) else input
+        asked = {"question": question, "references": expected_output, "prediction": output}
+        return _scores(name, (await evaluator.evaluate_all_async([asked]))[0])
+
+    grade.__name__ = name
+    return grade
+
+
+def _scores(name: str, evaluation: Evaluation) -> list[LangfuseEvaluation]:
+    told: dict[str, Any] = {"comment": evaluation.explanation, "metadata": evaluation.to_dict()}
+    label = evaluation.label if evaluation.scored else str(evaluation.status)
+    labels = [LangfuseEvaluation(name=f"{name}_label", value=label, data_type="CATEGORICAL", **told)]
+    if evaluation.value is None:
+        return labels
+    return [LangfuseEvaluation(name=name, value=evaluation.value, data_type="NUMERIC", **told), *labels]

@@ -1,0 +1,76 @@
+"""A sample metric for lighteval.
+
+```python
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from gradewire.integrations.evaluation.lighteval import gradewire_metric
+
+TASKS_TABLE = [LightevalTaskConfig(name="pets", …, metrics=[gradewire_metric()])]
+```
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+from math import isnan, nan
+from typing import Any
+
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.lighteval"):
+    from lighteval.metrics.metrics_sample import SampleLevelComputation
+    from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+    from lighteval.models.model_output import ModelResponse
+    from lighteval.tasks.requests import Doc, SamplingMethod
+
+
+def gradewire_metric(
+    metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
+) -> SampleLevelMetric:
+    """A metric that grades all answers of a task in one call; a sample that is not scored is NaN and in no mean.
+
+    Args:
+        metric: One metric, as `Client.score` takes it.
+        name: What lighteval calls it.
+        address: As in `AnswerEvaluator`.
+        deadline_s: As in `AnswerEvaluator`; of all answers of a task.
+    """
+    return SampleLevelMetric(
+        metric_name=name,
+        higher_is_better=True,
+        category=SamplingMethod.GENERATIVE,
+        sample_level_fn=GradewireComputation(AnswerEvaluator(metric, address, deadline_s=deadline_s)),
+        corpus_level_fn=mean_of_scored,
+        batched_compute=True,
+    )
+
+
+class GradewireComputation(SampleLevelComputation):
+    """Grades answers against the golds of their documents.
+
+    The question is the document's `specific["question"]`, else its query, which may have instructions around it.
+    """
+
+    def __init__(self, evaluator: AnswerEvaluator) -> None:
+        self._evaluator = evaluator
+
+    def compute(self, docs: Sequence[Doc], responses: Sequence[ModelResponse], **_: Any) -> list[float]:
+        """A score for each document: the mean over its answers where the model was sampled several times, or NaN."""
+        items = [
+            {"question": _question(doc), "references": doc.get_golds(), "prediction": answer}
+            for doc, response in zip(docs, responses, strict=True)
+            for answer in response.final_text
+        ]
+        values = iter(
+            nan if evaluation.value is None else evaluation.value for evaluation in self._evaluator.evaluate_all(items)
+        )
+        return [mean_of_scored(list(islice(values, len(response.final_text)))) for response in responses]
+
+
+def mean_of_scored(values: Sequence[float]) -> float:
+    """The mean over all but NaN; NaN where nothing is left."""
+    scored = [value for value in values if not isnan(value)]
+    return sum(scored) / len(scored) if scored else nan
+
+
+def _question(doc: Doc) -> str:
+    return str((doc.specific or {}).get("question") or doc.query)

@@ -1,0 +1,140 @@
+"""A metric, a filter and a `process_results` for lm-eval; importing this module registers the first two.
+
+A task that names the fields of its documents, in `utils.py` beside its YAML:
+
+```python
+from gradewire.integrations.evaluation.lm_eval import results_function
+
+process_results = results_function(question="question", references="answers")
+```
+
+and in the YAML `process_results: !function utils.process_results`. Before it, the filter `gradewire` grades all
+documents of the task in one call.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from gradewire.errors import InvalidRequest
+from gradewire.integrations.evaluation.evaluation import Evaluation
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.lm_eval"):
+    from lm_eval.api.filter import Filter
+    from lm_eval.api.metrics import nanmean
+    from lm_eval.api.registry import register_filter, register_metric
+
+NAME = "gradewire"
+VERDICT = "gradewire_right"
+"""Names of the values of a document: its score, and 1 or 0 where the metric gives a verdict."""
+
+
+class GradedAnswer(str):
+    """An answer that the filter has graded; to lm-eval it is the text that it was."""
+
+    __slots__ = ("evaluation",)
+    evaluation: Evaluation | None
+
+    def __new__(cls, text: str, evaluation: Evaluation | None = None) -> Self:
+        """Keeps the evaluation beside the text."""
+        answer = super().__new__(cls, text)
+        answer.evaluation = evaluation
+        return answer
+
+
+class _OfOneTarget(dict[str, float]):
+    """Values of a document; of one with several targets lm-eval would make 1 of every score that is not 0."""
+
+    def __getitem__(self, name: str) -> float:
+        raise InvalidRequest(
+            f"metric {name}: the documents have several targets, of which lm-eval hands over one at a time: set "
+            "process_results to results_function(…), or put the filter gradewire and one target"
+        )
+
+
+@register_metric(metric=NAME, higher_is_better=True, aggregation=nanmean.__name__)
+def gradewire(
+    references: Sequence[str], predictions: Sequence[str], gradewire_metric: str = METRIC, **connection: Any
+) -> dict[str, float]:
+    """Grades one answer against one target; a document without a score has no value, and so is in no mean.
+
+    Args:
+        references: The target.
+        predictions: The answer. One that the filter has graded is not graded once more.
+        gradewire_metric: One metric, as `Client.score` takes it; lm-eval hands over no question.
+        **connection: `address`, `deadline_s`, as in `AnswerEvaluator`.
+    """
+    (reference,), (answer,) = references, predictions
+    evaluation = answer.evaluation if isinstance(answer, GradedAnswer) else None
+    if evaluation is None:
+        evaluator = AnswerEvaluator(gradewire_metric, **connection)
+        evaluation = evaluator.evaluate(references=str(reference), answer=str(answer))
+    return _OfOneTarget(_values(evaluation))
+
+
+def results_function(
+    *, question: str = "question", references: str = "answers", metric: str = METRIC, **connection: Any
+) -> Callable[[Mapping[str, Any], Sequence[Any]], dict[str, float]]:
+    """A `process_results` for documents with these fields.
+
+    Args:
+        question: Field with the question; "" for none.
+        references: Field with the right answers, or the only one.
+        metric: One metric, as `Client.score` takes it.
+        **connection: `address`, `deadline_s`, as in `AnswerEvaluator`.
+    """
+    evaluator = AnswerEvaluator(metric, **connection)
+
+    def process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, float]:
+        answer = _only(results[0])
+        evaluation = answer.evaluation if isinstance(answer, GradedAnswer) else None
+        return _values(evaluation or evaluator.evaluate_all([_item(doc, answer, question, references)])[0])
+
+    return process_results
+
+
+@register_filter(NAME)
+class GradewireFilter(Filter):
+    """Grades the answers of a whole task in one call; arguments as `results_function`, answers stay the same."""
+
+    def __init__(
+        self,
+        *,
+        question: str = "question",
+        references: str = "answers",
+        gradewire_metric: str = METRIC,
+        **connection: Any,
+    ) -> None:
+        super().__init__()
+        self._fields = (question, references)
+        self._evaluator = AnswerEvaluator(gradewire_metric, **connection)
+
+    def apply(self, resps: Iterable[Any], docs: Sequence[Mapping[str, Any]]) -> list[GradedAnswer]:
+        """The answers, graded."""
+        answers = [_only(answer) for answer in resps]
+        items = [_item(doc, answer, *self._fields) for doc, answer in zip(docs, answers, strict=True)]
+        evaluations = self._evaluator.evaluate_all(items)
+        return [GradedAnswer(answer, evaluation) for answer, evaluation in zip(answers, evaluations, strict=True)]
+
+
+def _values(evaluation: Evaluation) -> dict[str, float]:
+    values = {} if evaluation.value is None else {NAME: evaluation.value}
+    return values if evaluation.correct is None else values | {VERDICT: float(evaluation.correct)}
+
+
+def _only(answer: Any) -> str:
+    if isinstance(answer, str):
+        return answer
+    if len(answer) != 1:
+        raise InvalidRequest(f"{len(answer)} answers to a document: put the filter take_first before")
+    text: str = answer[0]
+    return text
+
+
+def _item(doc: Mapping[str, Any], answer: str, question: str, references: str) -> dict[str, Any]:
+    for name in (question, references):
+        if name and name not in doc:
+            raise InvalidRequest(f"a document has no field {name!r} (there is: {', '.join(doc)}): name the right one")
+    asked = {"question": doc[question]} if question else {}
+    return {"references": doc[references], "prediction": answer, **asked}

@@ -1,0 +1,73 @@
+"""A scorer for `mlflow.genai.evaluate`.
+
+```python
+import mlflow
+from gradewire.integrations.evaluation.mlflow import GradewireScorer
+
+row = {"inputs": {"question": "What sleeps?"}, "outputs": "A small cat.", "expectations": {"references": ["cat"]}}
+mlflow.genai.evaluate(data=[row], scorers=[GradewireScorer()])
+```
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gradewire.errors import InvalidRequest
+from gradewire.integrations.evaluation.evaluation import Evaluation
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.mlflow"):
+    from mlflow.entities import AssessmentError, AssessmentSource, Feedback
+    from mlflow.genai import Scorer
+
+REFERENCES = ("references", "expected_response", "expected_answer", "answer")
+QUESTIONS = ("question", "query", "input", "prompt")
+"""Keys of `expectations` and `inputs` that are read, the first that is there."""
+
+
+class GradewireScorer(Scorer):
+    """Grades `outputs`, a text; what is not scored is feedback with an error and no value, which no mean counts.
+
+    Attributes:
+        name: What MLflow calls it.
+        metric: One metric, as `Client.score` takes it.
+        address: As in `AnswerEvaluator`.
+        deadline_s: As in `AnswerEvaluator`.
+    """
+
+    name: str = "gradewire"
+    metric: str = METRIC
+    address: str | None = None
+    deadline_s: float | None = None
+
+    def __call__(
+        self, *, inputs: Mapping[str, Any] | None = None, outputs: Any, expectations: Mapping[str, Any] | None = None
+    ) -> Feedback:
+        """Grades one row.
+
+        Raises:
+            InvalidRequest: The row has no references; which keys are read is in the message. MLflow shows it as the
+                error of the row.
+        """
+        references = _first(expectations, REFERENCES)
+        if references is None:
+            raise InvalidRequest(f"expectations has no references: give one of {', '.join(REFERENCES)}")
+        evaluator = AnswerEvaluator(self.metric, self.address, deadline_s=self.deadline_s)
+        asked = {"question": _first(inputs, QUESTIONS) or "", "references": references, "prediction": outputs}
+        return self._feedback(evaluator.evaluate_all([asked])[0])
+
+    def _feedback(self, evaluation: Evaluation) -> Feedback:
+        error = None if evaluation.scored else AssessmentError(evaluation.error_type, evaluation.explanation)
+        return Feedback(
+            name=self.name,
+            value=evaluation.value,
+            error=error,
+            rationale=evaluation.explanation,
+            source=AssessmentSource("CODE", f"gradewire/{self.metric}"),
+            metadata={name: str(value) for name, value in evaluation.to_dict().items()},
+        )
+
+
+def _first(values: Mapping[str, Any] | None, names: Sequence[str]) -> Any:
+    return next((values[name] for name in names if name in values), None) if values else None

@@ -1,0 +1,75 @@
+"""An evaluator for Phoenix (arize-phoenix-evals).
+
+```python
+from phoenix.evals import evaluate_dataframe
+from gradewire.integrations.evaluation.phoenix import GradewireEvaluator
+
+evaluate_dataframe(frame, [GradewireEvaluator()])  # columns: output, expected, input
+```
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from gradewire.integrations.evaluation.evaluation import Evaluation
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.phoenix", install="arize-phoenix-evals"):
+    from phoenix.evals import Evaluator, Score
+
+
+class GradedRow(BaseModel):
+    """What is read of a row.
+
+    Attributes:
+        output: The answer.
+        expected: The right answer, or several of which any is right.
+        input: The question.
+    """
+
+    output: str
+    expected: str | list[str]
+    input: str = ""
+
+
+class GradewireEvaluator(Evaluator):
+    """Grades `output` against `expected`; what is not scored is a Score without score and label, and says why.
+
+    Args:
+        metric: One metric, as `Client.score` takes it.
+        name: What Phoenix calls it.
+        address: As in `AnswerEvaluator`.
+        deadline_s: As in `AnswerEvaluator`.
+    """
+
+    def __init__(
+        self, metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
+    ) -> None:
+        super().__init__(name=name, kind="code", direction="maximize", input_schema=GradedRow)
+        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+
+    def _evaluate(self, eval_input: Mapping[str, Any]) -> list[Score]:
+        return self._scores(self._evaluator.evaluate(**_asked(eval_input)))
+
+    async def _async_evaluate(self, eval_input: Mapping[str, Any]) -> list[Score]:
+        return self._scores(await self._evaluator.evaluate_async(**_asked(eval_input)))
+
+    def _scores(self, evaluation: Evaluation) -> list[Score]:
+        return [
+            Score(
+                name=self.name,
+                score=evaluation.value,
+                label=evaluation.label if evaluation.scored else None,
+                explanation=evaluation.explanation,
+                metadata=evaluation.to_dict(),
+                kind=self.kind,
+                direction=self.direction,
+            )
+        ]
+
+
+def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"question": row.get("input") or "", "references": row["expected"], "answer": row["output"]}

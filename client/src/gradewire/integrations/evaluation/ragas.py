@@ -1,0 +1,74 @@
+"""A metric for ragas.
+
+```python
+from gradewire.integrations.evaluation.ragas import GradewireMetric
+
+metric = GradewireMetric()
+result = metric.score(user_input="What sleeps?", response="A small cat.", reference="cat")
+print(result.value, result.reason)
+```
+"""
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import Any
+
+from gradewire.integrations.evaluation.evaluation import Evaluation
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.integrations.evaluation.extra import needed_by
+
+with needed_by("gradewire.integrations.evaluation.ragas"):
+    from ragas.metrics.base import SimpleBaseMetric
+    from ragas.metrics.result import MetricResult
+
+# Of all metrics: sbert's begins at -1, cider's ends at 10.
+_RANGE = (-1.0, 10.0)
+
+
+class GradewireMetric(SimpleBaseMetric):
+    """Grades `response`; what is not scored is NaN, as ragas marks it, and never 0.
+
+    The reason says why, and `traces["output"]` has status, line, digest and parts.
+
+    Args:
+        metric: One metric, as `Client.score` takes it.
+        name: What ragas calls it.
+        **connection: `address`, `token`, `deadline_s`, as in `AnswerEvaluator`.
+    """
+
+    def __init__(self, metric: str = METRIC, name: str = "gradewire", **connection: Any) -> None:
+        super().__init__(name=name, allowed_values=_RANGE)
+        self._evaluator = AnswerEvaluator(metric, **connection)
+
+    def score(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
+        """Grades one response against the reference, or the best of several."""
+        return self.batch_score([{"response": response, "reference": reference, "user_input": user_input}])[0]
+
+    async def ascore(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
+        """As `score`."""
+        asked = {"response": response, "reference": reference, "user_input": user_input}
+        return (await self.abatch_score([asked]))[0]
+
+    def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
+        """Grades many in one call."""
+        return [_result(evaluation) for evaluation in self._evaluator.evaluate_all(_items(inputs))]
+
+    async def abatch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
+        """As `batch_score`."""
+        return [_result(evaluation) for evaluation in await self._evaluator.evaluate_all_async(_items(inputs))]
+
+
+def _items(inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "question": asked.get("user_input") or "",
+            "references": asked.get("reference"),
+            "prediction": asked.get("response"),
+        }
+        for asked in inputs
+    ]
+
+
+def _result(evaluation: Evaluation) -> MetricResult:
+    value = nan if evaluation.value is None else evaluation.value
+    return MetricResult(value=value, reason=evaluation.explanation, traces={"output": evaluation.to_dict()})

@@ -1,0 +1,12 @@
+"""What the tests grade, whichever framework asks."""
+
+from gradewire import Item
+
+ITEMS = (
+    Item(question="What sleeps on the sill?", references=["cat", "a cat"], prediction="It is a small cat."),
+    Item(question="What barks at night?", references=["dog"], prediction="That was the neighbour's goldfish."),
+    Item(question="What swims in the pond?", references=["carp"], prediction=""),
+)
+"""One that is right, one that `calibrated` calls wrong without being certain, and one with neither answer nor score."""
+
+ANSWERS = {item.question: item.prediction for item in ITEMS}
