@@ -96,4 +96,4 @@ def expected(address: str) -> list[float | None]:
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """Frameworks write into the folder that they run in; scorers find the server by the variable."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GRADEWIRE_ADDRESS", address)
+    monkeypatch.setenv("GRADEWIRE_SERVER", address)

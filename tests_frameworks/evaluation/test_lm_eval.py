@@ -92,7 +92,7 @@ def test_the_filter_grades_all_in_one_call_and_leaves_the_answers(
         graded = apply(self, resps, docs)
         calls.append(len(graded))
         # What follows must not ask again.
-        monkeypatch.setenv("GRADEWIRE_ADDRESS", nobody)
+        monkeypatch.setenv("GRADEWIRE_SERVER", nobody)
         return graded
 
     monkeypatch.setattr(GradewireFilter, "apply", once)

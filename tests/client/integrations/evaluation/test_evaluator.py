@@ -95,7 +95,7 @@ def test_copies_and_pickles_are_equal_and_work(small_server: SmallServer) -> Non
 def test_address_and_token_come_from_the_environment(
     small_server: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GRADEWIRE_ADDRESS", small_server.address)
+    monkeypatch.setenv("GRADEWIRE_SERVER", small_server.address)
     monkeypatch.setenv("GRADEWIRE_TOKEN", "secret")
 
     assert AnswerEvaluator(metric="exact_match").evaluate(references="1", answer="1").value == 1.0
@@ -103,7 +103,7 @@ def test_address_and_token_come_from_the_environment(
 
 
 def test_an_argument_goes_before_the_environment(small_server: SmallServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRADEWIRE_ADDRESS", "127.0.0.1:1")
+    monkeypatch.setenv("GRADEWIRE_SERVER", "127.0.0.1:1")
 
     assert evaluator_of(small_server).evaluate(references="1", answer="1").value == 1.0
 
@@ -224,7 +224,7 @@ def test_a_real_server_and_the_engine_in_this_process_say_the_same(
         item = {"question": "What sleeps?", "references": ["cat"], "prediction": "It is a small cat."}
         score = client.score([item], "calibrated")[0].scores["calibrated"]
         close_connections()
-    monkeypatch.setenv("GRADEWIRE_ADDRESS", "embedded")
+    monkeypatch.setenv("GRADEWIRE_SERVER", "embedded")
     embedded = AnswerEvaluator().evaluate(**asked)  # type: ignore[arg-type]
 
     assert remote.value == pytest.approx(score.score, abs=2e-4)

@@ -13,7 +13,7 @@ from gradewire.metric_types.choice import MetricsLike
 from gradewire.score_report import ScoreReport
 from gradewire.scorer import EMBEDDED_DEADLINE_S, embedded_transport
 
-ADDRESS_VARIABLE: Final = "GRADEWIRE_ADDRESS"
+ADDRESS_VARIABLE: Final = "GRADEWIRE_SERVER"
 TOKEN_VARIABLE: Final = "GRADEWIRE_TOKEN"  # noqa: S105 - the name of a variable
 EMBEDDED: Final = "embedded"
 """The address that scores in this process, without a server."""
@@ -41,7 +41,7 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
 
     Args:
         address: HOST:PORT of a server; "embedded": in this process; None: what the environment variable
-            GRADEWIRE_ADDRESS says, else 127.0.0.1:50051.
+            GRADEWIRE_SERVER says, else 127.0.0.1:50051.
         token: Bearer token; None: what GRADEWIRE_TOKEN says, else none.
 
     Raises:

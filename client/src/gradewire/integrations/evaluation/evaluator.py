@@ -25,7 +25,7 @@ class AnswerEvaluator:
     Attributes:
         metric: One metric, as `Client.score` takes it: `"calibrated"`, `"smile:fast"`, a metric line.
         address: HOST:PORT of a server; "embedded": in this process; None: what the environment variable
-            GRADEWIRE_ADDRESS says, else 127.0.0.1:50051.
+            GRADEWIRE_SERVER says, else 127.0.0.1:50051.
         token: Bearer token; None: what GRADEWIRE_TOKEN says, else none.
         deadline_s: Of a call, seconds; None: the client's own (30 s, an hour where a judge is asked).
 
