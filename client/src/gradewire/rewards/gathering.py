@@ -26,7 +26,7 @@ class Gathering:
 
     Attributes:
         window_s: How long calls are gathered while the server is at work, seconds.
-        max_batch: Most samples of one stream; a full batch leaves at once. A group that is larger travels alone.
+        max_batch: Most samples of one stream; a full batch leaves at once, and a larger group is cut.
         max_streams: Most streams at a time. A sample that the server does not answer holds its stream until its
             deadline, so the bound is above what the server needs to be busy.
         max_waiting: Samples that wait to be sent; above it calls wait until there is room.
@@ -110,7 +110,8 @@ class Gatherer:
     async def _enqueue(self, group: list[_Waiting]) -> None:
         while not self._has_room.is_set():
             await self._has_room.wait()
-        self._queue.append(group)
+        for start in range(0, len(group), self._how.max_batch):
+            self._queue.append(group[start : start + self._how.max_batch])
         self._count(len(group))
         self._wake()
 
