@@ -21,6 +21,7 @@ Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
 Place: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
 """Where an answer was found."""
 
+_PLACES = get_args(Extraction)
 # Answers stand at the end; what is read of a completion is bounded, so that a hostile one costs milliseconds.
 MAX_READ_CHARACTERS = 200_000
 
@@ -74,9 +75,9 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
 
 def check_extraction(extraction: object) -> None:
     """Raises InvalidRequest for what names no place and cannot be called."""
-    if not callable(extraction) and extraction not in get_args(Extraction):
+    if not callable(extraction) and extraction not in _PLACES:
         raise InvalidRequest(
-            f"extraction={extraction!r}: give one of {', '.join(get_args(Extraction))}, or a function from text to text"
+            f"extraction={extraction!r}: give one of {', '.join(_PLACES)}, or a function from text to text"
         )
 
 

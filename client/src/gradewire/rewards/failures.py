@@ -99,7 +99,9 @@ class FailureWindow:
 
     def __init__(self, handling: FailureHandling) -> None:
         self._max_rate = handling.max_failure_rate
-        self._last: deque[Reward] = deque(maxlen=handling.window)
+        self._window = handling.window
+        self._last: deque[Status] = deque()
+        self._counts: Counter[Status] = Counter()
         self._lock = threading.Lock()
 
     def check(self, rewards: Iterable[Reward]) -> None:
@@ -109,14 +111,17 @@ class FailureWindow:
             RewardFailureRate: Too many of the last ones failed.
         """
         with self._lock:
-            # The statuses alone are needed; answers and reasons would keep texts alive.
-            self._last.extend(Reward(None, reward.status) for reward in rewards)
-            last = list(self._last)
-        failures = sum(map(is_failure, last))
-        if len(last) >= _LEAST_REWARDS and self._max_rate < 1 and failures > self._max_rate * len(last):
-            counts = Counter(reward.status for reward in last)
+            for reward in rewards:
+                self._last.append(reward.status)
+                self._counts[reward.status] += 1
+                if len(self._last) > self._window:
+                    self._counts[self._last.popleft()] -= 1
+            counts = +self._counts
+        total = counts.total()
+        failures = total - counts[Status.OK] - counts[Status.EMPTY_PREDICTION]
+        if total >= _LEAST_REWARDS and self._max_rate < 1 and failures > self._max_rate * total:
             raise RewardFailureRate(
-                f"{failures} of the last {len(last)} rewards failed ({_shares(counts)}), more than "
+                f"{failures} of the last {total} rewards failed ({_shares(counts)}), more than "
                 f"max_failure_rate={self._max_rate:g}: look at the server before training goes on",
                 counts,
             )

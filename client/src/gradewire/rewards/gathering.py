@@ -12,7 +12,7 @@ from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire.errors import DeadlineExceeded, GradewireError, InvalidRequest, ServerFault, TransportError
 from gradewire.items import Item
-from gradewire.results import ItemScores, MetricScore, Status
+from gradewire.results import MetricScore, Status
 
 _SHARE_OF_DEADLINE = 0.95
 _LEAST_DEADLINE_S = 0.01
@@ -47,11 +47,31 @@ class Gathering:
             raise InvalidRequest(f"window_s={self.window_s!r}: give seconds, from 0 to 1")
 
 
-@dataclass(slots=True)
-class _Waiting:
-    item: Item
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Items of one caller, with what came of each."""
+
+    items: Sequence[Item]
     until: float
-    score: "asyncio.Future[MetricScore]"
+    done: "asyncio.Future[None]"
+    scores: list[MetricScore | None]
+    left: int
+
+    def set(self, position: int, score: MetricScore) -> None:
+        """An item has its score; the last one ends the wait of the caller."""
+        self.scores[position] = score
+        self.left -= 1
+        if self.left == 0 and not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, error: GradewireError) -> None:
+        """The call itself is wrong."""
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+# A group and which of its items.
+_Piece = tuple[_Group, range]
 
 
 class Gatherer:
@@ -67,7 +87,7 @@ class Gatherer:
         self._calls = calls
         self._options = options
         self._how = how
-        self._queue: deque[list[_Waiting]] = deque()
+        self._queue: deque[_Piece] = deque()
         self._queued = 0
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -85,21 +105,15 @@ class Gatherer:
             GradewireError: The call itself is wrong (metric, token, address), or the client was closed.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + deadline_s
-        group = [_Waiting(item, until, loop.create_future()) for item in items]
+        group = _Group(items, loop.time() + deadline_s, loop.create_future(), [None] * len(items), len(items))
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout_at(group.until):
                     await self._enqueue(group)
-                    await asyncio.wait([waiting.score for waiting in group])
-            errors = [waiting.score.exception() for waiting in group if waiting.score.done()]
-            for error in errors:
-                if error is not None:
-                    raise error
-            return [waiting.score.result() if waiting.score.done() else _late(deadline_s) for waiting in group]
+                    await group.done
         finally:
-            for waiting in group:
-                waiting.score.cancel()
+            group.done.cancel()
+        return [_late(deadline_s) if score is None else score for score in group.scores]
 
     async def close(self) -> None:
         """Ends what is under way and closes the connection."""
@@ -107,12 +121,13 @@ class Gatherer:
             task.cancel()
         await self._calls.close()
 
-    async def _enqueue(self, group: list[_Waiting]) -> None:
+    async def _enqueue(self, group: _Group) -> None:
         while not self._has_room.is_set():
             await self._has_room.wait()
-        for start in range(0, len(group), self._how.max_batch):
-            self._queue.append(group[start : start + self._how.max_batch])
-        self._count(len(group))
+        size = len(group.items)
+        for start in range(0, size, self._how.max_batch):
+            self._queue.append((group, range(start, min(start + self._how.max_batch, size))))
+        self._count(size)
         self._wake()
 
     def _count(self, change: int) -> None:
@@ -150,62 +165,59 @@ class Gatherer:
         self._streams.discard(stream)
         self._wake()
 
-    def _take(self) -> list[_Waiting]:
-        """The next groups that fit into one stream, without items whose callers have gone."""
-        batch: list[_Waiting] = []
-        while self._queue and (not batch or len(batch) + len(self._queue[0]) <= self._how.max_batch):
-            group = self._queue.popleft()
-            self._count(-len(group))
-            batch += [waiting for waiting in group if not waiting.score.done()]
+    def _take(self) -> list[_Piece]:
+        """The next pieces that fit into one stream, without those whose callers have gone."""
+        batch: list[_Piece] = []
+        size = 0
+        while self._queue and (not batch or size + len(self._queue[0][1]) <= self._how.max_batch):
+            group, positions = self._queue.popleft()
+            self._count(-len(positions))
+            if not group.done.done():
+                batch.append((group, positions))
+                size += len(positions)
         return batch
 
-    async def _run(self, batch: list[_Waiting]) -> None:
+    async def _run(self, batch: list[_Piece]) -> None:
         task = asyncio.current_task()
-        left = len(batch)
+        waiting = len(batch)
 
-        def one_less(score: "asyncio.Future[MetricScore]") -> None:
-            nonlocal left
-            left -= 1
+        def one_less(done: "asyncio.Future[None]") -> None:
+            nonlocal waiting
+            waiting -= 1
             # Nobody waits any more: the server need not go on. (A stream that is answered ends by itself.)
-            if left == 0 and score.cancelled() and task is not None:
+            if waiting == 0 and done.cancelled() and task is not None:
                 task.cancel()
 
-        for waiting in batch:
-            waiting.score.add_done_callback(one_less)
-        deadline_s = max(waiting.until for waiting in batch) - asyncio.get_running_loop().time()
+        for group, _ in batch:
+            group.done.add_done_callback(one_less)
+        places = [(group, position) for group, positions in batch for position in positions]
+        deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
+        # Less than its callers wait, so that they are told what kept it: no server, no time.
+        options = self._options(max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S))
         try:
-            # Less than its callers wait, so that they are told what kept it: no server, no time.
-            options = self._options(max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S))
-            async with aclosing(self._calls.stream(_each(batch), options)) as results:
+            async with aclosing(self._calls.stream(_each(places), options)) as results:
                 async for some in results:
                     for item in some:
-                        _resolve(batch[item.index].score, item)
+                        group, position = places[item.index]
+                        group.set(position, next(iter(item.scores.values())))
         except TransportError as error:
-            _fail(batch, error)
+            _fail(places, error)
         except GradewireError as error:
-            for waiting in batch:
-                if not waiting.score.done():
-                    waiting.score.set_exception(error)
+            for group, _ in batch:
+                group.fail(error)
 
 
-async def _each(batch: Iterable[_Waiting]) -> AsyncIterator[Item]:
-    for waiting in batch:
-        yield waiting.item
+async def _each(places: Iterable[tuple[_Group, int]]) -> AsyncIterator[Item]:
+    for group, position in places:
+        yield group.items[position]
 
 
-def _resolve(future: "asyncio.Future[MetricScore]", item: ItemScores) -> None:
-    if not future.done():
-        future.set_result(next(iter(item.scores.values())))
-
-
-def _fail(batch: Iterable[_Waiting], error: TransportError) -> None:
-    for waiting in batch:
-        if waiting.score.done():
-            continue
+def _fail(places: Iterable[tuple[_Group, int]], error: TransportError) -> None:
+    for group, position in places:
         if not error.may_pass and not isinstance(error, ServerFault):
-            waiting.score.set_exception(error)  # the address is wrong, which no later call finds better
-        else:
-            waiting.score.set_result(MetricScore(None, _status_of(error), str(error)))
+            group.fail(error)  # the address is wrong, which no later call finds better
+        elif group.scores[position] is None:
+            group.set(position, MetricScore(None, _status_of(error), str(error)))
 
 
 def _status_of(error: TransportError) -> Status:
