@@ -1,9 +1,10 @@
 """Single-sample rewards against one batched call: samples a second, ways taking turns in one run.
 
-Each round scores the same 512 completions of 64 prompts in every way, in a new order: one call of the client with all
-of them; single calls of a reward scorer, all at once and 64 at a time; and single calls of the client without
-gathering, 64 at a time. "cold" completions are in no cache and stand once in each way's own words; "warm" ones were
-scored before. The server runs in a process of its own on the same machine.
+Each round scores 512 completions of 64 prompts in every way, in a new order: one call of the client with all of them;
+one of a reward scorer; single calls of a reward scorer, all at once and 64 at a time; and single calls of the client
+without gathering, 64 at a time. A reward scorer also finds the answer behind 200 words of thinking. "cold" completions
+are in no cache, and each way has its own; "warm" ones were scored before, and are the same for all ways. The server
+runs in a process of its own on the same machine.
 """
 
 import argparse
@@ -53,12 +54,12 @@ _numbers = count()
 
 
 def completions(source: random.Random) -> list[RewardSample]:
-    """Completions of 10 to 30 words, no two of them alike; the samples of a prompt have its reference."""
+    """Completions of 4 to 10 words, no two of them alike; the samples of a prompt have its reference."""
     samples = []
     for _ in range(_SAMPLES // _GROUP):
         reference = " ".join(source.choices(_WORDS, k=3))
         for _ in range(_GROUP):
-            said = " ".join([*source.choices(_WORDS, k=source.randint(10, 30)), str(next(_numbers))])
+            said = " ".join([*source.choices(_WORDS, k=source.randint(4, 10)), str(next(_numbers))])
             samples.append(RewardSample(f"<think>{' '.join(source.choices(_WORDS, k=200))}</think>{said}", [reference]))
     return samples
 
@@ -86,6 +87,7 @@ def ways_over(client: AsyncClient, scorer: RewardScorer, metric: str) -> dict[st
     """Every way to score the samples."""
     return {
         _ONE_CALL: lambda samples: client.score(rows_of(samples), metric),
+        "one group of rewards": scorer.ascore,
         "single rewards, all at once": lambda samples: each(scorer.ascore_one, samples, _SAMPLES),
         f"single rewards, {_POOL} at a time": lambda samples: each(scorer.ascore_one, samples, _POOL),
         f"single calls, not gathered, {_POOL} at a time": lambda samples: each(

@@ -242,3 +242,33 @@ def test_settings_of_a_process_share_a_scorer(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_references_are_read_from_what_data_sets_hold(value: object, references: tuple[str, ...]) -> None:
     assert as_references(value) == references
+
+
+async def test_calls_wait_where_there_is_no_room_and_all_are_answered(small_server: SmallServer) -> None:
+    tight = Gathering(window_s=0, max_batch=2, max_streams=1, max_waiting=1)
+    async with RewardScorer(small_server.address, gathering=tight) as scorer:
+        rewards = await asyncio.gather(*[scorer.ascore([RIGHT] * 3) for _ in range(20)])
+    assert [reward.value for group in rewards for reward in group] == [1.0] * 60
+
+
+async def test_a_caller_that_goes_away_ends_its_stream_and_no_other(small_server: SmallServer) -> None:
+    async with late(small_server, deadline_s=60) as scorer:
+        going = asyncio.create_task(scorer.ascore_one(WRONG))
+        staying = asyncio.create_task(scorer.ascore([RIGHT, RIGHT]))
+        assert [reward.value for reward in await staying] == [1.0, 1.0]
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        (gatherer,) = scorer._gatherers.values()
+        for _ in range(100):
+            if not gatherer._streams:
+                break
+            await asyncio.sleep(0.01)
+        assert not gatherer._streams
+        assert (await scorer.ascore_one(RIGHT)).value == 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"window_s": -1}, {"max_batch": 0}, {"max_streams": 0.5}, {"max_waiting": "many"}])
+def test_wrong_bounds_of_gathering_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest, match=next(iter(wrong))):
+        Gathering(**wrong)

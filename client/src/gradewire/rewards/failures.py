@@ -116,15 +116,16 @@ class FailureWindow:
                 self._counts[reward.status] += 1
                 if len(self._last) > self._window:
                     self._counts[self._last.popleft()] -= 1
+            total = len(self._last)
+            failures = total - self._counts[Status.OK] - self._counts[Status.EMPTY_PREDICTION]
+            if total < _LEAST_REWARDS or self._max_rate == 1 or failures <= self._max_rate * total:
+                return
             counts = +self._counts
-        total = counts.total()
-        failures = total - counts[Status.OK] - counts[Status.EMPTY_PREDICTION]
-        if total >= _LEAST_REWARDS and self._max_rate < 1 and failures > self._max_rate * total:
-            raise RewardFailureRate(
-                f"{failures} of the last {total} rewards failed ({_shares(counts)}), more than "
-                f"max_failure_rate={self._max_rate:g}: look at the server before training goes on",
-                counts,
-            )
+        raise RewardFailureRate(
+            f"{failures} of the last {total} rewards failed ({_shares(counts)}), more than "
+            f"max_failure_rate={self._max_rate:g}: look at the server before training goes on",
+            counts,
+        )
 
 
 def _shares(counts: "Counter[Status]") -> str:

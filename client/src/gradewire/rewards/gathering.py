@@ -1,4 +1,7 @@
-"""Gathers calls of one sample each into streams of many, on one event loop."""
+"""Gathers calls of one sample each into streams of many, on one event loop.
+
+A stream answers each item when it is done. In a unary call one item that is late would hold up all that travel with it.
+"""
 
 import asyncio
 import contextlib
@@ -132,14 +135,10 @@ class Gatherer:
 
     def _count(self, change: int) -> None:
         self._queued += change
-        for event, is_so in (
-            (self._has_room, self._queued < self._how.max_waiting),
-            (self._is_full, self._queued >= self._how.max_batch),
-        ):
-            if is_so:
-                event.set()
-            else:
-                event.clear()
+        if (self._queued < self._how.max_waiting) != self._has_room.is_set():
+            _flip(self._has_room)
+        if (self._queued >= self._how.max_batch) != self._is_full.is_set():
+            _flip(self._is_full)
 
     def _wake(self) -> None:
         if self._dispatcher is None and self._queue and len(self._streams) < self._how.max_streams:
@@ -205,6 +204,13 @@ class Gatherer:
         except GradewireError as error:
             for group, _ in batch:
                 group.fail(error)
+
+
+def _flip(event: asyncio.Event) -> None:
+    if event.is_set():
+        event.clear()
+    else:
+        event.set()
 
 
 async def _each(places: Iterable[tuple[_Group, int]]) -> AsyncIterator[Item]:
