@@ -5,7 +5,7 @@ reward. `use_in` puts an asynchronous one in the wrapper's place, which has neit
 a reward raises RewardExcluded there, and AReaL rejects the trajectory.
 
 ```python
-workflow = RLVRWorkflow(reward_fn="gradewire.rewards.areal.reward_fn", …)
+workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # the function: what is given by name AReaL wraps at each episode
 use_in(workflow, metric="smile")
 ```
 """
