@@ -229,6 +229,20 @@ def test_settings_of_a_process_share_a_scorer(monkeypatch: pytest.MonkeyPatch) -
         shared_scorer({"colour": "red"})
 
 
+def test_settings_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADEWIRE_REWARD_SETTINGS", '{"policy": "value", "value": -1, "deadline_s": 7}')
+    scorer = shared_scorer(deadline_s=90.0)
+    assert (scorer.failures.value, scorer.deadline_s) == (-1, 7)
+    assert shared_scorer({"deadline_s": 8}).deadline_s == 8
+
+
+@pytest.mark.parametrize(("written", "named"), [("{policy", "is no JSON"), ("[1]", "is a list: give an object")])
+def test_settings_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch, written: str, named: str) -> None:
+    monkeypatch.setenv("GRADEWIRE_REWARD_SETTINGS", written)
+    with pytest.raises(InvalidRequest, match=f"GRADEWIRE_REWARD_SETTINGS {named}"):
+        shared_scorer()
+
+
 @pytest.mark.parametrize(
     ("value", "references"),
     [

@@ -1,6 +1,6 @@
 """A reward function for slime, for `--custom-rm-path gradewire.rewards.slime.custom_rm`.
 
-Settings are those of the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_METRIC`). With `--group-rm` a sample
+Settings are those of the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`). With `--group-rm` a sample
 without a reward is left out: its tokens are masked, and the mean of the others of its prompt stands in its place, so
 that their mean stays what it is. Without `--group-rm` slime has no such way, and the run stops.
 """

@@ -1,6 +1,6 @@
 """Rewards for verifiers (0.4), the environments of prime-rl.
 
-By configuration alone, with the settings in the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_METRIC`):
+By configuration alone, with the settings in the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`):
 
 ```toml
 [env.taskset.task.rewards.gradewire]
