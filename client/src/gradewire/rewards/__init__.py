@@ -1,0 +1,41 @@
+r"""Rewards for reinforcement learning: scores of completions, in which a failure never becomes a 0.
+
+```python
+from gradewire.rewards import RewardSample, RewardScorer
+
+with RewardScorer("127.0.0.1:50051", "smile") as scorer:
+    reward = scorer.score_one(RewardSample(r"… so it is \\boxed{a cat}.", ["a cat"]))
+    print(reward.value, reward.status, reward.line)
+```
+
+`import gradewire` does not import this package, and this package imports no framework: its adapters are modules of
+their own (`gradewire.rewards.trl`, `.verl`, `.areal`, `.verifiers`, `.posts`).
+"""
+
+from gradewire.rewards.answer import Answer, Completion, Extraction, Extractor, extract_answer
+from gradewire.rewards.errors import RewardError, RewardExcluded, RewardFailed, RewardFailureRate
+from gradewire.rewards.failures import FailureHandling, FailurePolicy
+from gradewire.rewards.gathering import Gathering
+from gradewire.rewards.reward import Reward, RewardSample, as_references
+from gradewire.rewards.scorer import RewardScorer
+from gradewire.rewards.shared import shared_scorer
+
+__all__ = [
+    "Answer",
+    "Completion",
+    "Extraction",
+    "Extractor",
+    "FailureHandling",
+    "FailurePolicy",
+    "Gathering",
+    "Reward",
+    "RewardError",
+    "RewardExcluded",
+    "RewardFailed",
+    "RewardFailureRate",
+    "RewardSample",
+    "RewardScorer",
+    "as_references",
+    "extract_answer",
+    "shared_scorer",
+]

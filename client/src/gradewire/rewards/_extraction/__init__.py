@@ -1,0 +1,1 @@
+"""Where final answers stand in completions; each reader takes linear time."""

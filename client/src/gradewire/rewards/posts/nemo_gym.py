@@ -1,0 +1,114 @@
+"""NeMo Gym's resources server: `/verify`, `/seed_session` and `/aggregate_metrics` (0.7)."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev
+from typing import Any
+
+from gradewire.errors import GradewireError, InvalidRequest
+from gradewire.results import Status
+from gradewire.rewards._extraction.chat import last_question
+from gradewire.rewards.columns import reference_name
+from gradewire.rewards.posts.reply import PostReply, failed, fields_of
+from gradewire.rewards.reward import Reward, RewardSample, as_references
+from gradewire.rewards.scorer import RewardScorer
+
+_TASK = "_ng_task_index"
+# Gym's words for kinds of failures.
+_KINDS = {
+    Status.TIMEOUT: "transport_timeout",
+    Status.UNAVAILABLE: "transport_unreachable",
+    Status.UNPARSABLE: "judge_unparseable",
+}
+
+
+async def verify(scorer: RewardScorer, body: Any) -> PostReply:
+    """Answers `/verify`: the request's fields, with the reward.
+
+    Gym's replies always have a number. Where there is no reward it is the 0 that Gym's own servers send then, and
+    `mask_sample` says that it is no measurement: Gym leaves the sample out, with kind and reason of the failure.
+    """
+    try:
+        reward = await scorer.ascore_one(sample_of(body))
+    except GradewireError as error:
+        return failed(error)
+    return PostReply(_verified(fields_of(body), reward))
+
+
+def sample_of(body: Any) -> RewardSample:
+    """The sample of a `/verify`: the last message of the response, and the right answers beside it.
+
+    Raises:
+        InvalidRequest: A field is missing.
+    """
+    fields = fields_of(body, "response", "responses_create_params")
+    response, asked = fields["response"], fields["responses_create_params"]
+    if not isinstance(response, Mapping) or not isinstance(response.get("output"), list):
+        raise InvalidRequest("response.output is missing: post an answer of the Responses API")
+    metadata = fields.get("verifier_metadata")
+    columns = {**(metadata if isinstance(metadata, Mapping) else {}), **fields}
+    references = columns[reference_name(columns, None)]
+    prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
+    question = prompt if isinstance(prompt, str) else last_question([turn for turn in prompt if _is_turn(turn)])
+    return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
+
+
+def seed_session(body: Any) -> PostReply:
+    """Answers `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
+    fields = fields_of(body)
+    session = fields.get("resources_session_id")
+    return PostReply({} if session is None else {"resources_session_id": session})
+
+
+def aggregate_metrics(body: Any) -> PostReply:
+    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples."""
+    responses = fields_of(body, "verify_responses")["verify_responses"]
+    tasks: dict[Any, list[float]] = {}
+    for response in responses:
+        rewards = tasks.setdefault(response.get(_TASK, 0), [])
+        if not response.get("mask_sample"):
+            rewards.append(float(response["reward"]))
+    measured = [reward for rewards in tasks.values() for reward in rewards]
+    overall = _figures(measured)
+    if len(measured) < len(responses):
+        overall["coverage/measured_rollouts"] = len(measured)
+        overall["coverage/masked_rollouts"] = len(responses) - len(measured)
+    return PostReply(
+        {
+            "group_level_metrics": [{_TASK: task, **_figures(rewards)} for task, rewards in tasks.items() if rewards],
+            "agent_metrics": overall,
+            "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
+        }
+    )
+
+
+def _verified(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
+    reply = {**fields, "extracted_answer": reward.answer, "gradewire": reward.to_info()}
+    if reward.value is not None:
+        return {**reply, "reward": reward.value}
+    config = fields.get("instance_config")
+    # The second place is read by older versions of NeMo RL.
+    masked = {**(config if isinstance(config, Mapping) else {}), "mask_sample": True}
+    kind = "gradewire:no_answer" if reward.status is Status.EMPTY_PREDICTION else None
+    return {
+        **reply,
+        "reward": 0.0,
+        "mask_sample": True,
+        "failure_kind": kind or _KINDS.get(reward.status, "verifier_error"),
+        "failure_reason": f"{reward.status}: {reward.reason}",
+        "instance_config": masked,
+    }
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, Mapping) and "content" in turn and turn.get("type", "message") == "message"
+
+
+def _figures(rewards: Sequence[float]) -> dict[str, float]:
+    if not rewards:
+        return {}
+    return {
+        "mean/reward": fmean(rewards),
+        "min/reward": min(rewards),
+        "max/reward": max(rewards),
+        "std/reward": pstdev(rewards),
+    }

@@ -1,0 +1,228 @@
+"""Rewards of completions, as scores of a metric on a server."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypedDict, Unpack
+
+from gradewire._blocking.background_calls import BackgroundCalls
+from gradewire._calls.client_calls import ClientCalls
+from gradewire._calls.options import CallOptions
+from gradewire._fork_safety import forget_in_children, keep_for_good
+from gradewire._transport.endpoint import Endpoint
+from gradewire.errors import InvalidRequest
+from gradewire.items import Item
+from gradewire.metric_types.choice import MetricDefaults, MetricsLike
+from gradewire.metric_types.encoders import Preset, Synthetic
+from gradewire.results import MetricScore, Status
+from gradewire.rewards.answer import Answer, Extraction, Extractor, extract_answer
+from gradewire.rewards.failures import FailureHandling, FailureWindow
+from gradewire.rewards.gathering import Gatherer, Gathering
+from gradewire.rewards.reward import Reward, RewardSample
+from gradewire.rewards.settings import RewardSettings
+from gradewire.tls import Tls
+from gradewire.transport import Transport
+
+DEADLINE_S = 60.0
+# Completions that are read between two turns of the event loop.
+_READ_PER_TURN = 16
+_LONGEST_WAIT_S = 10.0
+
+
+class RewardOptions(TypedDict, total=False):
+    """What the metric does not say itself, as calls of the client take it; None says no more than leaving one out.
+
+    Attributes:
+        preset: For smile.
+        synthetic: none, inline or prepared; for smile.
+        model: Encoder, NAME or NAME@DIGEST.
+        judge: The same of a judge.
+        reference_set: What `prepare` returned.
+    """
+
+    preset: Preset | None
+    synthetic: Synthetic | None
+    model: str | None
+    judge: str | None
+    reference_set: str | None
+
+
+class RewardScorer:
+    """Gives completions rewards: extracts each final answer and has a server score it.
+
+    One object serves blocking and async callers, in any thread, on any event loop and in forked children; it is
+    pickled as its settings. Each event loop of each process has one connection, over which single calls are gathered.
+
+    Args:
+        address: HOST:PORT of the server.
+        metric: The one metric, as its name, line or object (`"smile"`, `"calibrated"`, `"value_match"`).
+        reads: "score", or "correct": the metric's verdict as 1.0 or 0.0.
+        extraction: Where the final answer stands (`extract_answer`).
+        failures: What becomes of samples without a score.
+        deadline_s: Of one call, seconds; below the time that the framework gives a reward function.
+        gathering: How single calls become batches.
+        token: Sent as bearer token.
+        tls: How to encrypt; None: no encryption.
+        transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
+        **options: As `RewardOptions` says.
+
+    Raises:
+        InvalidRequest: An argument is wrong; the message names it.
+    """
+
+    def __init__(  # noqa: PLR0913 - all optional and named, as the client's
+        self,
+        address: str = "127.0.0.1:50051",
+        metric: MetricsLike = "smile",
+        *,
+        reads: Literal["score", "correct"] = "score",
+        extraction: Extraction | Extractor = "auto",
+        failures: FailureHandling | None = None,
+        deadline_s: float = DEADLINE_S,
+        gathering: Gathering | None = None,
+        token: str | None = None,
+        tls: Tls | None = None,
+        transport: Transport | None = None,
+        **options: Unpack[RewardOptions],
+    ) -> None:
+        if unknown := options.keys() - RewardOptions.__optional_keys__:
+            raise TypeError(f"RewardScorer() got an unexpected keyword argument {min(unknown)!r}")
+        self.__setstate__(
+            RewardSettings(
+                carrier=transport or Endpoint(address, token, tls),
+                options=CallOptions(metric, MetricDefaults(**options)),
+                reads=reads,
+                extraction=extraction,
+                failures=failures or FailureHandling(),
+                gathering=gathering or Gathering(),
+                deadline_s=deadline_s,
+            )
+        )
+
+    def __getstate__(self) -> RewardSettings:
+        return self._settings
+
+    def __setstate__(self, settings: RewardSettings) -> None:
+        self._settings = settings
+        self._window = FailureWindow(settings.failures)
+        self._gatherers: dict[asyncio.AbstractEventLoop, Gatherer] = {}
+        self._background = BackgroundCalls(settings.make_calls)
+        forget_in_children(self)
+
+    @property
+    def failures(self) -> FailureHandling:
+        """What becomes of samples without a score."""
+        return self._settings.failures
+
+    @property
+    def deadline_s(self) -> float:
+        """Of one call, seconds."""
+        return self._settings.deadline_s
+
+    def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
+        """As `ascore`, for callers without an event loop; threads may call it at the same time."""
+        return self._background.run(lambda calls: self._score(samples, calls))
+
+    def score_one(self, sample: RewardSample) -> Reward:
+        """The reward of one sample; calls of several threads are gathered."""
+        return self.score([sample])[0]
+
+    async def ascore(self, samples: Sequence[RewardSample]) -> list[Reward]:
+        """The rewards of samples, in order: of a prompt's completions in one call.
+
+        Raises:
+            RewardFailureRate: Too many of the last rewards failed.
+            RewardFailed: The policy for failures does not go on.
+            GradewireError: The call itself is wrong: metric, token, address.
+        """
+        return await self._score(samples, None)
+
+    async def ascore_one(self, sample: RewardSample) -> Reward:
+        """The reward of one sample; calls of the same event loop are gathered."""
+        return (await self._score([sample], None))[0]
+
+    def close(self) -> None:
+        """Closes the connection of the blocking calls."""
+        self._background.close()
+
+    async def aclose(self) -> None:
+        """Closes the connection of the running event loop, and that of the blocking calls."""
+        if (gatherer := self._gatherers.pop(asyncio.get_running_loop(), None)) is not None:
+            await gatherer.close()
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def forget(self) -> None:
+        """Starts afresh in a forked child."""
+        keep_for_good(self._gatherers)
+        self._gatherers = {}
+        self._window = FailureWindow(self._settings.failures)
+
+    async def _score(self, samples: Sequence[RewardSample], calls: ClientCalls | None) -> list[Reward]:
+        answers = await self._read(samples)
+        rewards = [_without_score(answer) for answer in answers]
+        unscored = [index for index, answer in enumerate(answers) if answer.text]
+        gatherer = self._gatherer(calls)
+        loop = asyncio.get_running_loop()
+        hold_until = loop.time() + self._settings.failures.hold_s
+        wait_s = 0.5
+        while unscored:
+            items = [_item(samples[index], answers[index]) for index in unscored]
+            for index, score in zip(unscored, await gatherer.score(items, self.deadline_s), strict=True):
+                rewards[index] = self._reward(answers[index], score)
+            unscored = [index for index in unscored if rewards[index].status.may_pass]
+            if self._settings.failures.policy != "hold" or loop.time() + wait_s >= hold_until:
+                break
+            if unscored:
+                await asyncio.sleep(wait_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, hides nothing
+                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+        self._window.check(rewards)
+        return self._settings.failures.settle(rewards)
+
+    async def _read(self, samples: Sequence[RewardSample]) -> list[Answer]:
+        answers = []
+        for position, sample in enumerate(samples, 1):
+            answers.append(extract_answer(sample.completion, self._settings.extraction))
+            if position % _READ_PER_TURN == 0:
+                await asyncio.sleep(0)
+        return answers
+
+    def _gatherer(self, calls: ClientCalls | None) -> Gatherer:
+        loop = asyncio.get_running_loop()
+        if (gatherer := self._gatherers.get(loop)) is None:
+            # A program that calls asyncio.run() again and again leaves loops behind.
+            for gone in [known for known in self._gatherers if known.is_closed()]:
+                del self._gatherers[gone]
+            settings = self._settings
+            gatherer = Gatherer(calls or settings.make_calls(), settings.options_within, settings.gathering)
+            self._gatherers[loop] = gatherer
+        return gatherer
+
+    def _reward(self, answer: Answer, score: MetricScore) -> Reward:
+        line = score.provenance.line if score.provenance else ""
+        digest = score.provenance.model_digest if score.provenance else ""
+        value: Any = score.score
+        if self._settings.reads == "correct" and score.status is Status.OK:
+            if score.correct is None:
+                raise InvalidRequest("reads='correct': this metric gives no verdict; take reads='score' or another one")
+            value = float(score.correct)
+        return Reward(value, score.status, score.message, answer.text, line, digest)
+
+
+def _without_score(answer: Answer) -> Reward:
+    return Reward(None, Status.EMPTY_PREDICTION, answer.reason, answer.text)
+
+
+def _item(sample: RewardSample, answer: Answer) -> Item:
+    return Item(references=sample.references, prediction=answer.text, question=sample.question, id=sample.id)

@@ -1,0 +1,54 @@
+"""Scorers for reward functions that a framework imports by name: one for each set of settings in a process."""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from gradewire.errors import InvalidRequest
+from gradewire.rewards.failures import FailureHandling
+from gradewire.rewards.scorer import RewardScorer
+
+_FAILURES = ("policy", "value", "empty_value", "hold_s", "max_failure_rate", "window")
+_VARIABLES = {"address": "GRADEWIRE_SERVER", "token": "GRADEWIRE_TOKEN"}
+_SETTINGS = "GRADEWIRE_REWARD_SETTINGS"
+_MOST_SCORERS = 32
+
+
+def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) -> RewardScorer:
+    """The scorer of this process for these settings, made at the first call.
+
+    Args:
+        settings: Arguments of `RewardScorer`, and those of `FailureHandling` beside them (`policy`, `value`, …): what a
+            framework's configuration file holds. Where one is missing, the environment is read: GRADEWIRE_SERVER (the
+            address), GRADEWIRE_TOKEN, and GRADEWIRE_REWARD_SETTINGS, a JSON object with any of them.
+        **defaults: Of the adapter; settings go before them, and variables too.
+
+    Raises:
+        InvalidRequest: A setting is wrong, or there is none of its name; the message names it.
+    """
+    from_variables = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
+    chosen = {**defaults, **from_variables, **_settings_of_environment(), **(settings or {})}
+    try:
+        return _scorer(tuple(sorted(chosen.items())))
+    except TypeError as error:
+        raise InvalidRequest(f"settings of a reward function: {error}") from error
+
+
+def _settings_of_environment() -> dict[str, Any]:
+    written = os.environ.get(_SETTINGS) or "{}"
+    try:
+        settings = json.loads(written)
+    except ValueError as error:
+        raise InvalidRequest(f"{_SETTINGS} is no JSON ({error}): {written[:80]!r}") from None
+    if not isinstance(settings, dict):
+        raise InvalidRequest(f'{_SETTINGS} is a {type(settings).__name__}: give an object, {{"metric": "smile"}}')
+    return settings
+
+
+@lru_cache(_MOST_SCORERS)
+def _scorer(settings: tuple[tuple[str, Any], ...]) -> RewardScorer:
+    rest = dict(settings)
+    failures = {name: rest.pop(name) for name in _FAILURES if name in rest}
+    return RewardScorer(failures=FailureHandling(**failures), **rest)

@@ -1,0 +1,56 @@
+"""A reward function for slime, for `--custom-rm-path gradewire.rewards.slime.custom_rm`.
+
+Settings are those of the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`). With `--group-rm` a sample
+without a reward is left out: its tokens are masked, and the mean of the others of its prompt stands in its place, so
+that their mean stays what it is. Without `--group-rm` slime has no such way, and the run stops.
+"""
+
+from collections import Counter
+from statistics import fmean
+from typing import Any
+
+from gradewire.rewards.columns import question_in
+from gradewire.rewards.errors import RewardExcluded
+from gradewire.rewards.reward import RewardSample, as_references
+from gradewire.rewards.shared import shared_scorer
+
+# Below the 120 s that slime gives a reward server.
+DEADLINE_S = 90.0
+
+
+async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
+    """The reward of a sample, or those of a prompt's samples.
+
+    Args:
+        args: slime's, not read.
+        sample: A `Sample`, or with `--group-rm` a list of them.
+
+    Raises:
+        RewardExcluded: There is no reward, and no group from which the sample could be left out.
+        GradewireError: As `RewardScorer.ascore`.
+    """
+    del args
+    samples = sample if isinstance(sample, list) else [sample]
+    rewards = await shared_scorer(deadline_s=DEADLINE_S).ascore([_sample(one) for one in samples])
+    for one, reward in zip(samples, rewards, strict=True):
+        if isinstance(one.metadata, dict):
+            one.metadata.update(reward.to_info())
+    values = [reward.value for reward in rewards]
+    scored = [value for value in values if value is not None]
+    if not scored or (len(scored) < len(values) and not isinstance(sample, list)):
+        failed = next(reward for reward in rewards if reward.value is None)
+        raise RewardExcluded(
+            f"no reward, and no others of the prompt (--group-rm) to leave it out from: {failed.reason}",
+            Counter(reward.status for reward in rewards),
+        )
+    for one, value in zip(samples, values, strict=True):
+        if value is None:
+            # Newer versions of slime read the one, older ones the other.
+            one.remove_sample = True
+            one.loss_mask = [0] * one.response_length
+    filled = [fmean(scored) if value is None else value for value in values]
+    return filled if isinstance(sample, list) else filled[0]
+
+
+def _sample(sample: Any) -> RewardSample:
+    return RewardSample(sample.response, as_references(sample.label), question_in(sample.prompt))

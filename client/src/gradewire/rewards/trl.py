@@ -1,0 +1,102 @@
+"""Reward functions for TRL's GRPOTrainer and RLOOTrainer (1.16).
+
+```python
+from gradewire.rewards import RewardScorer
+from gradewire.rewards.trl import TrlReward
+
+trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051", "smile")), …)
+```
+
+None of a sample is NaN in TRL: it takes no part in its group's mean, and its advantage is 0. TRL has no time limit for
+reward functions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gradewire.rewards.answer import Completion
+from gradewire.rewards.columns import question_in, reference_name
+from gradewire.rewards.failures import is_failure
+from gradewire.rewards.reward import Reward, RewardSample, as_references
+from gradewire.rewards.scorer import RewardScorer
+
+LogExtra = Callable[[str, list[Any]], None]
+LogMetric = Callable[[str, float], None]
+
+
+class _Columns:
+    """What both kinds have in common.
+
+    Args:
+        scorer: Gives the rewards.
+        references: Column of the right answers; None: the first of the usual names that there is.
+        question: Column of the questions; None: the prompt, of a chat the user's last message.
+        name: Under which TRL logs the reward.
+    """
+
+    def __init__(
+        self,
+        scorer: RewardScorer,
+        *,
+        references: str | None = None,
+        question: str | None = None,
+        name: str = "gradewire",
+    ) -> None:
+        self._scorer = scorer
+        self._references = references
+        self._question = question
+        self.__name__ = name
+
+    def _samples(
+        self, prompts: Sequence[Completion], completions: Sequence[Completion], columns: Mapping[str, Sequence[Any]]
+    ) -> list[RewardSample]:
+        references = columns[reference_name(columns, self._references)]
+        questions = [question_in(prompt) for prompt in prompts] if self._question is None else columns[self._question]
+        return [
+            RewardSample(completion, as_references(right), str(question))
+            for completion, right, question in zip(completions, references, questions, strict=True)
+        ]
+
+    def _values(
+        self, rewards: Sequence[Reward], log_extra: LogExtra | None, log_metric: LogMetric | None
+    ) -> list[float | None]:
+        if log_extra is not None:
+            for key in ("status", "reason", "answer", "line", "digest"):
+                log_extra(f"{self.__name__}_{key}", [str(getattr(reward, key)) for reward in rewards])
+        if log_metric is not None and rewards:
+            failed = sum(map(is_failure, rewards))
+            empty = sum(not reward.scored for reward in rewards) - failed
+            log_metric(f"{self.__name__}/failed", failed / len(rewards))
+            log_metric(f"{self.__name__}/empty", empty / len(rewards))
+        return [reward.value for reward in rewards]
+
+
+class TrlReward(_Columns):
+    """A reward function that TRL calls and waits for."""
+
+    def __call__(  # noqa: D102 - TRL names them
+        self,
+        *,
+        prompts: Sequence[Completion],
+        completions: Sequence[Completion],
+        log_extra: LogExtra | None = None,
+        log_metric: LogMetric | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        return self._values(self._scorer.score(self._samples(prompts, completions, columns)), log_extra, log_metric)
+
+
+class AsyncTrlReward(_Columns):
+    """The same for TRL's event loop, where several asynchronous functions run at a time."""
+
+    async def __call__(  # noqa: D102 - TRL names them
+        self,
+        *,
+        prompts: Sequence[Completion],
+        completions: Sequence[Completion],
+        log_extra: LogExtra | None = None,
+        log_metric: LogMetric | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        rewards = await self._scorer.ascore(self._samples(prompts, completions, columns))
+        return self._values(rewards, log_extra, log_metric)

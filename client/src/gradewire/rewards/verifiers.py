@@ -1,0 +1,72 @@
+"""Rewards for verifiers (0.4), the environments of prime-rl.
+
+By configuration alone, with the settings in the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`):
+
+```toml
+[env.taskset.task.rewards.gradewire]
+fn = "gradewire.rewards.verifiers:reward"
+```
+
+In a task of your own, with settings in code: `await GradewireJudge(GradewireJudgeConfig(metric="smile")).score(task,
+trace)`. A sample without a reward raises: verifiers ends the rollout with an error, and its trace is not trained on.
+"""
+
+from typing import Any
+
+from gradewire.errors import MissingExtra
+from gradewire.rewards.columns import reference_name
+from gradewire.rewards.errors import RewardExcluded
+from gradewire.rewards.reward import RewardSample, as_references
+from gradewire.rewards.shared import shared_scorer
+
+try:
+    from pydantic import Field
+    from verifiers.v1.configs.judge import JudgeConfig
+    from verifiers.v1.judge import Judge, JudgeView, judge_question, judge_response
+except ImportError as error:
+    raise MissingExtra(f"gradewire.rewards.verifiers needs verifiers ({error}): pip install verifiers") from error
+
+__all__ = ["GradewireJudge"]
+
+
+class GradewireJudgeConfig(JudgeConfig):  # type: ignore[misc]  # verifiers ships no types
+    """Settings of the judge; the fields that name a language model are not read.
+
+    Attributes:
+        settings: As `shared_scorer` takes them.
+        answer_field: Field of the task with the right answers; empty: the first of the usual names.
+        question_field: Field with the question; empty: the task's prompt.
+        view: How much of the rollout is graded.
+    """
+
+    id: str = "gradewire"
+    settings: dict[str, Any] = Field(default_factory=dict)
+    answer_field: str = ""
+    question_field: str = ""
+    view: JudgeView = "last_reply"
+
+
+class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc]  # as above
+    """A judge that a gradewire server stands behind; what was graded and how stands in `trace.info["gradewire"]`."""
+
+    async def score(self, task: Any, trace: Any) -> float:
+        """The reward of a rollout.
+
+        Raises:
+            RewardExcluded: There is none, and the policy is to leave the sample out.
+            GradewireError: As `RewardScorer.ascore`.
+        """
+        fields = dict(task)
+        references = fields[reference_name(fields, self.config.answer_field or None)]
+        question = judge_question(task, self.config.question_field)
+        sample = RewardSample(judge_response(trace, self.config.view), as_references(references), question)
+        reward = await shared_scorer(self.config.settings).ascore_one(sample)
+        trace.info["gradewire"] = reward.to_info()
+        if reward.value is None:
+            raise RewardExcluded(f"no reward, so the rollout is left out: {reward.reason}", {reward.status: 1})
+        return reward.value
+
+
+async def reward(task: Any, trace: Any) -> float:
+    """For `rewards.NAME.fn` of a task's configuration; as `GradewireJudge.score` with settings of the environment."""
+    return await GradewireJudge(GradewireJudgeConfig()).score(task, trace)

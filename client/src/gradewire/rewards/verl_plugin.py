@@ -1,0 +1,103 @@
+"""What verl (0.9) has to import: a reward manager, and GRPO's advantages without the samples that have no reward.
+
+```sh
+export VERL_USE_EXTERNAL_MODULES=gradewire.rewards.verl_plugin
+# and in the configuration
+algorithm.adv_estimator=gradewire_grpo
+reward.reward_manager.source=importlib
+reward.reward_manager.module.path=pkg://gradewire.rewards.verl_plugin
+reward.reward_manager.name=GradewireRewardManager
+```
+"""
+
+from functools import partial
+from typing import Any
+
+from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.rewards.columns import question_in
+from gradewire.rewards.verl import compute_score, verl_scorer
+
+try:
+    from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+    from verl.trainer.ppo.core_algos import register_adv_est
+except ImportError as error:
+    raise MissingExtra(f"gradewire.rewards.verl_plugin needs verl ({error}): pip install verl") from error
+
+ESTIMATOR = "gradewire_grpo"
+
+
+class GradewireRewardManager(NaiveRewardManager):  # type: ignore[misc]  # verl ships no types
+    """verl's own manager over `compute_score`: knows the question of the prompt, and refuses what would spoil a run.
+
+    Settings stand in `reward.custom_reward_function.reward_kwargs` or, without such a function, in
+    `reward.reward_kwargs`.
+
+    Raises:
+        InvalidRequest: A setting is wrong, or samples would be left out and the advantage estimator cannot do so.
+    """
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **parts: Any) -> None:
+        del compute_score  # verl's default, or the function of the configuration, which is ours
+        function = config.reward.get("custom_reward_function") or {}
+        settings = dict(function.get("reward_kwargs") or config.reward.get("reward_kwargs") or {})
+        scorer = verl_scorer(settings)
+        estimator = (config.get("algorithm") or {}).get("adv_estimator")
+        if scorer.failures.policy == "exclude" and estimator != ESTIMATOR:
+            raise InvalidRequest(
+                f"policy='exclude' gives NaN, which algorithm.adv_estimator={estimator} does not leave out: take "
+                f"{ESTIMATOR}, or another policy"
+            )
+        super().__init__(config, tokenizer, partial(_compute_score, **settings), **parts)
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        """As verl's, with the question of the prompt in the extra info."""
+        row = data[-1:].non_tensor_batch
+        if (prompts := row.get("raw_prompt")) is not None:
+            extra_info = row.get("extra_info")
+            if extra_info is not None and isinstance(extra_info[0], dict):
+                extra_info[0].setdefault("question", question_in(list(prompts[0])))
+        result: dict[str, Any] = await super().run_single(data)
+        return result
+
+
+_compute_score = compute_score
+
+
+@register_adv_est(ESTIMATOR)  # type: ignore[untyped-decorator]  # verl ships no types
+def grpo_without_excluded(  # noqa: PLR0913, PLR0917 - verl names them
+    token_level_rewards: Any,
+    response_mask: Any,
+    index: Any,
+    epsilon: float = 1e-6,
+    norm_adv_by_std_in_grpo: bool = True,  # noqa: FBT001, FBT002 - as verl's own
+    config: Any = None,
+    **_: Any,
+) -> tuple[Any, Any]:
+    """GRPO's advantages over the samples that have a reward; those without (NaN) get 0 and move no neighbour.
+
+    Where all have one, the values are those of verl's `grpo`, bit for bit.
+
+    Args:
+        token_level_rewards: Tensor (samples, tokens).
+        response_mask: Tensor (samples, tokens).
+        index: Which prompt each sample answers, (samples,).
+        epsilon: Added to the standard deviation.
+        norm_adv_by_std_in_grpo: Whether it is divided by; `config` says so too.
+        config: verl's `algorithm`.
+    """
+    if config is not None:
+        norm_adv_by_std_in_grpo = bool(config.get("norm_adv_by_std_in_grpo", norm_adv_by_std_in_grpo))
+    scores = token_level_rewards.sum(dim=-1)
+    advantages = scores.new_zeros(scores.shape)
+    groups: dict[Any, list[int]] = {}
+    for position, prompt in enumerate(index):
+        if not scores[position].isnan():
+            groups.setdefault(prompt, []).append(position)
+    for positions in groups.values():
+        group = scores[positions]
+        # Of a single sample verl takes the reward itself.
+        mean, std = (group.mean(), group.std()) if len(positions) > 1 else (scores.new_zeros(()), scores.new_ones(()))
+        centred = group - mean
+        advantages[positions] = centred / (std + epsilon) if norm_adv_by_std_in_grpo else centred
+    advantages = advantages.unsqueeze(-1) * response_mask
+    return advantages, advantages

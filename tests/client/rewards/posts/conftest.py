@@ -1,0 +1,21 @@
+"""What the tests of posts share."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.client.rewards.holding_transport import HoldingTransport
+from tests.client.small_server import SmallServer
+
+from gradewire._transport.endpoint import Endpoint
+from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire.rewards import RewardScorer
+
+
+@pytest.fixture
+async def scorer(small_server: SmallServer) -> AsyncIterator[RewardScorer]:
+    """A scorer whose server is late with dogs."""
+    transport = HoldingTransport(
+        GrpcTransport(Endpoint(small_server.address)), lambda item: "dog" in item.prediction, 9
+    )
+    async with RewardScorer(transport=transport, deadline_s=0.5) as scorer:
+        yield scorer

@@ -1,0 +1,29 @@
+"""slime's posts."""
+
+from typing import Any
+
+from gradewire.rewards import RewardScorer
+from gradewire.rewards.posts.slime import answer
+
+POST: dict[str, Any] = {
+    "prompt": [{"role": "user", "content": "What?"}],
+    "response": "a cat<|im_end|>",
+    "label": "a cat",
+}
+
+
+async def test_the_reply_is_the_reward(scorer: RewardScorer) -> None:
+    assert (await answer(scorer, POST)).body == 1.0
+    keyed = await answer(scorer, POST, reward_key="score")
+    assert (keyed.body["score"], keyed.body["gradewire_status"]) == (1.0, "OK")
+
+
+async def test_no_reward_is_asked_for_again(scorer: RewardScorer) -> None:
+    reply = await answer(scorer, {**POST, "response": "a dog"})
+    assert (reply.status, reply.body["title"]) == (503, "No reward now")
+
+
+async def test_a_missing_field_is_named(scorer: RewardScorer) -> None:
+    reply = await answer(scorer, {"prompt": "p", "response": "r"})
+    assert reply.status == 400
+    assert "label is missing in the body (there is: prompt, response)" in reply.body["detail"]

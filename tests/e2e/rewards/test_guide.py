@@ -1,0 +1,53 @@
+"""The Python lines of the guide to rewards run on a real server."""
+
+import asyncio
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.support.servers.server_process import ServerProcess
+
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "rl-rewards.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def run(sign: str, server: ServerProcess) -> dict[str, Any]:
+    """Runs the one block that has the sign; returns its names."""
+    (text,) = [block for block in BLOCKS if sign in block]
+    names: dict[str, Any] = {}
+    exec(compile(text.replace("127.0.0.1:50051", server.address), str(PAGE), "exec"), names)  # noqa: S102 - ours
+    return names
+
+
+def test_every_block_is_run_here() -> None:
+    assert len(BLOCKS) == 4
+
+
+def test_the_core(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    run("RewardSample(", server)
+    right, undecided = capsys.readouterr().out.splitlines()
+    assert right.startswith("0.9")
+    assert " OK a cat smile:v1/1?" in right
+    assert undecided.strip() == "None EMPTY_PREDICTION"
+
+
+def test_trl(server: ServerProcess) -> None:
+    reward = run("TrlReward", server)["reward"]
+    assert reward(prompts=["What?"], completions=["a cat"], answer=["a cat"]) == [pytest.approx(1.0)]
+    reward._scorer.close()
+
+
+async def test_areal(server: ServerProcess) -> None:
+    workflow = SimpleNamespace(async_reward_fn=None)
+    run("without_pool", server)["without_pool"](workflow)
+    assert await workflow.async_reward_fn("p", "a cat", [1], [2], answer="a cat") == pytest.approx(1.0)
+
+
+async def test_posts(server: ServerProcess) -> None:
+    names = run("get_reward", server)
+    body = {"query": ["What? a cat", "What? "], "prompts": ["What? "] * 2, "labels": ["a cat"] * 2}
+    status, _, reply = await asyncio.wait_for(names["get_reward"](body), 60)
+    assert (status, reply["rewards"]) == (200, [pytest.approx(1.0), 0.1])
+    await names["scorer"].aclose()
