@@ -13,23 +13,21 @@ from contextlib import suppress
 from typing import Final
 
 from gradewire_gateway.log import configure_log
-from gradewire_gateway.serving import serve
+from gradewire_gateway.serving import run
 from gradewire_gateway.settings import GatewaySettings
 
 _BEAT_EVERY_S: Final = 1.0
 
 
-async def _serve(settings: GatewaySettings, listening: socket.socket) -> None:
-    async def beside() -> None:
-        reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        ended = asyncio.ensure_future(reader.read(1))
-        while not ended.done():
-            with suppress(OSError):  # the server is gone, which `ended` tells in a moment
-                os.write(1, b"\n")
-            await asyncio.wait((ended,), timeout=_BEAT_EVERY_S)
-
-    await serve(settings, listening, beside=beside)
+async def _beat() -> None:
+    """Beats until standard input ends."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    ended = asyncio.ensure_future(reader.read(1))
+    while not ended.done():
+        with suppress(OSError):  # the server is gone, which `ended` tells in a moment
+            os.write(1, b"\n")
+        await asyncio.wait((ended,), timeout=_BEAT_EVERY_S)
 
 
 def main() -> None:
@@ -37,7 +35,7 @@ def main() -> None:
     message = json.loads(_first_line())
     configure_log(message["log_level"])
     listening = socket.socket(fileno=int(sys.argv[1]))
-    asyncio.run(_serve(GatewaySettings.from_message(message["settings"]), listening))
+    run(GatewaySettings.from_message(message["settings"]), listening, beside=_beat)
 
 
 def _first_line() -> bytes:

@@ -45,23 +45,30 @@ def bind(listen: ListenSettings) -> socket.socket:
     return bound
 
 
+def run(
+    settings: GatewaySettings, listening: socket.socket, *, beside: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Serves on an event loop of its own until SIGTERM or SIGINT; arguments and errors as `serve`."""
+    # uvicorn raises the signals that it was stopped by once more when it is done: they have had their effect.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: None)
+    asyncio.run(serve(settings, listening, beside=beside))
+
+
 async def serve(
     settings: GatewaySettings, listening: socket.socket, *, beside: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serves until SIGTERM or SIGINT, or until what runs beside it returns.
+    """Serves until what runs beside it returns, and until SIGTERM or SIGINT where it may handle signals.
 
     Args:
         settings: All of them.
         listening: Of `bind`; closed at the end.
-        beside: Runs while it serves.
+        beside: Runs while it serves; None: nothing does.
 
     Raises:
         OSError: A PEM file cannot be read.
     """
     server = uvicorn.Server(_config(settings))
-    # uvicorn raises the signals that it was stopped by once more when it is done: they have had their effect.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: None)
     if beside is None:
         await server.serve(sockets=[listening])
         return

@@ -43,11 +43,17 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.http_port = 0
+        self.api_port = 0
 
     @property
     def pid(self) -> int:
         """Number of its process."""
         return self._running.pid
+
+    @property
+    def api(self) -> str:
+        """Base address of the HTTP API, where one was asked for."""
+        return f"http://127.0.0.1:{self.api_port}"
 
     @property
     def address(self) -> str:
@@ -78,6 +84,8 @@ class ServerProcess:
         self.port = int(self.wait_for_event("serving on port ").rpartition(" ")[2])
         http = [line["event"] for line in self.log() if line["event"].startswith("HTTP on port ")]
         self.http_port = int(http[0].rpartition(" ")[2]) if http else 0
+        api = [line["event"] for line in self.log() if line["event"].startswith("HTTP API on port ")]
+        self.api_port = int(api[0].rpartition(" ")[2]) if api else 0
 
     def wait_for_event(self, start: str) -> str:
         """Waits for a log line whose event starts so; returns the event."""

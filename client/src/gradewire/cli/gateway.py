@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,7 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
     try:
         listening = serving.bind(made.listen)
         click.echo(f"gradewire gateway is ready on {options['host']}:{listening.getsockname()[1]}")
-        asyncio.run(serving.serve(made, listening))
+        serving.run(made, listening)
     except OSError as error:
         click.echo(f"Error: {error}", err=True)
         ctx.exit(_EXIT_CANNOT_START)

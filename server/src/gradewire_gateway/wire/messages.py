@@ -1,20 +1,18 @@
 """Messages from and to their JSON form; large ones on a thread, so that the event loop has its turns."""
 
 import asyncio
-import re
+import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from gradewire_gateway.problems import invalid
+from gradewire_gateway.wire.faults import find_fault
 
 _LARGE_BYTES: Final = 64 << 10
 """Takes some milliseconds."""
-_AT: Final = re.compile(r' at "?\w+((?:\.[\w.\[\]]+)?)"?')
-_UNKNOWN: Final = re.compile(r'has no field named "(\w{1,100})"')
-_IN: Final = re.compile(r"Failed to parse (\w+) field")
 _MOST_CHARACTERS: Final = 300
 
 M = TypeVar("M", bound=Message)
@@ -49,23 +47,40 @@ class Json:
         return await asyncio.get_running_loop().run_in_executor(self._thread, write_message, message)
 
 
-def read_message(data: bytes, kind: type[M], at: str = "") -> M:
-    """A message from its JSON form; as `Json.read`."""
+def read_object(data: bytes, at: str = "") -> dict[str, Any]:
+    """An object of JSON, with no name twice; raises ProblemError.
+
+    Args:
+        data: UTF-8.
+        at: What the text is, for the error; empty: the body.
+    """
     what = at or "the body"
-    name = kind.DESCRIPTOR.name
     try:
-        text = data.decode()
+        value = json.loads(data.decode(), object_pairs_hook=_once)
     except UnicodeDecodeError as error:
         raise invalid(f"{what} is not UTF-8, at byte {error.start}") from None
-    if not text.strip():
-        raise invalid(f"{what} is empty: send a {name} in JSON, {{}} at the least")
-    try:
-        return json_format.Parse(text, kind())
-    except json_format.ParseError as error:
-        said = " ".join(str(error).partition("\n")[0].split())[:_MOST_CHARACTERS]
-        raise invalid(f"{what} is not a {name} in JSON: {said}", _field_of(str(error))) from None
     except RecursionError:
-        raise invalid(f"{what} is not a {name} in JSON: it is nested too deeply") from None
+        raise invalid(f"{what} is nested too deeply") from None
+    except ValueError as error:  # json.JSONDecodeError too
+        raise invalid(f"{what} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise invalid(f"{what} is not an object of JSON: send {{}} at the least")
+    return value
+
+
+def read_message(data: bytes, kind: type[M], at: str = "") -> M:
+    """A message from its JSON form; as `Json.read`."""
+    value = read_object(data, at)
+    try:
+        return json_format.ParseDict(value, kind())
+    except Exception as error:  # noqa: BLE001 - it raises whatever a value of another type leads to
+        descriptor: Any = kind.DESCRIPTOR
+        fault = find_fault(value, descriptor)
+        where = f"{at}: " if at else ""
+        if fault is not None:
+            raise invalid(f"{where}{fault.at or descriptor.name}: {fault.what}", fault.at) from None
+        said = " ".join(str(error).split())[:_MOST_CHARACTERS]
+        raise invalid(f"{where}this is not a {descriptor.name} in JSON: {said}") from error
 
 
 def write_message(message: Message) -> bytes:
@@ -73,8 +88,10 @@ def write_message(message: Message) -> bytes:
     return json_format.MessageToJson(message, indent=None, ensure_ascii=False).encode()
 
 
-def _field_of(said: str) -> str:
-    """Path of the field that protobuf's error names; empty where it names none."""
-    at, unknown = _AT.search(said), _UNKNOWN.search(said)
-    names = [at[1].strip(".")] if at else _IN.findall(said)
-    return ".".join(name for name in (*names, unknown[1] if unknown else "") if name)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice[:80]!r} stands twice in one object")
+    return found
