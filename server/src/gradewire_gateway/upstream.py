@@ -1,5 +1,6 @@
 """The server behind the gateway: one channel, and the calls on it."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import grpc
 from google.protobuf.message import Message
 from grpc import aio
+from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no public name
 
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.wire.methods import RpcMethod
@@ -94,6 +96,31 @@ class Upstream:
                 response_deserializer=method.reply_type.FromString,
             )
         return found
+
+
+class CallEndedError(Exception):
+    """The call takes no more messages; reading it tells how it ended."""
+
+
+async def write(call: "aio.StreamStreamCall[Any, Any]", message: Message) -> None:
+    """Writes a message; raises CallEndedError where the call has ended.
+
+    `call.write` would do, but where the server ends a call while a message is on its way, it puts INTERNAL in the place
+    of the status that the server gave: a token that is refused would look like a defect.
+    """
+    try:
+        await call.wait_for_connection()
+        await call._cython_call.send_serialized_message(message.SerializeToString())  # type: ignore[attr-defined] # noqa: SLF001 - as above
+    except (aio.AioRpcError, cygrpc.InternalError, asyncio.InvalidStateError) as error:
+        raise CallEndedError from error
+
+
+async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
+    """Says that no more messages come; raises as `write`."""
+    try:
+        await call.done_writing()
+    except (aio.AioRpcError, cygrpc.InternalError, asyncio.InvalidStateError) as error:
+        raise CallEndedError from error
 
 
 def _open(settings: UpstreamSettings) -> aio.Channel:

@@ -27,12 +27,12 @@ class ServerProcess:
 
     Args:
         directory: Where its log and, unless a setting says otherwise, its store lie.
-        settings: By name.
+        settings: By name; those in force can be read as `settings`.
     """
 
     def __init__(self, directory: Path, **settings: Any) -> None:
         self._log = directory / "server.log"
-        self._settings = {
+        self.settings = {
             "port": 0,
             "http_port": 0,
             "disk_directory": directory / "store",
@@ -73,7 +73,7 @@ class ServerProcess:
     def start(self) -> None:
         """Starts the process and does not wait."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
-        given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self._settings.items()}
+        given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM], env=clean | given, stdin=subprocess.DEVNULL, stdout=log, stderr=log

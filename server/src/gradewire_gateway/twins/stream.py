@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import grpc
 from google.protobuf.message import Message
-from grpc import aio
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -16,7 +15,7 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.twins.unary import JSON_TYPE
-from gradewire_gateway.upstream import CallOptions
+from gradewire_gateway.upstream import CallEndedError, CallOptions, done_writing, write
 from gradewire_gateway.wire.body import Body, DisconnectedError
 from gradewire_gateway.wire.methods import RpcMethod
 
@@ -111,8 +110,8 @@ class _Writer:
             self._end(DisconnectedError())
         except (ProblemError, DisconnectedError) as error:
             self._end(error)
-        except (aio.AioRpcError, asyncio.InvalidStateError):
-            pass  # the call has ended: its reader knows how
+        except CallEndedError:
+            pass  # its reader knows how
 
     def _end(self, why: Exception) -> None:
         self.failure = why
@@ -123,8 +122,8 @@ class _Writer:
         async with aclosing(self._body.lines()) as lines:
             async for line in lines:
                 number += 1
-                await self.call.write(await self._gateway.json.read(line, self._method.request_type, f"line {number}"))
-        await self.call.done_writing()
+                await write(self.call, await self._gateway.json.read(line, self._method.request_type, f"line {number}"))
+        await done_writing(self.call)
 
 
 async def _begin(send: Send) -> None:
