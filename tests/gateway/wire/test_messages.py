@@ -52,21 +52,21 @@ def test_numbers_keep_every_bit(number: float) -> None:
 
 @given(st.binary(max_size=200))
 def test_bytes_are_read_or_refused(data: bytes) -> None:
+    assert read_or_refused(data) in {"read", "invalid_argument"}
+
+
+def read_or_refused(data: bytes) -> str:
+    """Whether bytes can be read, else the code of the problem; any other error is one of the reader's."""
     try:
         read_message(data, Request)
     except ProblemError as error:
-        assert (error.problem.status, error.problem.code) == (400, "invalid_argument")
+        return error.problem.code
+    return "read"
 
 
 @given(st.dictionaries(st.sampled_from(["items", "metrics", "priority", "omitDiagnostics", "x"]), values))
 def test_values_of_other_types_are_read_or_refused(value: dict[str, Any]) -> None:
-    try:
-        read = read_message(json.dumps(value).encode(), Request)
-    except ProblemError as error:
-        assert error.problem.status == 400
-        assert error.problem.detail
-    else:
-        assert isinstance(read, Request)
+    assert read_or_refused(json.dumps(value).encode()) in {"read", "invalid_argument"}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,8 @@ def test_what_is_null_counts_as_left_out() -> None:
 
 
 async def test_large_messages_are_read_and_written_on_a_thread() -> None:
-    request = judging_pb2.CompareRequest(pairs=[judging_pb2.Pair(id=str(number), question="é" * 40) for number in range(999)])
+    pairs = [judging_pb2.Pair(id=str(number), question="é" * 40) for number in range(999)]
+    request = judging_pb2.CompareRequest(pairs=pairs)
     reader = Json()
     try:
         written = await reader.write(request)

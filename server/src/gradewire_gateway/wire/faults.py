@@ -48,7 +48,9 @@ def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
         if field is None:
             there = ", ".join(sorted(field.json_name for field in kind.fields)[:_MOST_LISTED])
             shown = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
-            yield Fault(shown, f"there is no such field; {kind.name} has {there}" if there else "there is no such field")
+            yield Fault(
+                shown, f"there is no such field; {kind.name} has {there}" if there else "there is no such field"
+            )
             return
         if given.setdefault(field.name, name) != name:
             yield Fault(path, f"is there twice, as {given[field.name]} too")

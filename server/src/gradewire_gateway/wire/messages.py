@@ -73,7 +73,7 @@ def read_message(data: bytes, kind: type[M], at: str = "") -> M:
     value = read_object(data, at)
     try:
         return json_format.ParseDict(value, kind())
-    except Exception as error:  # noqa: BLE001 - it raises whatever a value of another type leads to
+    except Exception as error:
         descriptor: Any = kind.DESCRIPTOR
         fault = find_fault(value, descriptor)
         where = f"{at}: " if at else ""
