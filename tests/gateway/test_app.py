@@ -283,6 +283,13 @@ async def test_a_stream_that_fails_later_says_so_in_its_last_line(gateway: Runni
     duplex.writer.close()
 
 
+async def test_a_server_believes_who_asks_on_its_private_socket_alone(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}", private=True) as gateway:
+        await gateway.post(SCORE, ASKED)
+    (line,) = await wire.log_lines()
+    assert line["peer"].startswith("ipv4:127.0.0.1:")
+
+
 async def test_only_its_own_names_reach_it(wire: Wire) -> None:
     async with gateway_over(f"127.0.0.1:{wire.port}", names=("localhost", "::1")) as gateway:
         for host, status in (("localhost:1", 200), ("LOCALHOST", 200), ("[::1]:8080", 200), ("evil.example", 421)):

@@ -12,9 +12,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gradewire_gateway.chat.endpoints import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
+from gradewire_gateway.decisions.endpoints import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.health import Health
 from gradewire_gateway.log import RequestLog
+from gradewire_gateway.member_errors import MemberErrors
 from gradewire_gateway.observing import Observed
 from gradewire_gateway.openapi.document import document
 from gradewire_gateway.problems import Problem
@@ -68,15 +71,20 @@ def _routes(gateway: Gateway) -> list[Route]:
         ("/openapi.json", openapi),
         *([("/metrics", health.metrics)] if gateway.settings.metrics else []),
     ]
-    return [*twins, *(Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown)]
+    chat = [
+        _route(CHAT_PATH, MemberErrors(ChatCompletions(gateway))),
+        _route(MODELS_PATH, MemberErrors(JudgeList(gateway)), "GET"),
+        *(_route(path, MemberErrors(DecisionEndpoint(gateway, path))) for path in (SYSTEM_ONE_PATH, DECISIONS_PATH)),
+    ]
+    return [*twins, *chat, *(Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown)]
 
 
-def _route(path: str, app: ASGIApp) -> Route:
+def _route(path: str, app: ASGIApp, method: str = "POST") -> Route:
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         record_of(scope).route = path
         await app(scope, receive, send)
 
-    return Route(path, _Endpoint(endpoint), methods=["POST"])
+    return Route(path, _Endpoint(endpoint), methods=[method])
 
 
 def _named(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

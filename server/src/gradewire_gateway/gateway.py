@@ -1,9 +1,9 @@
 """What all endpoints of one gateway share."""
 
-from gradewire_gateway.bounding import ByteBudget, Places
 from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.telemetry import GatewayTelemetry
 from gradewire_gateway.upstream import Upstream
+from gradewire_gateway.wire.bounding import ByteBudget, Places
 from gradewire_gateway.wire.messages import Json
 
 

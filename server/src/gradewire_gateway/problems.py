@@ -72,6 +72,7 @@ class Problem:
         at: Path of the field at fault; empty where there is none.
         retry_after_s: Seconds after which trying again may help; None where it is not known, or does not help.
         headers: Further ones of the answer.
+        members: Further ones of the body.
     """
 
     status: int
@@ -80,6 +81,7 @@ class Problem:
     at: str = ""
     retry_after_s: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, Any] = field(default_factory=dict)
 
     def body(self, request_id: str) -> dict[str, Any]:
         """The members of the problem details."""
@@ -94,7 +96,7 @@ class Problem:
             found["field"] = self.at
         if self.retry_after_s is not None:
             found["retryAfterS"] = self.retry_after_s
-        return found
+        return found | dict(self.members)
 
     def response(self, request_id: str) -> Response:
         """The answer."""

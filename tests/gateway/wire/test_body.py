@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from gradewire_gateway.bounding import ByteBudget
 from gradewire_gateway.problems import ProblemError
 from gradewire_gateway.settings import Bounds
 from gradewire_gateway.wire.body import Body, DisconnectedError
+from gradewire_gateway.wire.bounding import ByteBudget
 
 GONE = {"type": "http.disconnect"}
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 from starlette.datastructures import Headers
 from starlette.types import Receive
 
-from gradewire_gateway.bounding import ByteBudget
 from gradewire_gateway.problems import Problem, ProblemError
 from gradewire_gateway.settings import Bounds
+from gradewire_gateway.wire.bounding import ByteBudget
 
 
 class DisconnectedError(Exception):

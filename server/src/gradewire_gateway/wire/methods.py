@@ -68,6 +68,11 @@ def all_methods() -> tuple[RpcMethod, ...]:
     return tuple(sorted(found, key=lambda method: method.path))
 
 
+def method_at(path: str) -> RpcMethod:
+    """The method with a path; a StopIteration where there is none."""
+    return next(method for method in all_methods() if method.path == path)
+
+
 def _plain(kind: type[Message]) -> Descriptor:
     descriptor: Any = kind.DESCRIPTOR
     found: Descriptor = descriptor
