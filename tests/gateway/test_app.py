@@ -121,7 +121,9 @@ async def test_bodies_share_their_memory(wire: Wire) -> None:
 async def test_a_body_that_does_not_come_is_not_waited_for(wire: Wire) -> None:
     async with gateway_over(f"127.0.0.1:{wire.port}", body_s=0.2) as gateway:
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-        head = f"POST {SCORE} HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
+        head = (
+            f"POST {SCORE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
+        )
         writer.write(head.encode() + b"{")
         assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 408 ")
         writer.close()
@@ -217,7 +219,7 @@ class Duplex:
     @classmethod
     async def open(cls, gateway: RunningGateway) -> "Duplex":
         duplex = cls(*await asyncio.open_connection("127.0.0.1", gateway.port))
-        head = f"POST {SCORE_STREAM} HTTP/1.1\r\nhost: h\r\ncontent-type: {LINES['content-type']}\r\n"
+        head = f"POST {SCORE_STREAM} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {LINES['content-type']}\r\n"
         duplex.writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
         return duplex
 
@@ -288,6 +290,11 @@ async def test_a_server_believes_who_asks_on_its_private_socket_alone(wire: Wire
         await gateway.post(SCORE, ASKED)
     (line,) = await wire.log_lines()
     assert line["peer"].startswith("ipv4:127.0.0.1:")
+
+
+async def test_only_names_of_the_loopback_address_reach_it_there(gateway: RunningGateway) -> None:
+    for host, status in (("localhost", 200), ("127.0.0.1:8080", 200), ("evil.example", 421)):
+        assert (await gateway.client.get("/healthz", headers={"host": host})).status_code == status, host
 
 
 async def test_only_its_own_names_reach_it(wire: Wire) -> None:

@@ -67,7 +67,7 @@ class Observed:
 
     def _check_name(self, scope: Scope) -> None:
         """Raises ProblemError where the caller addresses the gateway by a name that is not its own."""
-        names = self._gateway.settings.listen.names
+        names = self._gateway.settings.listen.allowed_names
         name = _host_of(Headers(scope=scope).get("host", ""))
         if names and name not in names:
             detail = "the gateway does not go by the name in the header Host; http_api_names sets those that it goes by"

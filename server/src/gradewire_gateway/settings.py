@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 MIB: Final = 1 << 20
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class ListenSettings:
         cert: PEM file of the certificate chain; empty: in the clear.
         key: PEM file of its key.
         client_ca: PEM file of the authority that callers' certificates must come from; empty: none is asked for.
-        names: Host names that callers may address it by; empty: any.
+        names: Host names that callers may address it by; empty: see `allowed_names`.
     """
 
     host: str = "127.0.0.1"
@@ -49,6 +50,17 @@ class ListenSettings:
     key: str = ""
     client_ca: str = ""
     names: tuple[str, ...] = ()
+
+    @property
+    def allowed_names(self) -> frozenset[str]:
+        """Host names that callers may address it by, in lower case; empty: any.
+
+        On the loopback address a name of another host that was made to lead there must not reach it: a browser would
+        take the API for a part of that host's pages.
+        """
+        if not self.names and self.host in LOOPBACK:
+            return LOOPBACK
+        return frozenset(name.lower() for name in self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

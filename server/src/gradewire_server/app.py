@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
+from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.allocator import return_large_blocks
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
@@ -37,7 +38,6 @@ from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
-from gradewire_server.settings.http_api import LOOPBACK
 from gradewire_server.settings.server import Settings
 from gradewire_server.shutdown import Stop, before_stop, wind_down
 from gradewire_server.tenants.file import TokensFileError

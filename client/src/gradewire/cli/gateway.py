@@ -23,6 +23,7 @@ _EXIT_CANNOT_START = 1
     epilog="""\b
 A server on this machine needs no gateway of its own: gradewire serve --http-api-port 8080 starts one.
 Tokens, deadlines and limits are the server's: callers send the header Authorization: Bearer TOKEN.
+Without --name it goes by the names of the loopback address where it listens there, elsewhere by any.
 
 \b
 Examples:
@@ -43,7 +44,7 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usa
 @click.option("--port", type=click.IntRange(0, MAX_PORT), default=8080, show_default=True, help="0 takes a free one.")
 @click.option("--cert", type=INPUT_FILE, help="Certificate chain to serve HTTPS with (PEM).")
 @click.option("--key", type=INPUT_FILE, help="The key of --cert (PEM).")
-@click.option("--name", "names", multiple=True, metavar="NAME", help="Host name that callers may use. Default: any.")
+@click.option("--name", "names", multiple=True, metavar="NAME", help="Host name that callers may use.")
 @click.option("--max-requests", type=click.IntRange(1), default=128, show_default=True, help="Requests in flight.")
 @click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, show_default=True, help="Of one request.")
 @click.option("--metrics/--no-metrics", default=True, show_default=True, help="Whether GET /metrics shows figures.")
@@ -84,7 +85,7 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
             port=options["port"],
             cert=_text(options["cert"]),
             key=_text(options["key"]),
-            names=tuple(name.lower() for name in options["names"]),
+            names=options["names"],
         ),
         bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
         metrics=options["metrics"],

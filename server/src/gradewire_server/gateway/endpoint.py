@@ -57,7 +57,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
     return GatewaySettings(
         upstream=UpstreamSettings(target=private, private=True),
         listen=ListenSettings(
-            host=api.host, port=api.port or 0, cert=cert, key=key, client_ca=client_ca, names=api.allowed_names
+            host=api.host, port=api.port or 0, cert=cert, key=key, client_ca=client_ca, names=api.names
         ),
         bounds=Bounds(max_requests=api.max_requests, max_body_bytes=settings.limits.max_message_bytes),
         metrics=not settings.listen.auth_http,

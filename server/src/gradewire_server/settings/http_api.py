@@ -1,14 +1,12 @@
 """The HTTP API: a gateway in a process of its own, which the server starts."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import Count, Names, OptionalPort
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
@@ -33,14 +31,3 @@ class HttpApiConfig:
     max_requests: Annotated[
         Count, Setting("http_api_max_requests", "Requests of the HTTP API in flight; one more is told to come back.")
     ] = 128
-
-    @property
-    def allowed_names(self) -> tuple[str, ...]:
-        """Names that a caller may address it by; empty: any.
-
-        On the loopback address a name of another host that was made to lead there must not reach it: a browser would
-        take the API for a part of that host's pages.
-        """
-        if self.names or self.host not in LOOPBACK:
-            return tuple(name.lower() for name in self.names)
-        return tuple(sorted(LOOPBACK))
