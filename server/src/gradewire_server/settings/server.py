@@ -20,7 +20,6 @@ from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.fields import all_setting_fields
-from gradewire_server.settings.http_api import HttpApiConfig
 from gradewire_server.settings.images import ImageConfig
 from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
@@ -28,7 +27,7 @@ from gradewire_server.settings.limits import Capacity, Connections, Deadlines, L
 from gradewire_server.settings.memory import MemoryConfig, with_shares
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import ENV_PREFIX, SettingsError, Values, read_values
-from gradewire_server.settings.transport import ListenConfig, LogConfig, ShutdownConfig, Tls
+from gradewire_server.settings.transport import HttpApiConfig, ListenConfig, LogConfig, ShutdownConfig, Tls
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.settings.types import OptionalDirectory, OptionalPath
 
