@@ -26,12 +26,14 @@ PROGRAMS = {
 COMMANDS = {
     "judge": (("server",), ("models", "build", "qwen2.5-coder-1.5b-instruct")),
     "export": (("server",), ("models", "export", "nobody/nothing")),
+    "http": ((), ("gateway", "--address", "127.0.0.1:1")),
     "train": (("server",), ("models", "train", "sfve", "--recipe", "sfve-mini", "--out", "out")),
 }
 # What each extra brings, by the names under which it is imported.
 IMPORTS = {
     "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, sacrebleu",
     "judge": "onnxruntime, gguf, httpx2, xllamacpp",
+    "http": "starlette, uvicorn, prometheus_client, grpc_health.v1, gradewire_gateway.serving",
     "triton": "onnxruntime, tritonclient.grpc.aio",
     "agree": "jinja2, scipy.stats, threadpoolctl",
     "parquet": "pyarrow.parquet",

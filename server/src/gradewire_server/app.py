@@ -14,9 +14,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
+from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.allocator import return_large_blocks
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
+from gradewire_server.gateway.endpoint import endpoint, gateway_settings
+from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
 from gradewire_server.guards import guarded
 from gradewire_server.observing import observe, observe_once
 from gradewire_server.requests.admission.admission import Admission
@@ -140,6 +143,7 @@ async def serve(
             )
             stack.callback(http.close)
             _log.info("HTTP on port %d", http.port)
+        handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         server, port = await start_server(
             _address(settings),
             service_handlers(calls),
@@ -148,6 +152,7 @@ async def serve(
             connections=settings.connections,
             tls=settings.listen.tls,
             authentication=authentication if settings.listen.auth_health else None,
+            private="" if handed is None else handed.private,
         )
         stack.push_async_callback(server.stop, None)
         memory = await stack.enter_async_context(
@@ -159,6 +164,16 @@ async def serve(
                 memory_limit_bytes=settings.memory.limit_bytes,
             )
         )
+        gateway = None
+        if handed is not None:
+            gateway = GatewaySupervisor(
+                handed,
+                gateway_settings(settings, handed.private),
+                settings.log.level,
+                restarted=telemetry.gateway_restarts.inc,
+            )
+            await stack.enter_async_context(supervised(gateway))
+            _log.info("HTTP API on port %d", handed.port)
         _warn_if_open(settings)
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await before_stop(loading, stop):
@@ -172,7 +187,7 @@ async def serve(
         memory.loaded()
         await lifecycle.serving(handlers)
         observing = asyncio.create_task(
-            observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s)
+            observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s, gateway=gateway)
         )
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
@@ -245,12 +260,12 @@ def _address(settings: Settings) -> str:
 
 def _warn_if_open(settings: Settings) -> None:
     listen = settings.listen
-    loopback = listen.host in {"127.0.0.1", "::1", "localhost"}
-    if not loopback and listen.is_open and (listen.tls is None or listen.tls.client_ca is None):
-        _log.warning(
-            "anybody who reaches %s may use this server: set auth_tokens, auth_tokens_file or tls_client_ca",
-            listen.host,
-        )
+    hosts = {listen.host} if settings.http_api.port is None else {listen.host, settings.http_api.host}
+    for host in hosts - LOOPBACK:
+        if listen.is_open and (listen.tls is None or listen.tls.client_ca is None):
+            _log.warning(
+                "anybody who reaches %s may use this server: set auth_tokens, auth_tokens_file or tls_client_ca", host
+            )
 
 
 def _configure_log(level: str) -> FloodFilter:

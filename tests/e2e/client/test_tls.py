@@ -1,10 +1,12 @@
 """Encryption and tokens, with a real server."""
 
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from tests.support.servers.server_process import ServerProcess
 
@@ -33,7 +35,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory, certificate: Path, minilm: Path) -> Iterator[ServerProcess]:
     cert, key = certificate / "cert.pem", certificate / "key.pem"
-    settings = {"tls_cert": cert, "tls_key": key, "tls_client_ca": cert, "auth_tokens": "right"}
+    settings = {"tls_cert": cert, "tls_key": key, "tls_client_ca": cert, "auth_tokens": "right", "http_api_port": 0}
     with ServerProcess(tmp_path_factory.mktemp("guarded"), model_repository=minilm, **settings) as process:
         yield process
 
@@ -51,6 +53,22 @@ def test_known_clients_with_the_right_token_are_served(guarded: ServerProcess, c
             pytest.raises(gradewire.AccessDenied, match="token"),
         ):
             client.score([RIGHT], "exact_match")
+
+
+def test_the_http_api_asks_for_the_same_certificate_and_token(guarded: ServerProcess, certificate: Path) -> None:
+    cert, key = certificate / "cert.pem", certificate / "key.pem"
+    url = f"https://127.0.0.1:{guarded.api_port}/gradewire.v1.Models/List"
+    context = ssl.create_default_context(cafile=cert)
+    context.check_hostname = False  # the certificate is for a name
+    with pytest.raises(httpx2.TransportError):
+        httpx2.post(url, json={}, verify=context, trust_env=False)
+    context.load_cert_chain(cert, key)
+    assert httpx2.post(url, json={}, verify=context, trust_env=False).status_code == 401
+    headers = {"authorization": "Bearer right"}
+    reply = httpx2.post(url, json={}, headers=headers, verify=context, trust_env=False)
+    assert reply.json()["serverVersion"]
+    with pytest.raises(httpx2.TransportError):
+        httpx2.post(url.replace("https", "http"), json={}, headers=headers, trust_env=False)
 
 
 def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certificate: Path, tmp_path: Path) -> None:

@@ -27,12 +27,12 @@ class ServerProcess:
 
     Args:
         directory: Where its log and, unless a setting says otherwise, its store lie.
-        settings: By name.
+        settings: By name; those in force can be read as `settings`.
     """
 
     def __init__(self, directory: Path, **settings: Any) -> None:
         self._log = directory / "server.log"
-        self._settings = {
+        self.settings = {
             "port": 0,
             "http_port": 0,
             "disk_directory": directory / "store",
@@ -43,11 +43,17 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.http_port = 0
+        self.api_port = 0
 
     @property
     def pid(self) -> int:
         """Number of its process."""
         return self._running.pid
+
+    @property
+    def api(self) -> str:
+        """Base address of the HTTP API, where one was asked for."""
+        return f"http://127.0.0.1:{self.api_port}"
 
     @property
     def address(self) -> str:
@@ -67,7 +73,7 @@ class ServerProcess:
     def start(self) -> None:
         """Starts the process and does not wait."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
-        given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self._settings.items()}
+        given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM], env=clean | given, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -78,6 +84,8 @@ class ServerProcess:
         self.port = int(self.wait_for_event("serving on port ").rpartition(" ")[2])
         http = [line["event"] for line in self.log() if line["event"].startswith("HTTP on port ")]
         self.http_port = int(http[0].rpartition(" ")[2]) if http else 0
+        api = [line["event"] for line in self.log() if line["event"].startswith("HTTP API on port ")]
+        self.api_port = int(api[0].rpartition(" ")[2]) if api else 0
 
     def wait_for_event(self, start: str) -> str:
         """Waits for a log line whose event starts so; returns the event."""

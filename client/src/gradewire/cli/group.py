@@ -16,6 +16,7 @@ _COMMANDS = {
     "bench": ("gradewire.cli.bench.command", "Make the tables by which papers compare evaluators."),
     "calibrate": ("gradewire.cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire.cli.compare.command", "Compare models or runs without labels."),
+    "gateway": ("gradewire.cli.gateway", "Answer HTTP in front of a server."),
     "leaderboard": ("gradewire.cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
     "models": ("gradewire.cli.models.command", "Build, list and verify encoders and judges."),
     "prepare": ("gradewire.cli.prepare.command", "Get references ready before answers come."),

@@ -5,6 +5,8 @@ from typing import Final
 AUTHORIZATION_KEY: Final = "authorization"
 REQUEST_ID_KEY: Final = "x-request-id"
 """Id of the request, given by the caller or made by the server; it stands in the server's log."""
+PEER_KEY: Final = "x-gradewire-peer"
+"""Host that asks the HTTP gateway; believed of the server's own gateway alone, which calls over a private socket."""
 PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
 """Trailing metadata that gRPC clients with a retry policy obey: wait so long, then try again."""
 

@@ -58,6 +58,25 @@ PAIR_ANSWER_A: PairAnswer.ValueType  # 1
 PAIR_ANSWER_B: PairAnswer.ValueType  # 2
 Global___PairAnswer: _TypeAlias = PairAnswer  # noqa: Y015
 
+class _ChatRole:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ChatRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChatRole.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CHAT_ROLE_UNSPECIFIED: _ChatRole.ValueType  # 0
+    CHAT_ROLE_SYSTEM: _ChatRole.ValueType  # 1
+    CHAT_ROLE_USER: _ChatRole.ValueType  # 2
+    CHAT_ROLE_ASSISTANT: _ChatRole.ValueType  # 3
+
+class ChatRole(_ChatRole, metaclass=_ChatRoleEnumTypeWrapper): ...
+
+CHAT_ROLE_UNSPECIFIED: ChatRole.ValueType  # 0
+CHAT_ROLE_SYSTEM: ChatRole.ValueType  # 1
+CHAT_ROLE_USER: ChatRole.ValueType  # 2
+CHAT_ROLE_ASSISTANT: ChatRole.ValueType  # 3
+Global___ChatRole: _TypeAlias = ChatRole  # noqa: Y015
+
 @_typing.final
 class Pair(_message.Message):
     """Two answers to one question."""
@@ -429,3 +448,311 @@ class CompareStreamResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CompareStreamResponse: _TypeAlias = CompareStreamResponse  # noqa: Y015
+
+@_typing.final
+class ChatTurn(_message.Message):
+    """One turn of a chat. What looks like a model's chat token is text to the judge."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    IMAGES_FIELD_NUMBER: _builtins.int
+    role: Global___ChatRole.ValueType
+    """CHAT_ROLE_UNSPECIFIED is an error."""
+    text: _builtins.str
+    @_builtins.property
+    def images(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Image]:
+        """Of the last turn of the user only; they stand before its text."""
+
+    def __init__(
+        self,
+        *,
+        role: Global___ChatRole.ValueType = ...,
+        text: _builtins.str = ...,
+        images: _abc.Iterable[_types_pb2.Image] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["images", b"images", "role", b"role", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChatTurn: _TypeAlias = ChatTurn  # noqa: Y015
+
+@_typing.final
+class CompleteRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As LaveParameters.model."""
+    max_tokens: _builtins.int
+    """Longest answer, 1 to 4 096; 0: 512."""
+    @_builtins.property
+    def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatTurn]:
+        """1 to 256, at most Limits.max_item_bytes of text together. The last one is the user's; or the assistant's behind the
+        user's, and the judge goes on with it.
+        """
+
+    @_builtins.property
+    def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most 4 texts of 1 to 256 bytes that end the answer and are no part of it."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        turns: _abc.Iterable[Global___ChatTurn] | None = ...,
+        max_tokens: _builtins.int = ...,
+        stop: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_tokens", b"max_tokens", "model", b"model", "stop", b"stop", "turns", b"turns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompleteRequest: _TypeAlias = CompleteRequest  # noqa: Y015
+
+@_typing.final
+class CompleteResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    COMPLETE_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    MODEL_DIGEST_FIELD_NUMBER: _builtins.int
+    CACHE_HITS_FIELD_NUMBER: _builtins.int
+    TIMING_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
+    status: _types_pb2.Status.ValueType
+    message: _builtins.str
+    """As MetricResult.message."""
+    text: _builtins.str
+    """Without white space at either end; may be empty. Only with STATUS_OK."""
+    complete: _builtins.bool
+    """Whether it ended by itself or at a `stop`, not at `max_tokens`."""
+    prompt_tokens: _builtins.int
+    """Absent where a judge's server does not say."""
+    generated_tokens: _builtins.int
+    model: _builtins.str
+    """Which judge answered."""
+    model_digest: _builtins.str
+    retry_after_s: _builtins.float
+    @_builtins.property
+    def cache_hits(self) -> _types_pb2.CacheHits: ...
+    @_builtins.property
+    def timing(self) -> _types_pb2.Timing: ...
+    def __init__(
+        self,
+        *,
+        status: _types_pb2.Status.ValueType = ...,
+        message: _builtins.str = ...,
+        text: _builtins.str = ...,
+        complete: _builtins.bool = ...,
+        prompt_tokens: _builtins.int | None = ...,
+        generated_tokens: _builtins.int | None = ...,
+        model: _builtins.str = ...,
+        model_digest: _builtins.str = ...,
+        cache_hits: _types_pb2.CacheHits | None = ...,
+        timing: _types_pb2.Timing | None = ...,
+        retry_after_s: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_generated_tokens", b"_generated_tokens", "_prompt_tokens", b"_prompt_tokens", "_retry_after_s", b"_retry_after_s", "cache_hits", b"cache_hits", "generated_tokens", b"generated_tokens", "prompt_tokens", b"prompt_tokens", "retry_after_s", b"retry_after_s", "timing", b"timing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generated_tokens", b"_generated_tokens", "_prompt_tokens", b"_prompt_tokens", "_retry_after_s", b"_retry_after_s", "cache_hits", b"cache_hits", "complete", b"complete", "generated_tokens", b"generated_tokens", "message", b"message", "model", b"model", "model_digest", b"model_digest", "prompt_tokens", b"prompt_tokens", "retry_after_s", b"retry_after_s", "status", b"status", "text", b"text", "timing", b"timing"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__generated_tokens: _TypeAlias = _typing.Literal["generated_tokens"]  # noqa: Y015
+    _WhichOneofArgType__generated_tokens: _TypeAlias = _typing.Literal["_generated_tokens", b"_generated_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__prompt_tokens: _TypeAlias = _typing.Literal["prompt_tokens"]  # noqa: Y015
+    _WhichOneofArgType__prompt_tokens: _TypeAlias = _typing.Literal["_prompt_tokens", b"_prompt_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__retry_after_s: _TypeAlias = _typing.Literal["retry_after_s"]  # noqa: Y015
+    _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__generated_tokens) -> _WhichOneofReturnType__generated_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_tokens) -> _WhichOneofReturnType__prompt_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retry_after_s) -> _WhichOneofReturnType__retry_after_s | None: ...
+
+Global___CompleteResponse: _TypeAlias = CompleteResponse  # noqa: Y015
+
+@_typing.final
+class DecisionOption(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LABEL_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    label: _builtins.str
+    """What the option is called; returned nowhere, for probabilities come in the order of the options."""
+    description: _builtins.str
+    """What it means; empty: the label says it."""
+    def __init__(
+        self,
+        *,
+        label: _builtins.str = ...,
+        description: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "label", b"label"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecisionOption: _TypeAlias = DecisionOption  # noqa: Y015
+
+@_typing.final
+class DecisionQuestion(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTRUCTIONS_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    instructions: _builtins.str
+    """What is asked of the state. Blank is an error."""
+    @_builtins.property
+    def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
+        """2 to 26, with distinct labels of 1 to 256 bytes."""
+
+    def __init__(
+        self,
+        *,
+        instructions: _builtins.str = ...,
+        options: _abc.Iterable[Global___DecisionOption] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["instructions", b"instructions", "options", b"options"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecisionQuestion: _TypeAlias = DecisionQuestion  # noqa: Y015
+
+@_typing.final
+class DecideRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As LaveParameters.model."""
+    state: _builtins.str
+    """What the questions are about. Cut at its end where it is longer than the judge reads, with WARNING_TRUNCATED. Blank is an error."""
+    @_builtins.property
+    def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionQuestion]:
+        """1 to 64, with at most Limits.max_item_bytes of text together with the state."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        state: _builtins.str = ...,
+        questions: _abc.Iterable[Global___DecisionQuestion] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "questions", b"questions", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideRequest: _TypeAlias = DecideRequest  # noqa: Y015
+
+@_typing.final
+class Decision(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    PROBABILITIES_FIELD_NUMBER: _builtins.int
+    LABEL_MASS_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    CACHE_HITS_FIELD_NUMBER: _builtins.int
+    TIMING_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
+    status: _types_pb2.Status.ValueType
+    message: _builtins.str
+    """As MetricResult.message."""
+    label_mass: _builtins.float
+    """As JudgeParts.label_mass."""
+    prompt_tokens: _builtins.int
+    """Absent where a judge's server does not say."""
+    retry_after_s: _builtins.float
+    @_builtins.property
+    def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """One per option, in their order; sum 1. Only with STATUS_OK."""
+
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Warning.ValueType]: ...
+    @_builtins.property
+    def cache_hits(self) -> _types_pb2.CacheHits: ...
+    @_builtins.property
+    def timing(self) -> _types_pb2.Timing: ...
+    def __init__(
+        self,
+        *,
+        status: _types_pb2.Status.ValueType = ...,
+        message: _builtins.str = ...,
+        probabilities: _abc.Iterable[_builtins.float] | None = ...,
+        label_mass: _builtins.float | None = ...,
+        warnings: _abc.Iterable[_types_pb2.Warning.ValueType] | None = ...,
+        prompt_tokens: _builtins.int | None = ...,
+        cache_hits: _types_pb2.CacheHits | None = ...,
+        timing: _types_pb2.Timing | None = ...,
+        retry_after_s: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_prompt_tokens", b"_prompt_tokens", "_retry_after_s", b"_retry_after_s", "cache_hits", b"cache_hits", "label_mass", b"label_mass", "prompt_tokens", b"prompt_tokens", "retry_after_s", b"retry_after_s", "timing", b"timing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_prompt_tokens", b"_prompt_tokens", "_retry_after_s", b"_retry_after_s", "cache_hits", b"cache_hits", "label_mass", b"label_mass", "message", b"message", "probabilities", b"probabilities", "prompt_tokens", b"prompt_tokens", "retry_after_s", b"retry_after_s", "status", b"status", "timing", b"timing", "warnings", b"warnings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__label_mass: _TypeAlias = _typing.Literal["label_mass"]  # noqa: Y015
+    _WhichOneofArgType__label_mass: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass"]  # noqa: Y015
+    _WhichOneofReturnType__prompt_tokens: _TypeAlias = _typing.Literal["prompt_tokens"]  # noqa: Y015
+    _WhichOneofArgType__prompt_tokens: _TypeAlias = _typing.Literal["_prompt_tokens", b"_prompt_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__retry_after_s: _TypeAlias = _typing.Literal["retry_after_s"]  # noqa: Y015
+    _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__label_mass) -> _WhichOneofReturnType__label_mass | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_tokens) -> _WhichOneofReturnType__prompt_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retry_after_s) -> _WhichOneofReturnType__retry_after_s | None: ...
+
+Global___Decision: _TypeAlias = Decision  # noqa: Y015
+
+@_typing.final
+class DecideResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DECISIONS_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    MODEL_DIGEST_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Which judge answered."""
+    model_digest: _builtins.str
+    @_builtins.property
+    def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:
+        """One per question, in their order."""
+
+    def __init__(
+        self,
+        *,
+        decisions: _abc.Iterable[Global___Decision] | None = ...,
+        model: _builtins.str = ...,
+        model_digest: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decisions", b"decisions", "model", b"model", "model_digest", b"model_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideResponse: _TypeAlias = DecideResponse  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class JudgingStub:
-    """Compares two answers to the same question. gRPC health has a service of this name: whether judges can be had.
+    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had.
     """
 
     def __init__(self, channel):
@@ -45,10 +45,20 @@ class JudgingStub:
                 request_serializer=gradewire_dot_v1_dot_judging__pb2.CompareStreamRequest.SerializeToString,
                 response_deserializer=gradewire_dot_v1_dot_judging__pb2.CompareStreamResponse.FromString,
                 _registered_method=True)
+        self.Complete = channel.unary_unary(
+                '/gradewire.v1.Judging/Complete',
+                request_serializer=gradewire_dot_v1_dot_judging__pb2.CompleteRequest.SerializeToString,
+                response_deserializer=gradewire_dot_v1_dot_judging__pb2.CompleteResponse.FromString,
+                _registered_method=True)
+        self.Decide = channel.unary_unary(
+                '/gradewire.v1.Judging/Decide',
+                request_serializer=gradewire_dot_v1_dot_judging__pb2.DecideRequest.SerializeToString,
+                response_deserializer=gradewire_dot_v1_dot_judging__pb2.DecideResponse.FromString,
+                _registered_method=True)
 
 
 class JudgingServicer:
-    """Compares two answers to the same question. gRPC health has a service of this name: whether judges can be had.
+    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had.
     """
 
     def Compare(self, request, context):
@@ -68,6 +78,24 @@ class JudgingServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Complete(self, request, context):
+        """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
+        Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
+        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
+        Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Decide(self, request, context):
+        """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
+        and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JudgingServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -81,6 +109,16 @@ def add_JudgingServicer_to_server(servicer, server):
                     request_deserializer=gradewire_dot_v1_dot_judging__pb2.CompareStreamRequest.FromString,
                     response_serializer=gradewire_dot_v1_dot_judging__pb2.CompareStreamResponse.SerializeToString,
             ),
+            'Complete': grpc.unary_unary_rpc_method_handler(
+                    servicer.Complete,
+                    request_deserializer=gradewire_dot_v1_dot_judging__pb2.CompleteRequest.FromString,
+                    response_serializer=gradewire_dot_v1_dot_judging__pb2.CompleteResponse.SerializeToString,
+            ),
+            'Decide': grpc.unary_unary_rpc_method_handler(
+                    servicer.Decide,
+                    request_deserializer=gradewire_dot_v1_dot_judging__pb2.DecideRequest.FromString,
+                    response_serializer=gradewire_dot_v1_dot_judging__pb2.DecideResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'gradewire.v1.Judging', rpc_method_handlers)
@@ -90,7 +128,7 @@ def add_JudgingServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Judging:
-    """Compares two answers to the same question. gRPC health has a service of this name: whether judges can be had.
+    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had.
     """
 
     @staticmethod
@@ -137,6 +175,60 @@ class Judging:
             '/gradewire.v1.Judging/CompareStream',
             gradewire_dot_v1_dot_judging__pb2.CompareStreamRequest.SerializeToString,
             gradewire_dot_v1_dot_judging__pb2.CompareStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Complete(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gradewire.v1.Judging/Complete',
+            gradewire_dot_v1_dot_judging__pb2.CompleteRequest.SerializeToString,
+            gradewire_dot_v1_dot_judging__pb2.CompleteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Decide(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gradewire.v1.Judging/Decide',
+            gradewire_dot_v1_dot_judging__pb2.DecideRequest.SerializeToString,
+            gradewire_dot_v1_dot_judging__pb2.DecideResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class JudgingStub:
-    """Compares two answers to the same question. gRPC health has a service of this name: whether judges can be had."""
+    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -42,10 +42,20 @@ class JudgingStub:
     """First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
     Errors and flow as Scoring.ScoreStream.
     """
+    Complete: _grpc.UnaryUnaryMultiCallable[_judging_pb2.CompleteRequest, _judging_pb2.CompleteResponse]
+    """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
+    Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
+    Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
+    Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+    """
+    Decide: _grpc.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]
+    """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
+    and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+    """
 
 @_typing.type_check_only
 class JudgingAsyncStub(JudgingStub):
-    """Compares two answers to the same question. gRPC health has a service of this name: whether judges can be had."""
+    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Compare: _aio.UnaryUnaryMultiCallable[_judging_pb2.CompareRequest, _judging_pb2.CompareResponse]  # type: ignore[assignment]
@@ -57,9 +67,19 @@ class JudgingAsyncStub(JudgingStub):
     """First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
     Errors and flow as Scoring.ScoreStream.
     """
+    Complete: _aio.UnaryUnaryMultiCallable[_judging_pb2.CompleteRequest, _judging_pb2.CompleteResponse]  # type: ignore[assignment]
+    """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
+    Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
+    Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
+    Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+    """
+    Decide: _aio.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]  # type: ignore[assignment]
+    """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
+    and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+    """
 
 class JudgingServicer(metaclass=_abc_1.ABCMeta):
-    """Compares two answers to the same question. gRPC health has a service of this name: whether judges can be had."""
+    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had."""
 
     @_abc_1.abstractmethod
     def Compare(
@@ -80,6 +100,28 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_judging_pb2.CompareStreamResponse], _abc.AsyncIterator[_judging_pb2.CompareStreamResponse]]:
         """First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
         Errors and flow as Scoring.ScoreStream.
+        """
+
+    @_abc_1.abstractmethod
+    def Complete(
+        self,
+        request: _judging_pb2.CompleteRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_judging_pb2.CompleteResponse, _abc.Awaitable[_judging_pb2.CompleteResponse]]:
+        """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
+        Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
+        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
+        Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+        """
+
+    @_abc_1.abstractmethod
+    def Decide(
+        self,
+        request: _judging_pb2.DecideRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_judging_pb2.DecideResponse, _abc.Awaitable[_judging_pb2.DecideResponse]]:
+        """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
+        and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
         """
 
 def add_JudgingServicer_to_server(servicer: JudgingServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

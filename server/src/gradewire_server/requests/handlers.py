@@ -6,7 +6,9 @@ from typing import Final
 
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
+from gradewire_server.requests.complete import complete
 from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.decide import decide
 from gradewire_server.requests.forms.items import ITEMS
 from gradewire_server.requests.forms.pairs import PAIRS
 from gradewire_server.requests.list_models import list_models
@@ -97,6 +99,28 @@ class Handlers:
             request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller
         )
         return reply
+
+    async def complete(
+        self,
+        request: judging_pb2.CompleteRequest,
+        *,
+        deadline_s: float | None = None,
+        size_bytes: int | None = None,
+        caller: Caller = LOCAL,
+    ) -> judging_pb2.CompleteResponse:
+        """Has a judge write, as gradewire.v1.Judging.Complete says; arguments and errors as `score`."""
+        return await complete(self.context, request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
+
+    async def decide(
+        self,
+        request: judging_pb2.DecideRequest,
+        *,
+        deadline_s: float | None = None,
+        size_bytes: int | None = None,
+        caller: Caller = LOCAL,
+    ) -> judging_pb2.DecideResponse:
+        """Has a judge decide, as gradewire.v1.Judging.Decide says; arguments and errors as `score`."""
+        return await decide(self.context, request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
 
     def compare_stream(
         self,

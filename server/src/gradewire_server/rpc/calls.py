@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, QuotaExceededError, RequestError
@@ -47,6 +47,8 @@ from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
 _log = logging.getLogger(__name__)
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
+_PRIVATE: Final = "unix:"
+"""Peers on a socket that only the server's own gateway can reach."""
 _STATUS_FLUSH_S: Final = 1.0
 """Seconds to wait for the final status to be flushed; it stands behind replies that the caller may never read."""
 
@@ -187,8 +189,8 @@ class Calls:
         body: Callable[[RpcCall], Awaitable[ResultT]],
     ) -> ResultT:
         started = time.perf_counter()
-        call_id, authorization = self._read_metadata(context)
-        call = RpcCall(CallRecord(call_id, method, context.peer()), telemetry, context.time_remaining())
+        call_id, authorization, peer = self._read_metadata(context)
+        call = RpcCall(CallRecord(call_id, method, peer), telemetry, context.time_remaining())
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
@@ -225,16 +227,20 @@ class Calls:
             if not self._in_flight:
                 self._idle.set()
 
-    def _read_metadata(self, context: GrpcContext) -> tuple[str, str]:
+    def _read_metadata(self, context: GrpcContext) -> tuple[str, str, str]:
         given = authorization = ""
+        peer = context.peer()
+        private = peer.startswith(_PRIVATE)
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
                 given = value
             elif key == AUTHORIZATION_KEY and isinstance(value, str):
                 authorization = value
+            elif private and key == PEER_KEY and isinstance(value, str):
+                peer = f"http:{value}"
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
-        return call_id, authorization
+        return call_id, authorization, peer
 
 
 def _leaving_room(context: RequestContext, size_bytes: int) -> int:

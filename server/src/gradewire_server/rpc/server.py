@@ -50,6 +50,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
     connections: Connections | None = None,
     tls: Tls | None = None,
     authentication: Authentication | None = None,
+    private: str = "",
 ) -> tuple[aio.Server, int]:
     """Starts listening on `address` (HOST:PORT); returns the server and its port.
 
@@ -61,6 +62,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
         connections: How many there may be, and how long; None: the settings' defaults.
         tls: None: in the clear.
         authentication: Asked about calls of health and reflection; None: these are open to all.
+        private: A second address (``unix:PATH``), in the clear, for who can open it; empty: none.
 
     Raises:
         BindError: The address is taken or not ours.
@@ -92,6 +94,8 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:
         raise bind_error(address, "port") from error
+    if private:
+        server.add_insecure_port(private)
     await server.start()
     return server, port
 

@@ -8,7 +8,7 @@ from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SC
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.access.scopes import check_comparison, check_generation, check_judges
+from gradewire_server.rpc.access.scopes import check_asking, check_generation, check_judges
 from gradewire_server.rpc.call import Method, RpcCall
 from gradewire_server.rpc.calls import Calls
 
@@ -33,6 +33,8 @@ def service_handlers(calls: Calls) -> Services:
             "CompareStream": calls.bidirectional(
                 Method(f"{JUDGING}/CompareStream", judging_pb2.CompareStreamRequest, Scope.SCORE), _compare_stream
             ),
+            "Decide": calls.unary(Method(f"{JUDGING}/Decide", judging_pb2.DecideRequest, Scope.SCORE), _decide),
+            "Complete": calls.unary(Method(f"{JUDGING}/Complete", judging_pb2.CompleteRequest, Scope.SCORE), _complete),
         },
         REFERENCES: {
             "Prepare": calls.server_stream(
@@ -78,8 +80,26 @@ async def _compare(
 ) -> judging_pb2.CompareResponse:
     call.saw_items(len(request.pairs))
     call.saw_comparison()
-    check_comparison(call.caller, "parameters")
+    check_asking(call.caller, "parameters")
     return await handlers.compare(
+        request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller
+    )
+
+
+async def _complete(
+    handlers: Handlers, request: judging_pb2.CompleteRequest, call: RpcCall
+) -> judging_pb2.CompleteResponse:
+    call.saw_items(1)
+    check_asking(call.caller, "turns")
+    return await handlers.complete(
+        request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller
+    )
+
+
+async def _decide(handlers: Handlers, request: judging_pb2.DecideRequest, call: RpcCall) -> judging_pb2.DecideResponse:
+    call.saw_items(len(request.questions))
+    check_asking(call.caller, "questions")
+    return await handlers.decide(
         request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller
     )
 
@@ -94,7 +114,7 @@ async def _compare_stream(
             del request  # as in `read_messages`
 
     call.saw_comparison()
-    check_comparison(call.caller, "config.parameters")
+    check_asking(call.caller, "config.parameters")
     async with (
         aclosing(seen()) as counted,
         aclosing(handlers.compare_stream(counted, deadline_s=call.deadline_s, caller=call.caller)) as replies,

@@ -151,6 +151,9 @@ class RpcTelemetry:
                 registry=registry,
             ),
         )
+        self.gateway_restarts = Counter(
+            "gradewire_gateway_restarts", "HTTP gateways that were lost and started again.", registry=registry
+        )
         self.messages_shed = Counter(
             "gradewire_messages_shed", "Messages on their way that were ended for want of memory.", registry=registry
         )

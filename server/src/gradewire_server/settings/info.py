@@ -9,7 +9,7 @@ from pydantic import ByteSize
 
 from gradewire_server.settings.fields import SettingField
 from gradewire_server.settings.surface import ENV_PREFIX
-from gradewire_server.settings.types import BYTE_UNITS, HIDDEN, Price
+from gradewire_server.settings.types import BYTE_UNITS, HIDDEN, Port, Price
 
 STARS: Final = "*****"
 
@@ -57,6 +57,8 @@ def setting_info(each: SettingField) -> SettingInfo:
         kind = "path"
     elif Price in get_args(base):
         kind = "number"
+    elif Port in get_args(base):
+        kind = "integer"
     elif BYTE_UNITS in marks:
         kind = "bytes"
     return SettingInfo(

@@ -27,7 +27,7 @@ from gradewire_server.settings.limits import Capacity, Connections, Deadlines, L
 from gradewire_server.settings.memory import MemoryConfig, with_shares
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import ENV_PREFIX, SettingsError, Values, read_values
-from gradewire_server.settings.transport import ListenConfig, LogConfig, ShutdownConfig, Tls
+from gradewire_server.settings.transport import HttpApiConfig, ListenConfig, LogConfig, ShutdownConfig, Tls
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.settings.types import OptionalDirectory, OptionalPath
 
@@ -38,6 +38,7 @@ class Settings:
 
     config: Annotated[OptionalPath, Setting("config", "TOML file with settings.")] = None
     listen: ListenConfig
+    http_api: HttpApiConfig
     log: LogConfig
     deadlines: Deadlines
     shutdown: ShutdownConfig
@@ -75,6 +76,7 @@ class Settings:
         return made.group(
             cls,
             listen=made.group(ListenConfig, tls=made.group(Tls) if given["tls_cert"] else None),
+            http_api=made.group(HttpApiConfig),
             log=made.group(LogConfig),
             deadlines=made.group(Deadlines),
             shutdown=made.group(ShutdownConfig),
@@ -150,6 +152,8 @@ def _check(given: Mapping[str, Any]) -> None:
             raise SettingsError(f"{name} needs tokens: set auth_tokens or auth_tokens_file")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
+    if given["http_api_port"] is not None and find_spec("uvicorn") is None:
+        raise SettingsError("http_api_port needs what serves HTTP: pip install 'gradewire[http]'")
     if "triton" in backends and find_spec("tritonclient") is None:
         raise SettingsError("backend triton needs its client library: pip install 'gradewire[triton]'")
     judges = given["judge_backend"]

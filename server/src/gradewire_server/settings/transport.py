@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import Count, OptionalPath, Port, Seconds, Tokens
+from gradewire_server.settings.types import Count, Names, OptionalPath, OptionalPort, Port, Seconds, Tokens
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -64,6 +64,30 @@ class ListenConfig:
     def is_open(self) -> bool:
         """Whether every call is let in, as far as tokens go."""
         return not self.auth_tokens and self.auth_tokens_file is None
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class HttpApiConfig:
+    """The HTTP API, a gateway in a process of its own: where it listens, how much it takes; without `port`: none."""
+
+    port: Annotated[
+        OptionalPort,
+        Setting("http_api_port", "Port of the HTTP API (JSON for every method); 0 takes a free one, unset: none."),
+    ] = None
+    host: Annotated[str, Field(min_length=1), Setting("http_api_host", "Address that the HTTP API listens on.")] = (
+        "127.0.0.1"
+    )
+    names: Annotated[
+        Names,
+        Setting(
+            "http_api_names",
+            "Host names that callers of the HTTP API may use; none: those of the loopback address where it listens "
+            "there, else any.",
+        ),
+    ] = ()
+    max_requests: Annotated[
+        Count, Setting("http_api_max_requests", "Requests of the HTTP API in flight; one more is told to come back.")
+    ] = 128
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.server.judges.remote.remote import eventually
 
-from gradewire_server.judges.backoff import Backoff
+from gradewire_server.concurrency.backoff import Backoff
 from gradewire_server.judges.remote.availability import ServerAvailability
 from gradewire_server.judges.remote.errors import unreachable
 from gradewire_server.judges.remote.http_client import HttpClient

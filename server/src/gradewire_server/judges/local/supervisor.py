@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.judges.backoff import Backoff
+from gradewire_server.concurrency.backoff import Backoff
 from gradewire_server.judges.local.worker_process import ModelRefusedError, WorkerLostError, WorkerProcess
 from gradewire_server.judges.worker.messages import CoreLimits, OpenModel, RowResult, Run
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from gradewire_server.concurrency.backoff import Backoff
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.backoff import Backoff
 from gradewire_server.judges.remote.errors import RemoteError
 
 _log = logging.getLogger(__name__)

@@ -8,12 +8,12 @@ from typing import Final
 
 from typing_extensions import override
 
+from gradewire_server.concurrency.backoff import Backoff
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import Judge
-from gradewire_server.judges.backoff import Backoff
 from gradewire_server.judges.observers import RemoteJudgeObserver
 from gradewire_server.judges.remote.errors import OF_THE_REQUEST, RemoteError, RemoteFault, too_long
 from gradewire_server.judges.remote.labels import AMBIGUOUS, Labels

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
 
+from gradewire_server.concurrency.backoff import Backoff
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.backoff import Backoff
 from gradewire_server.judges.observers import RemoteJudgeObserver, RequestUsage
 from gradewire_server.judges.remote.availability import ServerAvailability
 from gradewire_server.judges.remote.errors import AWAY, RETRIED, RemoteError, RemoteFault, late

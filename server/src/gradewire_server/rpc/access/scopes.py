@@ -31,8 +31,8 @@ def check_judges(context: RequestContext, caller: Caller, specs: Iterable[Metric
             raise _denied(caller, f"{path}[{index}].{name}", Scope.JUDGE)
 
 
-def check_comparison(caller: Caller, path: str) -> None:
-    """Raises PermissionDeniedError where a judge is to compare and the token is not good for that."""
+def check_asking(caller: Caller, path: str) -> None:
+    """Raises PermissionDeniedError where a judge is to compare or to write and the token is not good for that."""
     if Scope.JUDGE not in caller.scopes:
         raise _denied(caller, path, Scope.JUDGE)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.judges.backoff import Backoff
+from gradewire_server.concurrency.backoff import Backoff
 
 
 def longest(low: float, high: float) -> float:

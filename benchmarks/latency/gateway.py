@@ -1,0 +1,136 @@
+"""What the HTTP gateway costs callers of gRPC, and what a call over HTTP takes; all take turns in one run.
+
+Two servers run on this machine, one with the HTTP API and one without, each with its own cache. A warm request goes to
+each in turn, in a new order each time, so that a change of the machine's load affects all alike. The gateway idles but
+for the calls over HTTP, which are timed beside; with --load others call it without a pause meanwhile.
+"""
+
+import argparse
+import http.client
+import os
+import random
+import statistics
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import grpc
+from benchmarks.common.processes import free_port
+from benchmarks.common.servers import start_engine
+from google.protobuf import json_format
+
+from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
+
+_PATH = "/gradewire.v1.Scoring/Score"
+_WARM_UP = 50
+_SIZES = (1, 32)
+_GOAL = 1.1
+
+
+def request_of(items: int) -> scoring_pb2.ScoreRequest:
+    """Short answers by SMILE, the same each time."""
+    return scoring_pb2.ScoreRequest(
+        items=[
+            types_pb2.Item(references=["a cat"], prediction=f"There is a small cat on sill number {number}.")
+            for number in range(items)
+        ],
+        metrics=[types_pb2.MetricSpec(smile=types_pb2.SmileParameters())],
+        omit_diagnostics=True,
+    )
+
+
+def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
+    """Sends requests of so many items by gRPC."""
+    score = scoring_pb2_grpc.ScoringStub(stack.enter_context(grpc.insecure_channel(address))).Score
+    requests = {items: request_of(items) for items in _SIZES}
+
+    def send(items: int) -> None:
+        assert len(score(requests[items], timeout=60).items) == items
+
+    return send
+
+
+def over_http(port: int, stack: ExitStack) -> Callable[[int], None]:
+    """Sends the same requests as JSON over one connection that stays open."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    stack.callback(connection.close)
+    bodies = {items: json_format.MessageToJson(request_of(items)) for items in _SIZES}
+
+    def send(items: int) -> None:
+        connection.request("POST", _PATH, bodies[items], {"content-type": "application/json"})
+        reply = connection.getresponse()
+        reply.read()
+        assert reply.status == http.client.OK
+
+    return send
+
+
+def keep_calling(port: int, ended: threading.Event) -> None:
+    """Calls without a pause until `ended`."""
+    with ExitStack() as stack:
+        send = over_http(port, stack)
+        while not ended.is_set():
+            send(1)
+
+
+def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
+    """Seconds of every call by way and items; each round asks every way once for each size, in a new order."""
+    taken: dict[tuple[str, int], list[float]] = defaultdict(list)
+    source = random.Random(1)  # noqa: S311 - an order, not a secret
+    for number in range(rounds + _WARM_UP):
+        for items in _SIZES:
+            order = list(ways)
+            source.shuffle(order)
+            for name in order:
+                start_s = time.perf_counter()
+                ways[name](items)
+                if number >= _WARM_UP:
+                    taken[name, items].append(time.perf_counter() - start_s)
+    return taken
+
+
+def report(taken: dict[tuple[str, int], list[float]]) -> None:
+    """Prints medians and the ratio that the project promises."""
+    print("| items | gRPC, no gateway | gRPC, gateway on | ratio | HTTP |\n|---:|---:|---:|---:|---:|")
+    for items in _SIZES:
+        off, on, web = (statistics.median(taken[name, items]) * 1e3 for name in ("off", "on", "http"))
+        print(f"| {items} | {off:.2f} ms | {on:.2f} ms | {on / off:.3f} | {web:.2f} ms |")
+    print(f"\nmedians of {len(taken['on', 1])} calls a way; goal: ratio <= {_GOAL}")
+
+
+def main() -> None:
+    """Starts both servers, measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=400, help="calls of each kind and way (default: 400)")
+    parser.add_argument("--load", type=int, default=0, help="callers of HTTP that never pause (default: none)")
+    options = parser.parse_args()
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"load of the machine at the start: {load}; {options.load} callers of HTTP beside", file=sys.stderr)
+    api = free_port()
+    with ExitStack() as stack:
+        flags = {"judge-backend": "none", "log-request-share": "0"}
+        off = stack.enter_context(start_engine("embedded", flags))
+        on = stack.enter_context(start_engine("embedded", flags | {"http-api-port": str(api)}))
+        ways = {
+            "off": over_grpc(off.address, stack),
+            "on": over_grpc(on.address, stack),
+            "http": over_http(api, stack),
+        }
+        ended = threading.Event()
+        callers = [threading.Thread(target=keep_calling, args=(api, ended)) for _ in range(options.load)]
+        for caller in callers:
+            caller.start()
+        try:
+            taken = measure(ways, options.rounds)
+        finally:
+            ended.set()
+            for caller in callers:
+                caller.join()
+    report(taken)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""`gradewire gateway`: HTTP with JSON in front of a server on another machine."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.options.connection import MAX_PORT
+from gradewire.cli.options.group import INPUT_FILE
+from gradewire.cli.problems import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+_EXIT_CANNOT_START = 1
+
+
+@click.command(
+    "gateway",
+    epilog="""\b
+A server on this machine needs no gateway of its own: gradewire serve --http-api-port 8080 starts one.
+Tokens, deadlines and limits are the server's: callers send the header Authorization: Bearer TOKEN.
+Without --name it goes by the names of the loopback address where it listens there, elsewhere by any.
+
+\b
+Examples:
+  gradewire gateway --address scores.internal:50051
+  gradewire gateway --address scores.internal:50051 --tls-ca ca.pem --host 0.0.0.0 --cert site.pem --key site.key
+
+\b
+Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usage.
+""",
+)
+@click.option("--address", metavar="HOST:PORT", required=True, help="The server's address of gRPC.")
+@click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too.")
+@click.option("--tls-ca", type=INPUT_FILE, help="Authorities of the server's certificate (PEM). Default: gRPC's own.")
+@click.option("--tls-cert", type=INPUT_FILE, help="The gateway's certificate, where the server wants one (PEM).")
+@click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM).")
+@click.option("--tls-server-name", default="", metavar="NAME", help="Name in the server's certificate, if another.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, MAX_PORT), default=8080, show_default=True, help="0 takes a free one.")
+@click.option("--cert", type=INPUT_FILE, help="Certificate chain to serve HTTPS with (PEM).")
+@click.option("--key", type=INPUT_FILE, help="The key of --cert (PEM).")
+@click.option("--name", "names", multiple=True, metavar="NAME", help="Host name that callers may use.")
+@click.option("--max-requests", type=click.IntRange(1), default=128, show_default=True, help="Requests in flight.")
+@click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, show_default=True, help="Of one request.")
+@click.option("--metrics/--no-metrics", default=True, show_default=True, help="Whether GET /metrics shows figures.")
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+@click.pass_context
+def gateway_command(ctx: click.Context, /, **options: Any) -> None:
+    """Answer HTTP with JSON in front of a server; SIGTERM or Ctrl-C stops it in order."""
+    for cert, key in (("tls_cert", "tls_key"), ("cert", "key")):
+        if (options[cert] is None) != (options[key] is None):
+            flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
+            raise click.UsageError(f"{flags} belong together: give both, or neither")
+    serving, settings = _gateway_module("serving"), _gateway_module("settings")
+    _gateway_module("log").configure_log(options["log_level"])
+    made = _settings(settings, options)
+    try:
+        listening = serving.bind(made.listen)
+        click.echo(f"gradewire gateway is ready on {options['host']}:{listening.getsockname()[1]}")
+        serving.run(made, listening)
+    except OSError as error:
+        click.echo(f"Error: {error}", err=True)
+        ctx.exit(_EXIT_CANNOT_START)
+
+
+def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
+    return settings.GatewaySettings(
+        upstream=settings.UpstreamSettings(
+            target=options["address"],
+            tls=options["tls"] or any(options[name] for name in ("tls_ca", "tls_cert", "tls_server_name")),
+            ca=_text(options["tls_ca"]),
+            cert=_text(options["tls_cert"]),
+            key=_text(options["tls_key"]),
+            server_name=options["tls_server_name"],
+        ),
+        listen=settings.ListenSettings(
+            host=options["host"],
+            port=options["port"],
+            cert=_text(options["cert"]),
+            key=_text(options["key"]),
+            names=options["names"],
+        ),
+        bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
+        metrics=options["metrics"],
+    )
+
+
+def _text(path: Path | None) -> str:
+    return "" if path is None else str(path)
+
+
+def _gateway_module(name: str) -> ModuleType:
+    try:
+        return import_module(f"gradewire_gateway.{name}")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0].startswith("gradewire"):
+            raise  # an error in our own packages
+        raise InputError(f"gateway needs {error.name}: pip install 'gradewire[http]'") from error

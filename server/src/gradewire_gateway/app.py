@@ -1,0 +1,115 @@
+"""Puts a gateway together: which path is answered by what."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gradewire_gateway.chat.endpoints import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
+from gradewire_gateway.decisions.endpoints import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
+from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.health import Health
+from gradewire_gateway.log import RequestLog
+from gradewire_gateway.member_errors import MemberErrors
+from gradewire_gateway.observing import Observed
+from gradewire_gateway.openapi.document import document
+from gradewire_gateway.problems import Problem
+from gradewire_gateway.requests import record_of
+from gradewire_gateway.settings import GatewaySettings
+from gradewire_gateway.twins.stream import StreamTwin
+from gradewire_gateway.twins.unary import UnaryTwin
+from gradewire_gateway.wire.methods import all_methods
+
+_WORDS = {404: "not_found", 405: "unimplemented"}
+
+
+def create_app(settings: GatewaySettings) -> Starlette:
+    """An ASGI app in front of a server; its lifespan opens and closes the connection.
+
+    Args:
+        settings: All of them; those of where to listen are for who serves it.
+    """
+    gateway = Gateway(settings)
+    log = RequestLog(settings.log_share)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        gateway.open()
+        try:
+            yield
+        finally:
+            await gateway.close()
+            log.close()
+
+    return Starlette(
+        routes=_routes(gateway),
+        middleware=[Middleware(Observed, gateway=gateway, log=log)],
+        exception_handlers={HTTPException: _refused},
+        lifespan=lifespan,
+    )
+
+
+def _routes(gateway: Gateway) -> list[Route]:
+    health = Health(gateway)
+    page = document()
+
+    async def openapi(_request: Request) -> Response:
+        return JSONResponse(page, headers={"cache-control": "no-cache"})
+
+    twins = [
+        _route(method.path, (StreamTwin if method.streams else UnaryTwin)(gateway, method)) for method in all_methods()
+    ]
+    shown: list[tuple[str, Callable[[Request], Awaitable[Response]]]] = [
+        ("/healthz", health.healthz),
+        ("/openapi.json", openapi),
+        *([("/metrics", health.metrics)] if gateway.settings.metrics else []),
+    ]
+    chat = [
+        _route(CHAT_PATH, MemberErrors(ChatCompletions(gateway))),
+        _route(MODELS_PATH, MemberErrors(JudgeList(gateway)), "GET"),
+        *(_route(path, MemberErrors(DecisionEndpoint(gateway, path))) for path in (SYSTEM_ONE_PATH, DECISIONS_PATH)),
+    ]
+    return [*twins, *chat, *(Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown)]
+
+
+def _route(path: str, app: ASGIApp, method: str = "POST") -> Route:
+    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+        record_of(scope).route = path
+        await app(scope, receive, send)
+
+    return Route(path, _Endpoint(endpoint), methods=[method])
+
+
+def _named(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    async def named(request: Request) -> Response:
+        record_of(request.scope).route = path
+        return await endpoint(request)
+
+    return named
+
+
+class _Endpoint:
+    """To Starlette a function is asked with a request; this is asked as ASGI is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """No such path, or not with this method."""
+    record = record_of(request.scope)
+    status: int = getattr(error, "status_code", 500)
+    headers: dict[str, Any] = dict(getattr(error, "headers", None) or {})
+    said = {404: "there is no such path; GET /openapi.json lists those there are", 405: "this path takes other methods"}
+    record.code = _WORDS.get(status, "internal")
+    return Problem(status, record.code, said.get(status, "refused"), headers=headers).response(record.request_id)

@@ -1,0 +1,1 @@
+"""The chat endpoint that evaluation harnesses speak, in front of the judges."""

@@ -1,0 +1,1 @@
+"""Typed questions, answered with probabilities in the two forms in which decision servers are asked."""

@@ -1,0 +1,47 @@
+"""What all endpoints of one gateway share."""
+
+from gradewire_gateway.settings import GatewaySettings
+from gradewire_gateway.telemetry import GatewayTelemetry
+from gradewire_gateway.upstream import Upstream
+from gradewire_gateway.wire.bounding import ByteBudget, Places
+from gradewire_gateway.wire.messages import Json
+
+
+class Gateway:
+    """Made by the app; `open` and `close` belong to the event loop that serves.
+
+    Args:
+        settings: All of them.
+
+    Attributes:
+        settings: As given.
+        telemetry: Figures of its requests.
+        places: Requests in flight.
+        budget: Bytes of their bodies.
+        json: Reads and writes messages.
+    """
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self.settings = settings
+        self.telemetry = GatewayTelemetry()
+        self.places = Places(settings.bounds.max_requests)
+        self.budget = ByteBudget(settings.bounds.max_bytes_in_flight)
+        self.json = Json()
+        self._upstream: Upstream | None = None
+
+    @property
+    def upstream(self) -> Upstream:
+        """The server; a RuntimeError before `open`."""
+        if self._upstream is None:
+            raise RuntimeError("the gateway is not open: serve the app with its lifespan")
+        return self._upstream
+
+    def open(self) -> None:
+        """Opens the channel to the server; connects at the first call."""
+        self._upstream = Upstream(self.settings.upstream)
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        self.json.close()
+        if self._upstream is not None:
+            await self._upstream.close()

@@ -1,0 +1,106 @@
+"""The gateway's log: one JSON line an event on stderr, of the form of the server's, so that both can share a file."""
+
+import json
+import logging
+import random
+import sys
+import time
+from typing import Any, Final, TextIO
+
+from gradewire_gateway.requests import RequestRecord
+
+_PER_S: Final = 200
+"""Requests that are logged in a second; of the others one line tells the number."""
+_MAX_CHARACTERS: Final = 256
+_MAX_EVENT_CHARACTERS: Final = 4096
+_MAX_TRACEBACK_CHARACTERS: Final = 8192
+_SERVER_FAULTS: Final = 500
+
+
+class RequestLog:
+    """Writes a line for each request that has ended; successful ones by a share, and so many a second in all.
+
+    Args:
+        share: Of successful requests, 0 to 1.
+        stream: Where to.
+    """
+
+    def __init__(self, share: float = 1.0, stream: TextIO | None = None) -> None:
+        self._share = share
+        self._stream = stream or sys.stderr
+        self._second = 0
+        self._written = 0
+        self._left_out = 0
+
+    def add(self, record: RequestRecord, method: str, duration_s: float) -> None:
+        """Logs a request that has ended."""
+        fine = record.status < 400 and record.code == "ok"
+        if fine and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
+            return
+        now_s = time.time()
+        if int(now_s) != self._second:
+            self._tell_left_out()
+            self._second, self._written = int(now_s), 0
+        if self._written >= _PER_S:
+            self._left_out += 1
+            return
+        self._written += 1
+        self._write(
+            {
+                "time": _iso(now_s),
+                "level": "info" if fine else "error" if record.status >= _SERVER_FAULTS else "warning",
+                "event": "request",
+                "request_id": record.request_id,
+                "method": method,
+                "route": record.route or "other",
+                "status": record.status,
+                "code": record.code,
+                "duration_s": round(duration_s, 6),
+                "request_bytes": record.request_bytes,
+                "reply_bytes": record.reply_bytes,
+                "peer": record.peer[:_MAX_CHARACTERS],
+            }
+        )
+
+    def close(self) -> None:
+        """Tells how many were left out."""
+        self._tell_left_out()
+
+    def _tell_left_out(self) -> None:
+        if self._left_out:
+            line = {"time": _iso(time.time()), "level": "warning", "event": "requests left out"}
+            self._write(line | {"requests": self._left_out})
+            self._left_out = 0
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(line) + "\n")
+        self._stream.flush()
+
+
+class JsonFormatter(logging.Formatter):
+    """Messages of the gateway and of what it runs on."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        line = {
+            "time": _iso(record.created),
+            "level": record.levelname.lower(),
+            "event": record.getMessage()[:_MAX_EVENT_CHARACTERS],
+            "logger": record.name,
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]
+        return json.dumps(line)
+
+
+def configure_log(level: str) -> None:
+    """Sends what is logged to stderr as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # It tells of each broken request and of its own start and stop: figures and our own lines say what matters.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+
+
+def _iso(time_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_s)) + f".{int(time_s % 1 * 1000):03d}Z"

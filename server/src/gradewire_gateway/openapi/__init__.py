@@ -1,0 +1,1 @@
+"""The OpenAPI document, from the same descriptors as the twins."""

@@ -1,0 +1,91 @@
+"""One HTTP request: what its headers say of the call, and what is noted of it for log and figures."""
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from gradewire_gateway.problems import invalid
+from gradewire_gateway.upstream import CallOptions
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
+
+TIMEOUT_HEADER: Final = "connect-timeout-ms"
+_KEY: Final = "gradewire"
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
+_TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
+_VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
+"""What a header of gRPC can carry, and longer than any token."""
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """What is noted of a request while it is answered.
+
+    Attributes:
+        request_id: Given by the caller or made here.
+        peer: Host and port that ask, ``127.0.0.1:50514``.
+        route: Path as the gateway knows it; empty where it has none such.
+        code: gRPC code in lower case; "ok" until something fails.
+        status: Of HTTP; 0 until the answer begins.
+        request_bytes: Of the body, as far as it was read.
+        reply_bytes: Of the answer's body.
+    """
+
+    request_id: str
+    peer: str
+    route: str = ""
+    code: str = "ok"
+    status: int = 0
+    request_bytes: int = 0
+    reply_bytes: int = 0
+
+
+def new_record(scope: Scope) -> RequestRecord:
+    """The record of a request that has just come; `record_of` finds it again."""
+    given = Headers(scope=scope).get(REQUEST_ID_KEY, "")
+    request_id = given if _REQUEST_ID.fullmatch(given) else f"http-{secrets.token_hex(8)}"
+    client: tuple[str, int] | None = scope.get("client")
+    record = RequestRecord(request_id, _peer(*client) if client else "")
+    scope[_KEY] = record
+    return record
+
+
+def record_of(scope: Scope) -> RequestRecord:
+    """The record that `new_record` made."""
+    record: RequestRecord = scope[_KEY]
+    return record
+
+
+def call_options(scope: Scope, *, tell_peer: bool) -> CallOptions:
+    """What the headers of a request say of its call; raises ProblemError where a header cannot be used.
+
+    Args:
+        scope: ASGI's.
+        tell_peer: Whether the server is told which host asks.
+    """
+    headers, record = Headers(scope=scope), record_of(scope)
+    metadata = [(REQUEST_ID_KEY, record.request_id)]
+    authorization = headers.get("authorization", "")
+    if _VISIBLE.fullmatch(authorization):  # anything else is no token of any server
+        metadata.append((AUTHORIZATION_KEY, authorization))
+    if tell_peer and _VISIBLE.fullmatch(record.peer):
+        metadata.append((PEER_KEY, record.peer))
+    return CallOptions(tuple(metadata), _timeout_s(headers))
+
+
+def _peer(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _timeout_s(headers: Headers) -> float | None:
+    given = headers.get(TIMEOUT_HEADER)
+    if given is None:
+        return None
+    if not _TIMEOUT_MS.fullmatch(given) or int(given) == 0:
+        raise invalid(
+            f"the header {TIMEOUT_HEADER} is not a number of milliseconds from 1 to 9999999999", TIMEOUT_HEADER
+        )
+    return int(given) / 1000

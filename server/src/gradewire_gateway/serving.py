@@ -1,0 +1,111 @@
+"""Serves a gateway with uvicorn until a signal stops it, on a socket that is bound here or handed over."""
+
+import asyncio
+import signal
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import uvicorn
+
+from gradewire_gateway.app import create_app
+from gradewire_gateway.connections import BoundedConnection
+from gradewire_gateway.settings import GatewaySettings, ListenSettings
+
+_MAX_HEAD_BYTES: Final = 16 << 10
+_KEEP_ALIVE_S: Final = 75
+_STOPPING_S: Final = 10
+"""Seconds that requests in flight get once it is told to stop."""
+_BACKLOG: Final = 512
+
+
+class ListenError(OSError):
+    """The address cannot be listened on."""
+
+
+def bind(listen: ListenSettings) -> socket.socket:
+    """A socket that listens; raises ListenError."""
+    try:
+        found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, place = found[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(place)
+            bound.listen(_BACKLOG)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        raise ListenError(
+            f"cannot listen on {listen.host}:{listen.port}: {error.strerror or error}; choose another with --host and "
+            "--port"
+        ) from error
+    return bound
+
+
+def run(
+    settings: GatewaySettings, listening: socket.socket, *, beside: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Serves on an event loop of its own until SIGTERM or SIGINT; arguments and errors as `serve`."""
+    # uvicorn raises the signals that it was stopped by once more when it is done: they have had their effect.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: None)
+    asyncio.run(serve(settings, listening, beside=beside))
+
+
+async def serve(
+    settings: GatewaySettings, listening: socket.socket, *, beside: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Serves until what runs beside it returns, and until SIGTERM or SIGINT where it may handle signals.
+
+    Args:
+        settings: All of them.
+        listening: Of `bind`; closed at the end.
+        beside: Runs while it serves; None: nothing does.
+
+    Raises:
+        OSError: A PEM file cannot be read.
+    """
+    server = uvicorn.Server(_config(settings))
+    if beside is None:
+        await server.serve(sockets=[listening])
+        return
+    running = asyncio.ensure_future(beside())
+    running.add_done_callback(lambda _done: setattr(server, "should_exit", True))
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        running.cancel()
+
+
+def _config(settings: GatewaySettings) -> uvicorn.Config:
+    listen = settings.listen
+    given: dict[str, Any] = {}
+    if listen.cert:
+        given = {"ssl_certfile": listen.cert, "ssl_keyfile": listen.key}
+    if listen.client_ca:
+        given |= {"ssl_ca_certs": listen.client_ca, "ssl_cert_reqs": ssl.CERT_REQUIRED}
+    bounds = settings.bounds
+
+    class Connection(BoundedConnection):
+        head_s = bounds.head_s
+        max_connections = bounds.max_connections
+
+    return uvicorn.Config(
+        create_app(settings),
+        http=Connection,
+        ws="none",
+        loop="asyncio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # whom a proxy names is not believed: the host that asks is the one that connects
+        h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_STOPPING_S,
+        backlog=_BACKLOG,
+        **given,
+    )

@@ -1,0 +1,119 @@
+"""What a gateway is told: where its server is, where it listens itself, and what bounds it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+MIB: Final = 1 << 20
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamSettings:
+    """The server behind the gateway.
+
+    Attributes:
+        target: As gRPC takes it: HOST:PORT, ``unix:PATH``, …
+        tls: Whether the connection is encrypted.
+        ca: PEM file of authorities to trust; empty: gRPC's own.
+        cert: PEM file of the gateway's certificate, where the server wants one.
+        key: PEM file of its key.
+        server_name: Name in the server's certificate; empty: the host of `target`.
+        private: Whether the target is a socket that only this user can reach: the server is then told which host asks.
+    """
+
+    target: str
+    tls: bool = False
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    server_name: str = ""
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenSettings:
+    """Where the gateway listens.
+
+    Attributes:
+        host: Name or address.
+        port: 0 takes a free one.
+        cert: PEM file of the certificate chain; empty: in the clear.
+        key: PEM file of its key.
+        client_ca: PEM file of the authority that callers' certificates must come from; empty: none is asked for.
+        names: Host names that callers may address it by; empty: see `allowed_names`.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    cert: str = ""
+    key: str = ""
+    client_ca: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def allowed_names(self) -> frozenset[str]:
+        """Host names that callers may address it by, in lower case; empty: any.
+
+        On the loopback address a name of another host that was made to lead there must not reach it: a browser would
+        take the API for a part of that host's pages.
+        """
+        if not self.names and self.host in LOOPBACK:
+            return LOOPBACK
+        return frozenset(name.lower() for name in self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much callers may ask for at once.
+
+    Attributes:
+        max_requests: Requests in flight; one more is answered 429.
+        max_body_bytes: A body, or a line of a stream; a larger one is answered 413.
+        max_bytes_in_flight: Bodies and lines of all requests together; beyond, 429.
+        body_s: Seconds in which a body that is no stream must have come; else 408.
+        head_s: Seconds in which a new connection must have sent the head of its first request; else it is closed.
+        max_connections: Connections that are open at a time; one more is closed.
+    """
+
+    max_requests: int = 128
+    max_body_bytes: int = 32 * MIB
+    max_bytes_in_flight: int = 256 * MIB
+    body_s: float = 60.0
+    head_s: float = 15.0
+    max_connections: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """All of them; `to_message` and `from_message` carry them to a child process.
+
+    Attributes:
+        upstream: The server.
+        listen: Where to listen.
+        bounds: How much.
+        metrics: Whether ``GET /metrics`` shows the gateway's figures.
+        log_share: Share of successful requests that are logged, 0 to 1.
+    """
+
+    upstream: UpstreamSettings
+    listen: ListenSettings
+    bounds: Bounds
+    metrics: bool = True
+    log_share: float = 1.0
+
+    def to_message(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> Self:
+        """Reads what `to_message` made, also after JSON."""
+        listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
+        return cls(
+            upstream=UpstreamSettings(**message["upstream"]),
+            listen=ListenSettings(**listen),
+            bounds=Bounds(**message["bounds"]),
+            metrics=message["metrics"],
+            log_share=message["log_share"],
+        )

@@ -1,0 +1,1 @@
+"""The JSON twin of every gRPC method, from the protos' descriptors."""

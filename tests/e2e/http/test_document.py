@@ -1,0 +1,52 @@
+"""The OpenAPI document keeps its word: requests drawn from it, good and bad ones, get the answers that it names."""
+
+import json
+from typing import Any
+
+import httpx2
+import hypothesis
+import schemathesis
+from schemathesis import checks
+from schemathesis.specs.openapi import checks as openapi
+from tests.support.servers.server_process import ServerProcess
+
+from gradewire_gateway.openapi.document import document
+
+
+def without_headers() -> dict[str, Any]:
+    """The document without the headers of calls: one that HTTP does not know is no fault, and a deadline may pass."""
+    shown = document()
+    for methods in shown["paths"].values():
+        for operation in methods.values():
+            operation.pop("parameters", None)
+    return shown
+
+
+SCHEMA = schemathesis.openapi.from_dict(without_headers())
+CHECKS: list[Any] = [
+    checks.not_a_server_error,
+    openapi.status_code_conformance,
+    openapi.content_type_conformance,
+    openapi.response_schema_conformance,
+    openapi.unsupported_method,
+]
+"""All but those that compare what is accepted with the schema: the server knows more rules than a schema can say, and
+the JSON form of protobuf takes null for what is left out, and numbers as texts, which the document does not show."""
+HEADERS = {"authorization": "Bearer right"}
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(_context: Any, value: Any) -> bytes:
+    """A body of one line, which need not be JSON."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+
+@SCHEMA.parametrize()
+@hypothesis.settings(max_examples=3, suppress_health_check=list(hypothesis.HealthCheck))
+def test_drawn_requests_are_answered_as_it_says(case: Any, http_server: ServerProcess) -> None:
+    case.call_and_validate(base_url=http_server.api, headers=HEADERS, checks=CHECKS, timeout=30)
+
+
+def test_the_gateway_shows_it(http_server: ServerProcess) -> None:
+    shown = httpx2.get(f"{http_server.api}/openapi.json", trust_env=False).json()
+    assert shown == json.loads(json.dumps(document()))
