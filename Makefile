@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-alone test-export test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-alone test-export test-frameworks test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -79,6 +79,18 @@ $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
+
+# TORCH as for the peers below.
+$(VENV)-frameworks/.installed: requirements/frameworks.lock pyproject.toml
+	@echo "installing torch and the frameworks into $(VENV)-frameworks …"
+	@test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
+	@$(VENV)-frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(TORCH)
+	@$(VENV)-frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --require-hashes -r requirements/frameworks.lock
+	@$(VENV)-frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+test-frameworks: $(VENV)-frameworks/.installed $(MODEL) ## what needs training frameworks, each the real one (not a part of make test: half a gigabyte of libraries)
+	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-frameworks/bin/python -m pytest -q --timeout=300 tests_frameworks
 
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
@@ -148,7 +160,8 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \
 	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock $$unemitted; \
-	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted
+	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted; \
+	$$compile pyproject.toml requirements/frameworks.in $(wildcard requirements/frameworks-*.in) --extra server -o requirements/frameworks.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-frameworks .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log
