@@ -41,6 +41,7 @@ def curve(directory: Path) -> list[tuple[int, float]]:
 
 def wandb_history(directory: Path) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, str]]:
     """Rows, step metrics by glob, and texts of the summary, from the file that a run wrote."""
+    wandb.teardown()  # its process writes on after the run's end, and would outlive the test
     rows: list[dict[str, Any]] = []
     steps: dict[str, str] = {}
     summary: dict[str, str] = {}

@@ -37,7 +37,7 @@ def test_scores_of_a_server_are_appended_over_runs(
     assert [float(row["mean"]) for row in read_rows] == pytest.approx([2 / 3] * 4)
     assert {(row["scored"], row["items"], row["not_scored_share"]) for row in read_rows} == {("3", "3", "0.0")}
     assert [json.loads(row["counts"]) for row in read_rows] == [{"OK": 3}] * 4
-    assert read_rows[0]["line"].startswith("exact_match:v1")
+    assert read_rows[0]["line"].startswith("exact_match/1")
 
 
 def test_odd_labels_and_missing_means_stay_in_their_columns(tmp_path: Path) -> None:
