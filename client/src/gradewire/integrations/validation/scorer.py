@@ -53,6 +53,9 @@ class ValidationScorer:
         **options: As `Client.score`; `priority` is "bulk" unless said, `deadline_s` is for one try of one step, else
             ten minutes, an hour where a metric asks a judge.
 
+    Attributes:
+        labels: What the metrics' results are called; without `metrics`, of the usual ones.
+
     Raises:
         InvalidRequest: An argument is wrong, or another scorer uses the directory.
         OSError: The directory cannot be used.
@@ -73,6 +76,7 @@ class ValidationScorer:
         self._client = Client(client) if isinstance(client, str) else client
         call = CallOptions.of("ValidationScorer", metrics, options)
         choice = call.choose()
+        self.labels = choice.labels
         self._reference_set = choice.reference_set
         self._lines = (
             None if metrics is None else {label: format_metric_line(metric) for label, metric in choice.named.items()}
