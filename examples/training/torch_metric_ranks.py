@@ -35,7 +35,7 @@ def main() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 100 == 0:
+        if step in {10, 200}:
             said = answers(model, numbers)
             metric.update(said, [row["references"] for row in mine], [row["question"] for row in mine])
             values = {name: value.item() for name, value in metric.compute().items()}

@@ -33,7 +33,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         client: HOST:PORT of a server, or a client.
         metrics: As `Client.score`.
         wait_s: How long `compute` waits for scores that are on their way.
-        **options: As `Client.score`.
+        **options: As `Client.score`; `deadline_s`, of a batch, is `wait_s` unless said.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -55,7 +55,9 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         super().__init__()
         self.labels = CallOptions.of("GradewireMetric", metrics, options).choose().labels
         self._client = Client(client) if isinstance(client, str) else client
-        self._metrics, self._options, self._wait_s = metrics, options, wait_s
+        # Nothing is sent for longer than anybody waits for it: the end of the program would wait for it too.
+        self._options: ScoreOptions = {"deadline_s": wait_s, **options}
+        self._metrics, self._wait_s = metrics, wait_s
         self._pending: list[tuple[int, Future[ScoreReport]]] = []
         zeros = torch.zeros(len(self.labels), len(shard_totals.COLUMNS), dtype=torch.float64)
         self.add_state("totals", default=zeros, dist_reduce_fx="sum")
