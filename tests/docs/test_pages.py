@@ -22,6 +22,7 @@ SOURCES = (
     "server",
     "tests",
     "tests_export",
+    "tests_frameworks",
 )
 LIMIT = 120
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
