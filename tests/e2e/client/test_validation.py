@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire import Client
+from gradewire import Client, Scorer
 from gradewire.integrations import StepState, ValidationScorer
 from gradewire.integrations.sinks import CsvSink
 
@@ -62,3 +62,15 @@ def test_a_killed_server_loses_no_step(mortal: ServerProcess, tmp_path: Path) ->
             for label, metric in scores.metrics.items():
                 assert metric.mean == summary[label].mean
                 assert metric.not_scored_share == 0.0
+
+
+def test_a_loop_without_a_server_has_the_same_scores(minilm: Path, tmp_path: Path) -> None:
+    with Scorer.embedded(model_repository=minilm, disk_directory=tmp_path / "store", judge_backend="none") as scorer:
+        with ValidationScorer(scorer, METRICS, directory=tmp_path / "spool") as validation:
+            validation.submit(1, answered(1))
+            assert validation.wait(60)
+            (scores,) = validation.results()
+        summary = scorer.score(answered(1), METRICS).summary()
+    assert {label: metric.mean for label, metric in scores.metrics.items()} == {
+        label: figures.mean for label, figures in summary.items()
+    }

@@ -167,6 +167,8 @@ class Spool:
             kept: Sequences of those that leave by themselves at once.
         """
         limits = self._limits
+        if len(self.waiting) <= limits.max_steps and self._bytes <= limits.max_bytes:
+            return
         for step in list(self.waiting.values()):
             if step.sequence in kept:
                 continue

@@ -75,12 +75,10 @@ class StepQueue:
         with self._changed:
             while not self.closed:
                 now_s = time.monotonic()
-                open_ = [sequence for sequence in self._spool.waiting if sequence not in self._delivering]
-                due = [sequence for sequence in open_ if self._times.due_s(sequence) <= now_s]
-                if due:
-                    return self._spool.waiting[min(due, key=self._times.order)]
-                wait_s = min((self._times.due_s(sequence) for sequence in open_), default=None)
-                self._changed.wait(None if wait_s is None else wait_s - now_s)
+                step, due_s = self._next()
+                if step is not None and due_s <= now_s:
+                    return step
+                self._changed.wait(None if step is None else due_s - now_s)
             return None
 
     def read(self, step: WaitingStep) -> list[Any] | StepScores | None:
@@ -159,6 +157,26 @@ class StepQueue:
             self.closed = True
             self._changed.notify_all()
             self._spool.close()
+
+    def _next(self) -> tuple[WaitingStep | None, float]:
+        """The step whose turn it is, and when it is due."""
+        tried: list[WaitingStep] = []
+        for sequence, step in self._spool.waiting.items():
+            if sequence in self._delivering:
+                continue
+            if not self._times.failures(sequence):
+                # Nearly always the first that is looked at, of ten thousand: what was not tried yet goes by its age.
+                due_s = self._times.due_s(sequence)
+                break
+            tried.append(step)
+        else:
+            if not tried:
+                return None, 0.0
+            due = {step.sequence: self._times.due_s(step.sequence) for step in tried}
+            now_s = time.monotonic()
+            step = min(tried, key=lambda step: (max(due[step.sequence], now_s), self._times.order(step.sequence)))
+            due_s = due[step.sequence]
+        return step, due_s
 
     def _aside(self, step: WaitingStep, problem: str, *, moved: bool) -> StepScores:
         if moved:
