@@ -76,6 +76,18 @@ def test_a_refused_step_lets_the_others_go_first(
     assert "unknown here" in scorer.results()[0].problem
 
 
+def test_the_latest_submission_counts_also_where_an_earlier_one_is_scored_after_it(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    small_server.script.faults.append(Fault(grpc.StatusCode.INVALID_ARGUMENT, "not now"))
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    scorer.submit(1, rows[:2])
+    assert not scorer.wait(0.5)
+    assert [(scores.state, scores.items) for scores in scorer.results()] == [(StepState.SCORED, 2)]
+    assert scorer.counts() == {StepState.SCORED: 1, StepState.NOT_SCORED: 1}
+
+
 _LOOP = textwrap.dedent("""
     import os, signal, sys
     from gradewire.integrations import ValidationScorer

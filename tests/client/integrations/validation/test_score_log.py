@@ -19,7 +19,7 @@ def test_what_is_added_is_there_after_a_restart(tmp_path: Path) -> None:
     for step in (1, 2):
         log.add(step, scores(step))
     again = ScoreLog(tmp_path / "scores.jsonl")
-    assert again.kept() == log.kept() == [scores(1), scores(2)]
+    assert again.kept() == log.kept() == {1: scores(1), 2: scores(2)}
     assert (again.last_sequence, again.has(2), again.has(3)) == (2, True, False)
     assert again.counts == {StepState.SCORED: 2}
 
@@ -34,7 +34,7 @@ def test_a_line_that_cannot_be_read_is_named_and_the_next_one_is_whole(
     log = ScoreLog(path)
     assert f"{path}, line 2 cannot be read" in caplog.text
     log.add(2, scores(2))
-    assert ScoreLog(path).kept() == [scores(1), scores(2)]
+    assert ScoreLog(path).kept() == {1: scores(1), 2: scores(2)}
 
 
 def test_memory_keeps_the_newest_and_the_file_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,6 +42,6 @@ def test_memory_keeps_the_newest_and_the_file_all(tmp_path: Path, monkeypatch: p
     log = ScoreLog(tmp_path / "scores.jsonl")
     for step in range(5):
         log.add(step, scores(step))
-    assert [entry.step for entry in log.kept()] == [2, 3, 4]
+    assert list(log.kept()) == [2, 3, 4]
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 5
     assert log.counts == {StepState.SCORED: 5}

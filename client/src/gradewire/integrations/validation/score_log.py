@@ -51,9 +51,9 @@ class ScoreLog:
         """Whether the file told of this step when it was opened."""
         return sequence in self._ended
 
-    def kept(self) -> list[StepScores]:
-        """The newest 10 000, in the order in which they ended."""
-        return list(self._kept.values())
+    def kept(self) -> dict[int, StepScores]:
+        """The 10 000 that ended last, by their numbers."""
+        return dict(self._kept)
 
     def _keep(self, sequence: int, scores: StepScores) -> None:
         self.counts[scores.state] += 1

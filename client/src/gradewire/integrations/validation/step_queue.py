@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 from gradewire.integrations.validation.retry_times import RetryTimes
@@ -28,7 +29,6 @@ class StepQueue:
         self._problems: dict[int, str] = {}
         # Steps whose scores are with sinks and callbacks.
         self._delivering: set[int] = set()
-        self._told_of_damage = False
         self.closed = False
 
     def add(self, header: StepHeader, rows: Iterable[bytes]) -> list[StepScores]:
@@ -61,8 +61,7 @@ class StepQueue:
     def damaged(self) -> list[StepScores]:
         """Notes the files that were set aside when the spool was opened; each is told of once."""
         with self._changed:
-            found = [] if self._told_of_damage else self._spool.damaged
-            self._told_of_damage = True
+            found, self._spool.damaged = self._spool.damaged, []
             noted = []
             for sequence, step, problem in found:
                 scores = StepScores(step, "", 0, StepState.CORRUPT, problem=problem, ended_unix_s=time.time())
@@ -140,11 +139,12 @@ class StepQueue:
     def results(self) -> list[StepScores]:
         """Of each name and step the latest submission, by step."""
         with self._changed:
-            known = {(entry.name, entry.step): entry for entry in self._spool.log.kept()}
-            for step in self._spool.waiting.values():
-                waiting = step.ended(StepState.NOT_SCORED, self._problems.get(step.sequence, ""))
-                known[waiting.name, waiting.step] = waiting
-        return sorted(known.values(), key=lambda entry: (entry.step, entry.name))
+            submitted = self._spool.log.kept() | {
+                sequence: step.ended(StepState.NOT_SCORED, self._problems.get(sequence, ""))
+                for sequence, step in self._spool.waiting.items()
+            }
+        latest = {(scores.name, scores.step): scores for _, scores in sorted(submitted.items(), key=itemgetter(0))}
+        return sorted(latest.values(), key=lambda scores: (scores.step, scores.name))
 
     def counts(self) -> Counter[StepState]:
         """Number of steps by state, since the directory was new."""
