@@ -2,9 +2,11 @@
 
 Run it where torch is: `.venv-frameworks/bin/python -m benchmarks.training.validation`. A small model trains on one core
 and a server scores on another one. Blocks of steps take turns, in an order that is drawn for each round. Every block
-begins with answering its validation questions; `with` hands the answers over, to a spool, CSV and the server, and
-`without` throws them away. What is not scored at the end of a block is waited for before the next one, within the time
-of its own block. Then the server is killed for a while: steps go on, and in the end all of them must have scores.
+begins with answering its validation questions; one with validation hands the answers over, to a spool, CSV and the
+server, and one without throws them away. Nothing is left to score when a block begins: what is not scored with the last
+step of a block is waited for, off the clock, and counted. CPU time is that of the whole training process, its threads
+for scoring and that waiting included: beside other programs it says more than the clock. Then the server is killed for
+a while: steps go on, and in the end all of them must have scores.
 """
 
 import argparse
@@ -63,24 +65,28 @@ class Training:
         train: One step.
         answer: Items of one validation; the argument makes their texts new to the server.
         steps: Done so far.
+        late: Blocks whose scores were not there with their last step.
     """
 
     train: Callable[[], None]
     answer: Callable[[int], list[dict[str, object]]]
     steps: int = 0
+    late: int = 0
 
-    def block(self, steps: int, validation: ValidationScorer | None) -> float:
-        """Seconds of a block."""
-        began = time.perf_counter()
+    def block(self, steps: int, validation: ValidationScorer | None) -> tuple[float, float]:
+        """Seconds of a block, and CPU seconds of all threads of this process until its scores were there."""
+        began, cpu_began = time.perf_counter(), time.process_time()
         items = self.answer(self.steps)
         if validation is not None:
             validation.submit(self.steps, items)
         for _ in range(steps):
             self.train()
             self.steps += 1
-        if validation is not None:
+        taken_s = time.perf_counter() - began
+        if validation is not None and not validation.wait(0):
+            self.late += 1
             validation.wait(600)
-        return time.perf_counter() - began
+        return taken_s, time.process_time() - cpu_began
 
 
 def make_training(items: int, width: int) -> Training:
@@ -146,17 +152,21 @@ def rounds(training: Training, validation: ValidationScorer, count: int, steps: 
     """Blocks with and without validation take turns."""
     for warm in (validation, None):
         training.block(steps, warm)
-    taken: dict[bool, list[float]] = {True: [], False: []}
+    training.late = 0
+    taken: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     for _ in range(count):
         for way in random.sample((True, False), 2):
             taken[way].append(training.block(steps, validation if way else None))
-    ratios = [with_ / without for with_, without in zip(taken[True], taken[False], strict=True)]
-    for way, name in ((False, "without"), (True, "with")):
-        print(f"{name:8} {count} blocks of {steps} steps, median {statistics.median(taken[way]) / steps * 1e3:.2f} ms")
-    quartiles = statistics.quantiles(ratios, n=4)
-    print(
-        f"ratio of a round's two blocks: median {quartiles[1]:.3f}, quartiles {quartiles[0]:.3f} to {quartiles[2]:.3f}"
-    )
+    for place, what in enumerate(("time", "CPU time")):
+        without, with_ = ([block[place] for block in taken[way]] for way in (False, True))
+        ratios = [one / other for one, other in zip(with_, without, strict=True)]
+        quartiles = statistics.quantiles(ratios, n=4)
+        print(
+            f"{what} of a step, {count} blocks of {steps}: without {statistics.median(without) / steps * 1e3:.2f} ms, "
+            f"with {statistics.median(with_) / steps * 1e3:.2f} ms; ratio of a round's two blocks: median "
+            f"{quartiles[1]:.3f}, quartiles {quartiles[0]:.3f} to {quartiles[2]:.3f}"
+        )
+    print(f"{training.late} of {count} validations were not scored with the last step of their block")
 
 
 def outage(training: Training, validation: ValidationScorer, server: Server, dead_s: float) -> None:
