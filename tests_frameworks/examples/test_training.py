@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tests.support.servers.server_process import ServerProcess
 
@@ -60,15 +61,26 @@ def test_lightning_on_two_ranks(server: ServerProcess, tmp_path: Path) -> None:
     assert [step for step, _ in logged] == steps
 
 
-def test_hugging_face_keeps_the_best_model_by_its_scores(server: ServerProcess, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("launcher", "steps"),
+    [("", [40, 80, 120, 160, 200]), ("torch.distributed.run --nproc-per-node 2 -m", [40, 80, 100])],
+)
+def test_hugging_face_keeps_the_best_model_by_its_scores(
+    server: ServerProcess, tmp_path: Path, launcher: str, steps: list[int]
+) -> None:
     arguments = ("--server", server.address, "--directory", str(tmp_path), "--wait-s", "60")
-    run("examples.training.hugging_face_trainer", *arguments)
+    run(f"{launcher} examples.training.hugging_face_trainer", *arguments)
     state: dict[str, Any] = json.loads((tmp_path / "trainer_state.json").read_text())
-    means = {entry["step"]: entry["eval_exact_match"] for entry in state["log_history"] if "eval_exact_match" in entry}
-    assert list(means) == [40, 80, 120, 160, 200]
+    logged = [
+        (entry["step"], entry["eval_exact_match"]) for entry in state["log_history"] if "eval_exact_match" in entry
+    ]
+    means = dict(logged)
+    assert [step for step, _ in logged] == steps
     assert learned(list(means.values()))
     assert state["best_metric"] == max(means.values())
     assert means[state["best_global_step"]] == state["best_metric"]
+    finished = [json.loads(line) for line in (tmp_path / "validation/scores.jsonl").read_text().splitlines()]
+    assert [scores["items"] for scores in finished] == [100] * len(steps)
 
 
 def test_torchmetrics_on_two_ranks(server: ServerProcess) -> None:

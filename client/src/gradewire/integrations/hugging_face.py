@@ -17,6 +17,7 @@ from gradewire.metric_types.choice import MetricsLike
 
 try:
     import numpy as np
+    import torch
     from transformers import TrainerCallback
 except ImportError as error:
     raise MissingExtra(f"ValidationCallback needs {error.name}: pip install 'gradewire[transformers]'") from error
@@ -35,7 +36,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
     `answers` says how the model answers the rows; it is called after each evaluation.
 
     Scores go to `state.log_history` (and so into `trainer_state.json`) as `eval_LABEL`, and to sinks. In distributed
-    training only the first process hands over.
+    training only the first process hands over, and with `wait_s` all of them get its numbers.
 
     Args:
         client: HOST:PORT of a server, or a client.
@@ -72,6 +73,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._rows, self._processing_class, self._answers, self._name = rows, processing_class, answers, name
         self._wait_s, self._close_s, self._limits, self._sinks = wait_s, close_s, limits, sinks
         self._late: deque[StepScores] = deque()
+        self._returned: set[int] = set()
         self._state: Any = None
         self.scorer: ValidationScorer | None = None
 
@@ -88,7 +90,12 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         Raises:
             InvalidRequest: The predictions are no token ids, or not as many as `rows`.
         """
-        return self._submit(self._decoded(prediction.predictions))
+        answers = self._decoded(prediction.predictions)
+        if _is_distributed():
+            # Processes with fewer rows than others repeat the first ones, which stand behind all others.
+            answers = answers[: len(self._rows)]
+        metrics = self._submit(answers)
+        return _of_first_process(metrics) if self._wait_s else metrics
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remembers the trainer's state, which knows the step."""
@@ -138,7 +145,11 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         if not self._wait_s:
             return {}
         self.scorer.wait(self._wait_s)
-        return _waited_for(self.scorer, step, self._name)
+        scores = next(scores for scores in self.scorer.results() if (scores.step, scores.name) == (step, self._name))
+        if scores.state is not StepState.SCORED:
+            return _nothing(self.scorer.labels)
+        self._returned.add(step)
+        return _by_label(scores)
 
     def _make_scorer(self) -> ValidationScorer:
         # As late as this, for the trackers of `report_to` begin their runs when the training begins.
@@ -168,10 +179,24 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return texts
 
     def _log_late(self, state: Any) -> None:
+        # The Trainer logs by itself what `compute_metrics` returned.
         while self._late:
             scores = self._late.popleft()
-            if scores.state is StepState.SCORED:
+            if scores.state is StepState.SCORED and scores.step not in self._returned:
                 state.log_history.append({**_logged(scores), "step": scores.step})
+
+
+def _is_distributed() -> bool:
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
+
+
+def _of_first_process(metrics: dict[str, float]) -> dict[str, float]:
+    """What the first process has, in all of them: each compares models by it. All processes must call it."""
+    if not _is_distributed():
+        return metrics
+    shared = [metrics]
+    torch.distributed.broadcast_object_list(shared, src=0)
+    return shared[0]
 
 
 def _logged(scores: StepScores) -> dict[str, float]:
@@ -187,9 +212,6 @@ def _by_label(scores: StepScores) -> dict[str, float]:
     return values
 
 
-def _waited_for(scorer: ValidationScorer, step: int, name: str) -> dict[str, float]:
-    """The means of a step; NaN of all where it has none yet, so that no best model is chosen by a guess."""
-    scores = next(scores for scores in scorer.results() if (scores.step, scores.name) == (step, name))
-    if scores.state is StepState.SCORED:
-        return _by_label(scores)
-    return {label: float("nan") for label in scorer.labels} | {f"{label}_not_scored": 1.0 for label in scorer.labels}
+def _nothing(labels: Sequence[str]) -> dict[str, float]:
+    """NaN, so that no best model is chosen by a guess."""
+    return {label: float("nan") for label in labels} | {f"{label}_not_scored": 1.0 for label in labels}

@@ -179,12 +179,11 @@ class ValidationScorer:
             _log.error("step %d of %s was dropped: this scorer was closed", header.step, header.name)
             return StepState.DROPPED
         rows = (encode_row(item, self._read) for item in rows_of("items", items))
-        given_up = self._steps.add(header, rows)
+        state, given_up = self._steps.add(header, rows)
         for scores in given_up:
             _log.warning("step %d of %s was dropped: %s", scores.step, scores.name, scores.problem)
             self._deliveries.add(scores)
-        refused = any(scores.submitted_unix_s == header.submitted_unix_s for scores in given_up)
-        return StepState.DROPPED if refused else StepState.NOT_SCORED
+        return state
 
     def _dropped(self, header: StepHeader, problem: str) -> StepState:
         try:

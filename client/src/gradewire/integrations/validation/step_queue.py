@@ -31,15 +31,16 @@ class StepQueue:
         self._delivering: set[int] = set()
         self.closed = False
 
-    def add(self, header: StepHeader, rows: Iterable[bytes]) -> list[StepScores]:
-        """Writes a step to disk; what was given up for it, or instead of it, as scores to tell of."""
+    def add(self, header: StepHeader, rows: Iterable[bytes]) -> tuple[StepState, list[StepScores]]:
+        """Writes a step to disk; what became of it, and what was given up for it, or itself, as scores to tell of."""
         with self._changed:
             if problem := self._spool.refuses_new():
-                return [self._spool.refuse(header, problem, time.time())]
+                return StepState.DROPPED, [self._spool.refuse(header, problem, time.time())]
             try:
-                self._spool.add(header, rows)
+                added = self._spool.add(header, rows)
             except TooLargeStepError as error:
-                return [self._spool.refuse(header, f"{error}, and more may not wait (max_bytes)", time.time())]
+                problem = f"{error}, and more may not wait (max_bytes)"
+                return StepState.DROPPED, [self._spool.refuse(header, problem, time.time())]
             dropped = []
             for step, problem in self._spool.above_limits(self._delivering):
                 scores = step.ended(StepState.DROPPED, problem, time.time())
@@ -47,7 +48,8 @@ class StepQueue:
                 self._settled(step.sequence)
                 dropped.append(scores)
             self._changed.notify_all()
-            return dropped
+            is_kept = added.sequence in self._spool.waiting
+            return StepState.NOT_SCORED if is_kept else StepState.DROPPED, dropped
 
     def refuse(self, header: StepHeader, problem: str) -> StepScores:
         """Notes a step that could not be written.
