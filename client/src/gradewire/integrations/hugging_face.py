@@ -94,8 +94,8 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         if _is_distributed():
             # Processes with fewer rows than others repeat the first ones, which stand behind all others.
             answers = answers[: len(self._rows)]
-        metrics = self._submit(answers)
-        return _of_first_process(metrics) if self._wait_s else metrics
+        self._submit(answers)
+        return _of_first_process(self._waited_for()) if self._wait_s else {}
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remembers the trainer's state, which knows the step."""
@@ -130,26 +130,33 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         if scorer is not None:
             scorer.close(self._close_s)
 
-    def _submit(self, answers: Sequence[str]) -> dict[str, float]:
+    def _submit(self, answers: Sequence[str]) -> None:
         if len(answers) != len(self._rows):
             raise InvalidRequest(
                 f"there are {len(answers)} answers for {len(self._rows)} rows: give the rows evaluated"
             )
         if self._state is not None and not self._state.is_world_process_zero:
-            return {}
+            return
         if self.scorer is None:
             self.scorer = self._make_scorer()
-        step = 0 if self._state is None else self._state.global_step
         items = [{**row, "prediction": answer} for row, answer in zip(self._rows, answers, strict=True)]
-        self.scorer.submit(step, items, self._name)
-        if not self._wait_s:
+        self.scorer.submit(self._step, items, self._name)
+
+    @property
+    def _step(self) -> int:
+        return 0 if self._state is None else int(self._state.global_step)
+
+    def _waited_for(self) -> dict[str, float]:
+        """The means of this step; NaN where they did not come in time, so that no best model is chosen by a guess."""
+        if self.scorer is None:
             return {}
         self.scorer.wait(self._wait_s)
-        scores = next(scores for scores in self.scorer.results() if (scores.step, scores.name) == (step, self._name))
-        if scores.state is not StepState.SCORED:
-            return _nothing(self.scorer.labels)
-        self._returned.add(step)
-        return _by_label(scores)
+        for scores in self.scorer.results():
+            if (scores.step, scores.name, scores.state) == (self._step, self._name, StepState.SCORED):
+                self._returned.add(scores.step)
+                return _by_label(scores)
+        labels = self.scorer.labels
+        return {label: float("nan") for label in labels} | {f"{label}_not_scored": 1.0 for label in labels}
 
     def _make_scorer(self) -> ValidationScorer:
         # As late as this, for the trackers of `report_to` begin their runs when the training begins.
@@ -210,8 +217,3 @@ def _by_label(scores: StepScores) -> dict[str, float]:
         values[label] = float("nan") if metric.mean is None else metric.mean
         values[f"{label}_not_scored"] = metric.not_scored_share
     return values
-
-
-def _nothing(labels: Sequence[str]) -> dict[str, float]:
-    """NaN, so that no best model is chosen by a guess."""
-    return {label: float("nan") for label in labels} | {f"{label}_not_scored": 1.0 for label in labels}
