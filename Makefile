@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-alone test-export test-evaluation test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-alone test-export test-evaluation test-frameworks test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -94,6 +94,18 @@ $(VENV)-evaluation/.installed: requirements/evaluation.lock pyproject.toml
 test-evaluation: $(VENV)-evaluation/.installed $(MODEL) ## what needs evaluation frameworks, each the real one (not a part of make test: 2 GB of libraries)
 	@$(TIMED); PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-evaluation/bin/python -m pytest -p pytest_asyncio.plugin -p pytest_timeout -q -W default --timeout=300 --confcutdir=tests_frameworks/evaluation tests_frameworks/evaluation
 
+# TORCH as for the peers below.
+$(VENV)-frameworks/.installed: requirements/frameworks.lock pyproject.toml
+	@echo "installing torch and the frameworks into $(VENV)-frameworks …"
+	@test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
+	@$(VENV)-frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(TORCH)
+	@$(VENV)-frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --require-hashes -r requirements/frameworks.lock
+	@$(VENV)-frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+test-frameworks: $(VENV)-frameworks/.installed $(MODEL) ## what needs training frameworks, each the real one (not a part of make test: half a gigabyte of libraries)
+	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-frameworks/bin/python -m pytest -q --timeout=300 tests_frameworks
+
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
 	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py --figures $(FIGURES) || failed=1; \
@@ -163,7 +175,8 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \
 	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock $$unemitted; \
 	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted; \
-	$$compile pyproject.toml requirements/evaluation.in -o requirements/evaluation.lock $$unemitted
+	$$compile pyproject.toml requirements/evaluation.in -o requirements/evaluation.lock $$unemitted; \
+	$$compile pyproject.toml requirements/frameworks.in $(wildcard requirements/frameworks-*.in) --extra server -o requirements/frameworks.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log

@@ -159,8 +159,8 @@ class SmallServer:
 
 
 @contextmanager
-def run_small_server() -> Iterator[SmallServer]:
-    """On a thread of its own, so that blocking tests can talk to it."""
+def run_small_server(port: int = 0) -> Iterator[SmallServer]:
+    """On a thread of its own, so that blocking tests can talk to it; at a free port unless one is said."""
     script = Script()
     started = threading.Event()
     stop = asyncio.Event()
@@ -174,7 +174,7 @@ def run_small_server() -> Iterator[SmallServer]:
         judging_pb2_grpc.add_JudgingServicer_to_server(servicer, server)
         references_pb2_grpc.add_ReferencesServicer_to_server(servicer, server)
         models_pb2_grpc.add_ModelsServicer_to_server(servicer, server)
-        where.append(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+        where.append(f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}")
         await server.start()
         started.set()
         await stop.wait()

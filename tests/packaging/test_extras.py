@@ -29,6 +29,16 @@ COMMANDS = {
     "http": ((), ("gateway", "--address", "127.0.0.1:1")),
     "train": (("server",), ("models", "train", "sfve", "--recipe", "sfve-mini", "--out", "out")),
 }
+# For each extra that a training framework or a tracker needs: a program that does not come far without it. With it they
+# run in tests_frameworks.
+FRAMEWORKS = {
+    "lightning": "import gradewire.integrations.lightning",
+    "transformers": "import gradewire.integrations.hugging_face",
+    "torchmetrics": "import gradewire.integrations.torch_metric",
+    "tensorboard": "from gradewire.integrations.sinks import TensorBoardSink; TensorBoardSink('.')",
+    "wandb": "from gradewire.integrations.sinks import WandbSink; WandbSink()",
+    "mlflow": "from gradewire.integrations.sinks import MlflowSink; MlflowSink()",
+}
 # What each extra brings, by the names under which it is imported.
 IMPORTS = {
     "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, sacrebleu",
@@ -40,7 +50,7 @@ IMPORTS = {
     "calibrate": "sklearn.ensemble, scipy.stats",
     "xlsx": "openpyxl",
 }
-ALL = {*PROGRAMS, *COMMANDS, "calibrate", "gpu", "xlsx"}
+ALL = {*PROGRAMS, *COMMANDS, *FRAMEWORKS, "calibrate", "gpu", "xlsx"}
 # Prints the modules of the client that cannot be imported.
 IMPORT_ALL = """
 import importlib, pkgutil, gradewire
@@ -69,6 +79,13 @@ def test_with_it_the_same_program_runs(installed: Installed, extra: str) -> None
     _, program = PROGRAMS[extra]
     done = installed.run("python", "-c", STUB + program, extras=(extra,))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("extra", FRAMEWORKS)
+def test_without_a_framework_the_loop_is_told_what_to_install(installed: Installed, extra: str) -> None:
+    done = installed.run("python", "-c", FRAMEWORKS[extra])
+    assert done.returncode == 1
+    assert re.search(rf"^gradewire\.\S+: .*pip install 'gradewire\[{extra}\]'$", done.stderr, re.MULTILINE), done.stderr
 
 
 @pytest.mark.parametrize("extra", COMMANDS)
@@ -114,12 +131,17 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     # What `agree`, `bench`, `calibrate`, `compare` and `leaderboard` are made of.
     rooms = ("_embedded.", "agreement", "comparison", "ratings", "report", "cli.agree", "cli.bench", "cli.calibrate")
     rooms += ("cli.choosing", "cli.compare", "cli.leaderboard")
+    # What imports a training framework.
+    rooms += tuple(f"integrations.{name}" for name in ("lightning", "hugging_face", "torch_metric"))
+    # What imports an evaluation framework, or one of rewards.
+    rooms += ("integrations.evaluation.", "rewards.verl_plugin", "rewards.verifiers")
     shared = {"cli.options.labelled", "cli.output.interval_notes"}
     shared |= {f"cli.run.{name}" for name in ("accuracy_tables", "evaluator_labels", "labelled_rows", "labelled_run")}
     missing = [name.removeprefix("gradewire.") for name in missing]
     assert all(name.startswith(rooms) or name in shared for name in missing), missing
     done = installed.run("python", "-c", IMPORT_ALL, extras=("agree",))
-    assert all(name.startswith("gradewire._embedded.") for name in done.stdout.split()), done.stdout
+    missing = [name.removeprefix("gradewire.") for name in done.stdout.split()]
+    assert all(name.startswith(("_embedded.", "integrations.", "rewards.")) for name in missing), missing
 
 
 @pytest.mark.parametrize("extra", IMPORTS)

@@ -11,6 +11,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "reference" / "client.md"
 RUNS_PAGE = DOCS / "guides" / "compare-runs.md"
 TRAINING_PAGE = DOCS / "guides" / "validate-in-training.md"
+LOOPS_PAGE = DOCS / "guides" / "training-loops.md"
 
 
 def test_every_example_runs(
@@ -49,3 +50,16 @@ def test_the_training_loop_runs(server: ServerProcess, capsys: pytest.CaptureFix
     steps = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert {step for step, _ in steps} == {"0", "1", "2"}
     assert all(0.5 < float(mean) <= 1 for _, mean in steps)
+
+
+def test_the_loop_with_a_spool_runs(
+    server: ServerProcess, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = re.findall(r"```python\n(.*?)```", LOOPS_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)[0]
+    block = block.replace("127.0.0.1:50051", server.address)
+    exec(compile(block, str(LOOPS_PAGE), "exec"), {})  # noqa: S102 - the page is ours
+    steps = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [(step, state) for step, state, _ in steps] == [("0", "scored"), ("100", "scored"), ("200", "scored")]
+    assert all(0.5 < float(mean) <= 1 for *_, mean in steps)
+    assert (tmp_path / "runs/1/scores.csv").is_file()

@@ -42,7 +42,7 @@ def lines(_context: Any, value: Any) -> bytes:
 
 
 @SCHEMA.parametrize()
-@hypothesis.settings(max_examples=3, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=example_count(3), suppress_health_check=list(hypothesis.HealthCheck))
 def test_drawn_requests_are_answered_as_it_says(case: Any, http_server: ServerProcess) -> None:
     case.call_and_validate(base_url=http_server.api, headers=HEADERS, checks=CHECKS, timeout=30)
 

@@ -6,23 +6,20 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from gradewire._calls.arguments import rows_of
-from gradewire._input.aliases import ALIASES, LIST_FIELDS, TEXT_FIELDS
-from gradewire._input.values import plain
+from gradewire._calls.snapshot import READ_NAMES, snapshot
 from gradewire.errors import ClientClosed, ForkedClient, Overloaded
-from gradewire.items import Item, ItemLike, ItemsLike
+from gradewire.items import ItemLike, ItemsLike
 from gradewire.score_report import ScoreReport
 
 MAX_PENDING_ITEMS = 100_000
 MAX_PENDING_BYTES = 256 * 1024 * 1024
 _AT_A_TIME = 4
-_READ = frozenset(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name])
 
 SubmitCallback = Callable[[Future[ScoreReport]], None]
 Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
@@ -103,9 +100,9 @@ class Submissions:
         """
         submission = _Submission(score, callback)
         try:
-            kept = _READ | {"images"} if shows_images() else _READ
+            kept = READ_NAMES | {"images"} if shows_images() else READ_NAMES
             for item in rows_of("items", items):
-                taken, size = _snapshot(item, kept)
+                taken, size = snapshot(item, kept)
                 submission.items.append(taken)
                 submission.text_bytes += size
                 # Also while reading: the copy itself must not take more memory than the queue may.
@@ -248,39 +245,3 @@ def _call(callback: SubmitCallback | None, result: Future[ScoreReport]) -> None:
             callback(result)
     except Exception:  # noqa: BLE001 - whatever the caller's function raises; it is logged
         _log.exception("a callback of submit() failed; its scores are in the future")
-
-
-def _snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
-    """A copy that the caller's later changes do not reach, and the bytes of its texts and pictures."""
-    if isinstance(item, Item):
-        lists: dict[str, Any] = {name: _copied(getattr(item, name)) for name in LIST_FIELDS}
-        lists["images"] = _copied(item.images) if "images" in read else ()
-        values = {name: getattr(item, name) for name in TEXT_FIELDS}
-        return replace(item, **lists), _size(values | lists)
-    if isinstance(item, Mapping):
-        # Of a field that is not looked at only the name is kept, for messages: it may hold an image.
-        kept = {name: _copied(value) if _is_read(name, read) else None for name, value in item.items()}
-        return kept, _size(kept)
-    return item, 0
-
-
-def _is_read(name: object, read: AbstractSet[str]) -> bool:
-    return name in read or str(name).strip().casefold() in read
-
-
-def _copied(value: Any) -> Any:
-    value = plain(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, list) else value
-
-
-def _size(values: Mapping[Any, Any]) -> int:
-    size = 0
-    for value in values.values():
-        for text in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(text, str):
-                size += len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-            elif isinstance(text, bytes | bytearray):
-                size += len(text)
-    return size

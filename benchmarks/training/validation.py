@@ -1,0 +1,211 @@
+"""What validation costs a training, and what a dead server costs it: the step, and steps that are lost.
+
+Run it where torch is: `.venv-frameworks/bin/python -m benchmarks.training.validation`. A small model trains on one core
+and a server scores on another one. Blocks of steps take turns, in an order that is drawn for each round. Every block
+begins with answering its validation questions; one with validation hands the answers over, to a spool, CSV and the
+server, and one without throws them away. Nothing is left to score when a block begins: what is not scored with the last
+step of a block is waited for, off the clock, and counted. CPU time is that of the whole training process, its threads
+for scoring and that waiting included: beside other programs it says more than the clock. Then the server is killed for
+a while: steps go on, and in the end all of them must have scores.
+"""
+
+import argparse
+import os
+import random
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.common.command import GRADEWIRE
+from benchmarks.common.figures import machine
+from benchmarks.common.processes import free_port
+
+from gradewire.integrations import StepState, ValidationScorer
+from gradewire.integrations.sinks import CsvSink
+
+_TRAINING_CORE, _SERVER_CORE = 0, 1
+
+
+@dataclass
+class Server:
+    """A server on a core of its own, at one port."""
+
+    directory: Path
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        """Starts it on its core, and does not wait."""
+        flags = ["--port", str(self.port), "--http-port", "0", "--drain-s", "0"]
+        mine = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {_SERVER_CORE})  # of this thread, whose children inherit it
+        with (self.directory / "server.log").open("ab") as log:
+            store = ["--disk-directory", str(self.directory / "store")]
+            self.process = subprocess.Popen([GRADEWIRE, "serve", *flags, *store], stdout=log, stderr=log)
+        os.sched_setaffinity(0, mine)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@dataclass
+class Training:
+    """The model, its steps, and the answers of its validation.
+
+    Attributes:
+        train: One step.
+        answer: Items of one validation; the argument makes their texts new to the server.
+        steps: Done so far.
+        late: Blocks whose scores were not there with their last step.
+    """
+
+    train: Callable[[], None]
+    answer: Callable[[int], list[dict[str, object]]]
+    steps: int = 0
+    late: int = 0
+
+    def block(self, steps: int, validation: ValidationScorer | None) -> tuple[float, float]:
+        """Seconds of a block, and CPU seconds of all threads of this process until its scores were there."""
+        began, cpu_began = time.perf_counter(), time.process_time()
+        items = self.answer(self.steps)
+        if validation is not None:
+            validation.submit(self.steps, items)
+        for _ in range(steps):
+            self.train()
+            self.steps += 1
+        taken_s = time.perf_counter() - began
+        if validation is not None and not validation.wait(0):
+            self.late += 1
+            validation.wait(600)
+        return taken_s, time.process_time() - cpu_began
+
+
+def make_training(items: int, width: int) -> Training:
+    """A model of two layers of `width`, a batch of 256, on one thread."""
+    import torch
+    from examples.training.questions import ROWS, Adder, all_numbers, answers
+    from torch.nn import functional
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    model, numbers = Adder(width), all_numbers().repeat(3, 1)[:256]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+
+    def train() -> None:
+        loss = functional.cross_entropy(model(numbers), numbers.sum(dim=1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    def answer(step: int) -> list[dict[str, object]]:
+        said = answers(model, all_numbers())
+        return [
+            {**ROWS[row % 100], "prediction": f"I think, at step {step + row // 100}, that it is {said[row % 100]}."}
+            for row in range(items)
+        ]
+
+    return Training(train, answer)
+
+
+def main() -> None:
+    """Runs the rounds, then the outage, and prints both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20, help="each has a block with and one without validation")
+    parser.add_argument("--steps", type=int, default=300, help="of each block")
+    parser.add_argument("--items", type=int, default=100, help="of each validation")
+    parser.add_argument("--width", type=int, default=1024, help="of the model")
+    parser.add_argument("--metrics", default="smile,exact_match")
+    parser.add_argument("--dead-s", type=float, default=30.0, help="how long the server is dead")
+    arguments = parser.parse_args()
+    load = [os.getloadavg()[0]]
+    os.sched_setaffinity(0, {_TRAINING_CORE})
+    training = make_training(arguments.items, arguments.width)
+    with TemporaryDirectory() as directory:
+        server = Server(Path(directory))
+        server.start()
+        with ValidationScorer(
+            f"127.0.0.1:{server.port}",
+            arguments.metrics,
+            directory=Path(directory) / "spool",
+            sinks=[CsvSink(Path(directory) / "scores.csv")],
+        ) as validation:
+            try:
+                rounds(training, validation, arguments.rounds, arguments.steps)
+                load.append(os.getloadavg()[0])
+                outage(training, validation, server, arguments.dead_s)
+            finally:
+                server.kill()
+    load.append(os.getloadavg()[0])
+    print(f"load before, between, after: {', '.join(f'{value:.1f}' for value in load)}; {machine()}")
+
+
+def rounds(training: Training, validation: ValidationScorer, count: int, steps: int) -> None:
+    """Blocks with and without validation take turns."""
+    for warm in (validation, None):
+        training.block(steps, warm)
+    training.late = 0
+    taken: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for _ in range(count):
+        for way in random.sample((True, False), 2):
+            taken[way].append(training.block(steps, validation if way else None))
+    for place, what in enumerate(("time", "CPU time")):
+        without, with_ = ([block[place] for block in taken[way]] for way in (False, True))
+        ratios = [one / other for one, other in zip(with_, without, strict=True)]
+        quartiles = statistics.quantiles(ratios, n=4)
+        print(
+            f"{what} of a step, {count} blocks of {steps}: without {statistics.median(without) / steps * 1e3:.2f} ms, "
+            f"with {statistics.median(with_) / steps * 1e3:.2f} ms; ratio of a round's two blocks: median "
+            f"{quartiles[1]:.3f}, quartiles {quartiles[0]:.3f} to {quartiles[2]:.3f}"
+        )
+    print(f"{training.late} of {count} validations were not scored with the last step of their block")
+
+
+def outage(training: Training, validation: ValidationScorer, server: Server, dead_s: float) -> None:
+    """Hands over twice a second while the server is killed and started again, and counts what became of it."""
+    already = validation.counts()[StepState.SCORED]
+
+    def restart() -> None:
+        server.kill()
+        time.sleep(dead_s)
+        server.start()
+
+    killer = threading.Thread(target=restart)
+    killer.start()
+    submits_s: list[float] = []
+    steps_s: list[float] = []
+    first = training.steps
+    while killer.is_alive():
+        items = training.answer(training.steps)[:20]
+        began = time.perf_counter()
+        state = validation.submit(training.steps, items)
+        submits_s.append(time.perf_counter() - began)
+        assert state is StepState.NOT_SCORED, state
+        until = time.perf_counter() + 0.5
+        while time.perf_counter() < until:
+            began = time.perf_counter()
+            training.train()
+            training.steps += 1
+            steps_s.append(time.perf_counter() - began)
+    killer.join()
+    everything = validation.wait(300)
+    scored = {scores.step for scores in validation.results() if scores.step >= first and not scores.problem}
+    print(
+        f"server dead for {dead_s:g} s: {len(submits_s)} validations handed over, "
+        f"{validation.counts()[StepState.SCORED] - already} scored ({len(scored)} steps), "
+        f"{validation.counts()[StepState.DROPPED]} dropped, none left: {everything}; "
+        f"step {statistics.median(steps_s) * 1e3:.2f} ms, submit {statistics.median(submits_s) * 1e3:.2f} ms "
+        f"(longest {max(submits_s) * 1e3:.1f} ms); no exception"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `ValidationScorer` is made of: a spool on disk, a thread that scores, a thread that tells."""

@@ -1,0 +1,194 @@
+"""The spool as the loop, the worker and the thread of callbacks share it."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any
+
+from gradewire.integrations.validation.retry_times import RetryTimes
+from gradewire.integrations.validation.spool import Spool, WaitingStep
+from gradewire.integrations.validation.step_file import DamagedStepError, StepHeader, TooLargeStepError
+from gradewire.integrations.validation.step_scores import StepScores, StepState
+
+
+class StepQueue:
+    """Takes steps, hands out those that are due, and keeps what became of them; safe for several threads.
+
+    No call waits for the network. The lock is held for files, never while something is scored or called back.
+
+    Args:
+        spool: Owned from here on.
+    """
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._changed = threading.Condition()
+        self._times = RetryTimes()
+        self._problems: dict[int, str] = {}
+        # Steps whose scores are with sinks and callbacks.
+        self._delivering: set[int] = set()
+        self.closed = False
+
+    def add(self, header: StepHeader, rows: Iterable[bytes]) -> tuple[StepState, list[StepScores]]:
+        """Writes a step to disk; what became of it, and what was given up for it, or itself, as scores to tell of."""
+        with self._changed:
+            if problem := self._spool.refuses_new():
+                return StepState.DROPPED, [self._spool.refuse(header, problem, time.time())]
+            try:
+                added = self._spool.add(header, rows)
+            except TooLargeStepError as error:
+                problem = f"{error}, and more may not wait (max_bytes)"
+                return StepState.DROPPED, [self._spool.refuse(header, problem, time.time())]
+            dropped = []
+            for step, problem in self._spool.above_limits(self._delivering):
+                scores = step.ended(StepState.DROPPED, problem, time.time())
+                self._spool.drop(step, scores)
+                self._settled(step.sequence)
+                dropped.append(scores)
+            self._changed.notify_all()
+            is_kept = added.sequence in self._spool.waiting
+            return StepState.NOT_SCORED if is_kept else StepState.DROPPED, dropped
+
+    def refuse(self, header: StepHeader, problem: str) -> StepScores:
+        """Notes a step that could not be written.
+
+        Raises:
+            OSError: That cannot be written either.
+        """
+        with self._changed:
+            return self._spool.refuse(header, problem, time.time())
+
+    def damaged(self) -> list[StepScores]:
+        """Notes the files that were set aside when the spool was opened; each is told of once."""
+        with self._changed:
+            found, self._spool.damaged = self._spool.damaged, []
+            noted = []
+            for sequence, step, problem in found:
+                scores = StepScores(step, "", 0, StepState.CORRUPT, problem=problem, ended_unix_s=time.time())
+                self._spool.log.add(sequence, scores)
+                noted.append(scores)
+            return noted
+
+    def take(self) -> WaitingStep | None:
+        """The next step that is due, waiting for one; None when closed."""
+        with self._changed:
+            while not self.closed:
+                now_s = time.monotonic()
+                step, due_s = self._next()
+                if step is not None and due_s <= now_s:
+                    return step
+                self._changed.wait(None if step is None else due_s - now_s)
+            return None
+
+    def read(self, step: WaitingStep) -> list[Any] | StepScores | None:
+        """Its rows; what became of it where its file is damaged; None where it has been dropped meanwhile."""
+        try:
+            return self._spool.read(step)
+        except FileNotFoundError:
+            with self._changed:
+                if step.sequence in self._spool.waiting:
+                    return self._aside(step, "its file is gone", moved=False)
+                return None
+        except DamagedStepError as error:
+            with self._changed:
+                return self._aside(step, f"its file was damaged ({error})", moved=True)
+
+    def failed(self, step: WaitingStep, error: Exception, problem: str = "") -> float:
+        """Notes why a step was not scored; seconds until it is tried again."""
+        with self._changed:
+            if self.closed or step.sequence not in self._spool.waiting:
+                return 0.0
+            self._problems[step.sequence] = problem or f"{type(error).__name__}: {error}"
+            return self._times.failed(step.sequence, error, time.monotonic())
+
+    def scored(self, step: WaitingStep) -> bool:
+        """Whether the scores of a step are wanted still; from here on it waits for `delivered`."""
+        with self._changed:
+            self._times.answered()
+            if self.closed or step.sequence not in self._spool.waiting:
+                return False
+            self._delivering.add(step.sequence)
+            return True
+
+    def delivered(self, step: WaitingStep, scores: StepScores) -> None:
+        """Keeps the scores, and removes the step from the disk.
+
+        Raises:
+            OSError: They cannot be kept; the step is scored again later.
+        """
+        with self._changed:
+            self._delivering.discard(step.sequence)
+            try:
+                if not self.closed:
+                    self._spool.end(step, scores)
+                    self._settled(step.sequence)
+            except OSError as error:
+                self._problems[step.sequence] = str(error)
+                self._times.failed(step.sequence, error, time.monotonic())
+                raise
+            finally:
+                self._changed.notify_all()
+
+    def wait_empty(self, timeout_s: float | None) -> bool:
+        """Whether nothing waits and nothing is being delivered, at the latest after `timeout_s`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.closed or not self._spool.waiting, timeout_s) and (
+                not self._spool.waiting
+            )
+
+    def results(self) -> list[StepScores]:
+        """Of each name and step the latest submission, by step."""
+        with self._changed:
+            submitted = self._spool.log.kept() | {
+                sequence: step.ended(StepState.NOT_SCORED, self._problems.get(sequence, ""))
+                for sequence, step in self._spool.waiting.items()
+            }
+        latest = {(scores.name, scores.step): scores for _, scores in sorted(submitted.items(), key=itemgetter(0))}
+        return sorted(latest.values(), key=lambda scores: (scores.step, scores.name))
+
+    def counts(self) -> Counter[StepState]:
+        """Number of steps by state, since the directory was new."""
+        with self._changed:
+            return self._spool.log.counts + Counter({StepState.NOT_SCORED: len(self._spool.waiting)})
+
+    def close(self) -> None:
+        """Ends the waiting of all, and lets other processes have the directory."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+            self._spool.close()
+
+    def _next(self) -> tuple[WaitingStep | None, float]:
+        """The step whose turn it is, and when it is due."""
+        tried: list[WaitingStep] = []
+        for sequence, step in self._spool.waiting.items():
+            if sequence in self._delivering:
+                continue
+            if not self._times.failures(sequence):
+                # Nearly always the first that is looked at, of ten thousand: what was not tried yet goes by its age.
+                due_s = self._times.due_s(sequence)
+                break
+            tried.append(step)
+        else:
+            if not tried:
+                return None, 0.0
+            due = {step.sequence: self._times.due_s(step.sequence) for step in tried}
+            now_s = time.monotonic()
+            step = min(tried, key=lambda step: (max(due[step.sequence], now_s), self._times.order(step.sequence)))
+            due_s = due[step.sequence]
+        return step, due_s
+
+    def _aside(self, step: WaitingStep, problem: str, *, moved: bool) -> StepScores:
+        if moved:
+            problem = f"{problem} and lies at {self._spool.set_aside(step)}"
+        scores = step.ended(StepState.CORRUPT, problem, time.time())
+        self._spool.end(step, scores)
+        self._settled(step.sequence)
+        self._changed.notify_all()
+        return scores
+
+    def _settled(self, sequence: int) -> None:
+        self._times.ended(sequence)
+        self._problems.pop(sequence, None)

@@ -1,0 +1,268 @@
+"""A training loop hands steps over: the server is away, slow or refuses; the loop is killed; files are damaged."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from tests.client.integrations.conftest import ScorerMaker
+from tests.client.small_server import Fault, SmallServer, run_small_server
+
+from gradewire.integrations import SpoolLimits, StepScores, StepState
+
+
+def states(results: list[StepScores]) -> dict[int, StepState]:
+    return {scores.step: scores.state for scores in results}
+
+
+def test_steps_of_a_dead_server_are_marked_and_scored_when_it_is_back(
+    free_port: int, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    ended = threading.Event()
+    scorer = make_scorer(f"127.0.0.1:{free_port}", callback=lambda _: ended.set(), deadline_s=0.3)
+    for step in (10, 20, 30):
+        assert scorer.submit(step, rows) is StepState.NOT_SCORED
+    assert not scorer.wait(1.0)
+    assert states(scorer.results()) == dict.fromkeys((10, 20, 30), StepState.NOT_SCORED)
+    assert "127.0.0.1" in " ".join(scores.problem for scores in scorer.results())
+    assert not ended.is_set()
+    with run_small_server(free_port):
+        assert scorer.wait(60)
+    assert states(scorer.results()) == dict.fromkeys((10, 20, 30), StepState.SCORED)
+    assert all(not scores.problem for scores in scorer.results())
+
+
+def test_a_slow_server_holds_up_nobody(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    small_server.script.hold.clear()
+    scorer = make_scorer(small_server.address, deadline_s=0.2)
+    scorer.submit(1, rows)
+    assert not scorer.wait(0.6)
+    assert states(scorer.results()) == {1: StepState.NOT_SCORED}
+    small_server.script.hold.set()
+    assert scorer.wait(30)
+    assert states(scorer.results()) == {1: StepState.SCORED}
+
+
+def test_a_step_that_is_answered_in_part_is_scored_again(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    small_server.script.faults.append(Fault(grpc.StatusCode.DEADLINE_EXCEEDED, "not this time"))
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows * 100)
+    assert scorer.wait(30)
+    metric = scorer.results()[0].metrics["exact_match"]
+    assert metric.counts == {"OK": 300}
+    assert "of 300 scores had no answer (TIMEOUT: " in caplog.text
+
+
+def test_a_refused_step_lets_the_others_go_first(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    small_server.script.faults.append(Fault(grpc.StatusCode.INVALID_ARGUMENT, "metrics[0]: unknown here"))
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    scorer.submit(2, rows)
+    assert not scorer.wait(1.0)
+    assert states(scorer.results()) == {1: StepState.NOT_SCORED, 2: StepState.SCORED}
+    assert "unknown here" in scorer.results()[0].problem
+
+
+def test_the_latest_submission_counts_also_where_an_earlier_one_is_scored_after_it(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    small_server.script.faults.append(Fault(grpc.StatusCode.INVALID_ARGUMENT, "not now"))
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    scorer.submit(1, rows[:2])
+    assert not scorer.wait(0.5)
+    assert [(scores.state, scores.items) for scores in scorer.results()] == [(StepState.SCORED, 2)]
+    assert scorer.counts() == {StepState.SCORED: 1, StepState.NOT_SCORED: 1}
+
+
+_LOOP = textwrap.dedent("""
+    import os, signal, sys
+    from gradewire.integrations import ValidationScorer
+    scorer = ValidationScorer(sys.argv[1], "exact_match,rouge_l", directory=sys.argv[2], deadline_s=0.2)
+    for step in range(5):
+        scorer.submit(step, [{"references": ["cat"], "prediction": "cat" if step % 2 else "dog"}])
+    os.kill(os.getpid(), signal.SIGKILL)
+""")
+
+
+def test_steps_of_a_killed_loop_are_scored_by_the_next_process_by_their_own_metrics(
+    free_port: int, make_scorer: ScorerMaker, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", _LOOP, f"127.0.0.1:{free_port}", str(tmp_path / "spool")]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    scorer = make_scorer(f"127.0.0.1:{free_port}", "bleu", deadline_s=0.3)
+    assert states(scorer.results()) == dict.fromkeys(range(5), StepState.NOT_SCORED)
+    with run_small_server(free_port):
+        assert scorer.wait(60)
+    results = scorer.results()
+    assert states(results) == dict.fromkeys(range(5), StepState.SCORED)
+    assert [list(scores.metrics) for scores in results] == [["exact_match", "rouge_l"]] * 5
+    assert [scores.metrics["exact_match"].mean for scores in results] == [0.0, 1.0, 0.0, 1.0, 0.0]
+
+
+def test_results_of_processes_before_are_there(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    assert scorer.wait(30)
+    before = scorer.results()
+    scorer.close()
+    scorer = make_scorer(small_server.address)
+    assert scorer.results() == before
+    scorer.submit(2, rows)
+    assert scorer.wait(30)
+    assert states(scorer.results()) == {1: StepState.SCORED, 2: StepState.SCORED}
+
+
+def test_a_step_whose_scores_were_kept_before_the_kill_is_not_scored_again(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    scorer = make_scorer(small_server.address)
+    small_server.script.hold.clear()
+    scorer.submit(1, rows)
+    (path,) = (tmp_path / "spool/pending").iterdir()
+    whole = path.read_bytes()
+    small_server.script.hold.set()
+    assert scorer.wait(30)
+    scorer.close()
+    path.write_bytes(whole)  # as if the process had been killed between the two
+    asked = len(small_server.script.requests)
+    scorer = make_scorer(small_server.address)
+    assert scorer.wait(30)
+    assert len(small_server.script.requests) == asked
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "header"])
+def test_damaged_files_are_set_aside_and_named(
+    free_port: int, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path, damage: str
+) -> None:
+    scorer = make_scorer(f"127.0.0.1:{free_port}", deadline_s=0.2)
+    for step in (1, 2):
+        scorer.submit(step, rows)
+    scorer.close(0)
+    first, second = sorted((tmp_path / "spool/pending").iterdir())
+    whole = first.read_bytes()
+    damaged = {
+        "cut": whole[:-30],
+        "changed": whole.replace(b"carp", b"harp"),
+        "empty": b"",
+        "header": whole.replace(b"gradewire-step/1", b"gradewire-step/9"),
+    }
+    first.write_bytes(damaged[damage])
+    told: list[StepScores] = []
+    with run_small_server(free_port):
+        scorer = make_scorer(f"127.0.0.1:{free_port}", callback=told.append)
+        assert scorer.wait(60)
+        scorer.close()
+    assert {scores.step: scores.state for scores in told} == {1: StepState.CORRUPT, 2: StepState.SCORED}
+    assert states(scorer.results())[2] is StepState.SCORED
+    assert [path.name for path in (tmp_path / "spool/corrupt").iterdir()] == [first.name]
+    assert str(tmp_path / "spool/corrupt" / first.name) in next(s.problem for s in told if s.step == 1)
+    assert not second.exists()
+    assert scorer.counts() == {StepState.CORRUPT: 1, StepState.SCORED: 1}
+
+
+@pytest.mark.parametrize(
+    ("when_full", "kept", "answers"),
+    [("drop_oldest", (3, 4), ["not_scored"] * 5), ("drop_newest", (0, 1), ["not_scored"] * 2 + ["dropped"] * 3)],
+)
+def test_what_does_not_fit_is_dropped_and_counted(
+    free_port: int, make_scorer: ScorerMaker, rows: list[dict[str, Any]], when_full: Any, kept: tuple[int], answers: Any
+) -> None:
+    limits = SpoolLimits(max_steps=2, when_full=when_full)
+    scorer = make_scorer(f"127.0.0.1:{free_port}", limits=limits, deadline_s=0.2)
+    assert [scorer.submit(step, rows) for step in range(5)] == answers
+    waiting = [step for step, state in states(scorer.results()).items() if state is StepState.NOT_SCORED]
+    assert tuple(waiting) == kept
+    assert scorer.counts() == {StepState.NOT_SCORED: 2, StepState.DROPPED: 3}
+    assert all("max_steps=2" in scores.problem for scores in scorer.results() if scores.state is StepState.DROPPED)
+
+
+@pytest.mark.parametrize("when_full", ["drop_oldest", "drop_newest"])
+def test_the_spool_never_takes_more_bytes_than_it_may(
+    free_port: int, make_scorer: ScorerMaker, tmp_path: Path, when_full: Any
+) -> None:
+    limits = SpoolLimits(max_bytes=20_000, when_full=when_full)
+    scorer = make_scorer(f"127.0.0.1:{free_port}", limits=limits, deadline_s=0.2)
+    for step in range(12):
+        scorer.submit(step, [{"references": ["cat"], "prediction": "x" * 4_000}])
+        assert sum(path.stat().st_size for path in (tmp_path / "spool/pending").iterdir()) <= limits.max_bytes
+    # An endless source ends where a step cannot be larger.
+    endless = iter(lambda: {"references": ["cat"], "prediction": "y" * 100}, None)
+    assert scorer.submit(99, endless) is StepState.DROPPED
+    counts = scorer.counts()
+    assert counts[StepState.NOT_SCORED] == 4
+    assert counts[StepState.DROPPED] == 9
+    assert "max_bytes" in next(scores.problem for scores in scorer.results() if scores.step == 99)
+
+
+def test_a_disk_that_takes_no_more_drops_the_step_and_says_so(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    scorer = make_scorer(small_server.address)
+    pending = tmp_path / "spool/pending"
+    pending.rmdir()
+    pending.write_text("no folder")
+    assert scorer.submit(1, rows) is StepState.DROPPED
+    pending.unlink()
+    pending.mkdir()
+    assert scorer.submit(2, rows) is StepState.NOT_SCORED
+    assert scorer.wait(30)
+    assert states(scorer.results()) == {1: StepState.DROPPED, 2: StepState.SCORED}
+    assert "NotADirectoryError" in scorer.results()[0].problem
+
+
+def test_closing_does_not_wait_for_a_dead_server(
+    free_port: int, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    scorer = make_scorer(f"127.0.0.1:{free_port}")
+    scorer.submit(1, rows)
+    assert not scorer.close(0.3)
+    (path,) = (tmp_path / "spool/pending").iterdir()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines[0]["step"] == 1
+    assert [line["prediction"] for line in lines[1:-1]] == ["cat", "dog", "cat"]
+
+
+def test_the_end_of_the_program_scores_what_waits(small_server: SmallServer, tmp_path: Path) -> None:
+    program = _LOOP.replace("os.kill(os.getpid(), signal.SIGKILL)", "")
+    subprocess.run([sys.executable, "-c", program, small_server.address, str(tmp_path)], check=True)
+    assert list((tmp_path / "pending").iterdir()) == []
+    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 5
+
+
+def test_the_package_is_light(tmp_path: Path) -> None:
+    program = "import sys, gradewire.integrations; print(sorted(m.partition('.')[0] for m in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert not {"torch", "lightning", "transformers", "torchmetrics", "numpy", "wandb"} & set(
+        loaded.stdout.replace("'", "").strip("[]\n").split(", ")
+    )
+    program = "import sys, gradewire; sys.exit('gradewire.integrations' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False, env=os.environ).returncode == 0
+
+
+def test_pictures_wait_with_their_bytes(make_scorer: ScorerMaker, free_port: int, tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    picture.write_bytes(b"\x89PNG")
+    scorer = make_scorer(f"127.0.0.1:{free_port}", "judge_verdict?image=true", deadline_s=0.3)
+    scorer.submit(1, [{"question": "?", "references": ["a"], "prediction": "b", "images": [b"\x00\xff", picture]}])
+    seen: list[Any] = []
+    with run_small_server(free_port) as server:
+        server.script.score = lambda item: (seen.append(item), 1.0)[1]
+        assert scorer.wait(60)
+    assert [image.data for image in seen[0].images] == [b"\x00\xff", b"\x89PNG"]

@@ -1,0 +1,227 @@
+"""A training loop hands steps over: the server answers."""
+
+import logging
+import os
+import pickle
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.client.integrations.conftest import ScorerMaker
+from tests.client.small_server import SmallServer
+
+from gradewire import Client, InvalidRequest
+from gradewire.integrations import StepScores, StepState, ValidationScorer
+
+
+def test_the_scores_of_a_step_are_those_of_a_client(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    rows.append({"references": ["sun"], "prediction": ""})
+    small_server.script.score = lambda item: float(item.prediction in item.references) if item.prediction else None
+    with Client(small_server.address) as client:
+        report = client.score(rows, "exact_match,rouge_l")
+    scorer = make_scorer(small_server.address, "exact_match,rouge_l")
+    assert scorer.submit(7, rows) is StepState.NOT_SCORED
+    assert scorer.wait(30)
+    (scores,) = scorer.results()
+    assert (scores.step, scores.name, scores.items, scores.state) == (7, "validation", 4, StepState.SCORED)
+    assert scores.submitted_unix_s <= (scores.ended_unix_s or 0)
+    assert list(scores.metrics) == list(report.labels)
+    for label, summary in report.summary().items():
+        metric = scores.metrics[label]
+        assert (metric.mean, metric.scored, metric.accuracy) == (summary.mean, summary.scored, summary.accuracy)
+        assert metric.counts == {"OK": 3, "EMPTY_PREDICTION": 1}
+        assert metric.not_scored_share == 0.25
+        assert metric.message == "EMPTY_PREDICTION"
+        assert metric.line == report.provenance[label].line
+    assert scores.scalars()["validation/exact_match/mean"] == pytest.approx(2 / 3)
+    assert scores.scalars()["validation/exact_match/not_scored"] == 0.25
+
+
+def test_an_item_that_cannot_be_sent_leaves_its_neighbours_their_scores(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    odd: list[Any] = [*rows, {"references": ["a"], "prediction": object()}, "no mapping", {"prediction": "\ud800"}]
+    scorer = make_scorer(small_server.address)
+    assert scorer.submit(1, odd) is StepState.NOT_SCORED
+    assert scorer.wait(30)
+    metric = scorer.results()[0].metrics["exact_match"]
+    assert metric.counts == {"OK": 3, "INVALID_INPUT": 3}
+    assert metric.mean == pytest.approx(2 / 3)
+    assert metric.message.startswith("items[3].prediction")
+
+
+def test_callbacks_run_on_another_thread_and_their_errors_end_nothing(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[StepScores, threading.Thread]] = []
+
+    def tell(scores: StepScores) -> None:
+        told.append((scores, threading.current_thread()))
+        if scores.step == 1:
+            raise RuntimeError("of the caller")
+
+    scorer = make_scorer(small_server.address, callback=tell)
+    for step in (1, 2):
+        scorer.submit(step, rows, name="held out")
+    assert scorer.wait(30)
+    assert [scores.step for scores, _ in told] == [1, 2]
+    assert all(thread is not threading.current_thread() for _, thread in told)
+    assert [scores.state for scores in scorer.results()] == [StepState.SCORED] * 2
+    assert "the callback failed over step 1 of held out" in caplog.text
+
+
+def test_what_the_caller_changes_later_is_not_scored(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    small_server.script.hold.clear()
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    rows[0]["prediction"] = "changed"
+    rows.clear()
+    small_server.script.hold.set()
+    assert scorer.wait(30)
+    assert scorer.results()[0].metrics["exact_match"].mean == pytest.approx(2 / 3)
+
+
+def _broken() -> Any:
+    yield {"references": ["a"], "prediction": "a"}
+    raise RuntimeError("the generator of the loop")
+
+
+@pytest.mark.parametrize(
+    ("step", "items"),
+    [
+        ("ten", []),
+        (1.5, []),
+        (None, []),
+        (1, "a text"),
+        (1, None),
+        (1, _broken()),
+    ],
+)
+def test_submit_raises_nothing_into_the_loop(
+    small_server: SmallServer, make_scorer: ScorerMaker, step: Any, items: Any, rows: list[dict[str, Any]]
+) -> None:
+    scorer = make_scorer(small_server.address)
+    assert scorer.submit(step, items) is StepState.DROPPED
+    assert scorer.submit(2, rows) is StepState.NOT_SCORED
+    assert scorer.wait(30)
+    assert [scores.step for scores in scorer.results() if scores.state is StepState.SCORED] == [2]
+    dropped = [scores.problem for scores in scorer.results() if scores.state is StepState.DROPPED]
+    assert all(dropped)
+    assert len(dropped) == (step == 1)
+
+
+def test_a_step_without_items_has_no_mean(small_server: SmallServer, make_scorer: ScorerMaker) -> None:
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, [])
+    assert scorer.wait(30)
+    metric = scorer.results()[0].metrics["exact_match"]
+    assert (metric.mean, metric.scored, metric.not_scored_share) == (None, 0, 0.0)
+    assert scorer.results()[0].scalars() == {"validation/exact_match/not_scored": 0.0}
+
+
+def test_many_threads_submit(small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]) -> None:
+    scorer = make_scorer(small_server.address)
+    with ThreadPoolExecutor(8) as pool:
+        states = list(pool.map(lambda step: scorer.submit(step, rows), range(64)))
+    assert set(states) == {StepState.NOT_SCORED}
+    assert scorer.wait(30)
+    assert [scores.step for scores in scorer.results()] == list(range(64))
+    assert scorer.counts() == {StepState.SCORED: 64}
+
+
+def test_a_step_that_is_submitted_again_shows_its_latest_scores(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    assert scorer.wait(30)
+    scorer.submit(1, rows[:2])
+    scorer.submit(1, rows[2:], name="other")
+    assert scorer.wait(30)
+    means = {scores.name: scores.metrics["exact_match"].mean for scores in scorer.results()}
+    assert means == {"validation": 1.0, "other": 0.0}
+
+
+def test_a_client_of_the_callers_is_used_and_left_open(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    with Client(small_server.address, token="abc") as client:  # noqa: S106 - of a test
+        scorer = make_scorer(client)
+        scorer.submit(1, rows)
+        assert scorer.wait(30)
+        assert scorer.close()
+        assert client.models().server_version == "small"
+    assert small_server.script.metadata[0]["authorization"] == "Bearer abc"
+
+
+def test_steps_give_way_to_the_requests_of_others_unless_told(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    assert scorer.wait(30)
+    scorer.close()
+    scorer = make_scorer(small_server.address, priority="normal")
+    scorer.submit(2, rows)
+    assert scorer.wait(30)
+    first, second = small_server.script.requests
+    assert first.priority != second.priority
+
+
+def test_after_close_steps_are_refused_and_the_directory_is_free(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    scorer = make_scorer(small_server.address)
+    with pytest.raises(InvalidRequest, match=f"in use by process {os.getpid()}"):
+        make_scorer(small_server.address)
+    assert scorer.close()
+    assert scorer.close()
+    assert scorer.submit(1, rows) is StepState.DROPPED
+    assert make_scorer(small_server.address).submit(1, rows) is StepState.NOT_SCORED
+
+
+@pytest.mark.parametrize(
+    ("metrics", "settings", "named"),
+    [
+        ("no_such_metric", {}, "no_such_metric"),
+        ("exact_match", {"priority": "soon"}, "priority"),
+        ("exact_match", {"model": 3}, "model"),
+    ],
+)
+def test_wrong_arguments_are_named_before_the_training_starts(
+    make_scorer: ScorerMaker, metrics: str, settings: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=named):
+        make_scorer("127.0.0.1:1", metrics, **settings)
+    assert make_scorer("127.0.0.1:1").results() == []
+
+
+def test_a_fork_cannot_submit_to_its_parents_scorer(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    scorer = make_scorer(small_server.address)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which is what is tested
+        child = os.fork()
+    if not child:
+        logging.disable()
+        refused = scorer.submit(1, rows) is StepState.DROPPED and not scorer.close()
+        os._exit(0 if refused else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    scorer.submit(2, rows)
+    assert scorer.wait(30)
+    assert [scores.step for scores in scorer.results()] == [2]
+    scorer.close()
+    assert ValidationScorer(small_server.address, directory=tmp_path / "spool").close()
+
+
+def test_a_scorer_is_not_pickled(make_scorer: ScorerMaker) -> None:
+    with pytest.raises(TypeError, match="make one where it is used"):
+        pickle.dumps(make_scorer("127.0.0.1:1"))

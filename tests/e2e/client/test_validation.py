@@ -1,0 +1,76 @@
+"""A training loop goes on while the real server is killed, and every step gets its scores."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.servers.server_process import ServerProcess
+
+from gradewire import Client, Scorer
+from gradewire.integrations import StepState, ValidationScorer
+from gradewire.integrations.sinks import CsvSink
+
+METRICS = "smile,exact_match"
+_DEAD_S = 2.0
+
+
+def answered(step: int) -> list[dict[str, object]]:
+    """Of each step other texts, so that nothing comes from a cache."""
+    return [
+        {"references": ["a cat", f"{row} cats"], "prediction": f"{row} small kittens, I think, at step {step}"}
+        for row in range(3)
+    ]
+
+
+@pytest.fixture
+def mortal(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
+    """A server that comes back at the same port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {"port": port, "model_repository": minilm, "judge_backend": "none", "drain_s": 0}
+    with ServerProcess(tmp_path, **settings) as server:
+        yield server
+
+
+def test_a_killed_server_loses_no_step(mortal: ServerProcess, tmp_path: Path) -> None:
+    sink = CsvSink(tmp_path / "scores.csv")
+    with ValidationScorer(mortal.address, METRICS, directory=tmp_path / "spool", sinks=[sink]) as validation:
+        states = [validation.submit(step, answered(step)) for step in range(10)]
+        mortal.kill()
+        killed_at_s = time.monotonic()
+        step = 10
+        while time.monotonic() - killed_at_s < _DEAD_S:
+            states.append(validation.submit(step, answered(step)))
+            time.sleep(0.1)  # a step of the training
+            step += 1
+        assert any(scores.state is StepState.NOT_SCORED for scores in validation.results())
+        mortal.start()
+        mortal.wait_until_serving()
+        states += [validation.submit(late, answered(late)) for late in range(step, step + 5)]
+        assert validation.wait(60)
+        results = validation.results()
+    assert set(states) == {StepState.NOT_SCORED}
+    assert [scores.step for scores in results] == list(range(len(states)))
+    assert {scores.state for scores in results} == {StepState.SCORED}
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == 1 + 2 * len(states)
+    with Client(mortal.address) as client:
+        for scores in (results[0], results[12], results[-1]):
+            summary = client.score(answered(scores.step), METRICS).summary()
+            for label, metric in scores.metrics.items():
+                assert metric.mean == summary[label].mean
+                assert metric.not_scored_share == 0.0
+
+
+def test_a_loop_without_a_server_has_the_same_scores(minilm: Path, tmp_path: Path) -> None:
+    with Scorer.embedded(model_repository=minilm, disk_directory=tmp_path / "store", judge_backend="none") as scorer:
+        with ValidationScorer(scorer, METRICS, directory=tmp_path / "spool") as validation:
+            validation.submit(1, answered(1))
+            assert validation.wait(60)
+            (scores,) = validation.results()
+        summary = scorer.score(answered(1), METRICS).summary()
+    assert {label: metric.mean for label, metric in scores.metrics.items()} == {
+        label: figures.mean for label, figures in summary.items()
+    }
