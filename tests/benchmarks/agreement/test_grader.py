@@ -1,5 +1,6 @@
 """The benchmark of the grader: what it was trained on is never read, and the page has the places of its blocks."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from benchmarks.agreement import grader
 from benchmarks.common.document import with_block
 
 from gradewire.agreement.fitting.halves import half_of
+from gradewire_models.catalog.loading import find_model
 
 PAGE = Path(__file__).parents[3] / "docs" / "research" / "grader.md"
 ROWS = [{"question": f"what is number {number}?", "label": number % 2} for number in range(200)]
@@ -17,6 +19,20 @@ def test_only_the_held_out_split_is_read() -> None:
     assert 60 < len(kept) < 140
     assert {half_of(row["question"]) for row in kept} == {"b"}
     assert [row for row in ROWS if row not in kept] == [row for row in ROWS if half_of(row["question"]) == "a"]
+
+
+@pytest.mark.parametrize("block", ["grader-judge", "grader-half-b"])
+def test_no_fit_that_was_made_on_these_rows_is_compared(block: str) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    tables = page.partition(f"<!-- begin {block} -->")[2].partition(f"<!-- end {block} -->")[0]
+    assert "| grader |" in tables
+    assert "calibrated" not in tables
+    assert not [metric for metric in grader.WITHOUT_JUDGE if metric.startswith("calibrated")]
+
+
+def test_tables_are_of_the_grader_that_ships() -> None:
+    shipped = find_model("grader-mini")
+    assert set(re.findall(r"grader-mini@(\w+)", PAGE.read_text(encoding="utf-8"))) == {shipped.digest[:12]}
 
 
 @pytest.mark.parametrize("block", ["grader-judge", "grader-half-b", "grader-cost"])

@@ -8,6 +8,7 @@ import hypothesis
 import schemathesis
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi
+from tests.support.examples import example_count
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_gateway.openapi.document import document

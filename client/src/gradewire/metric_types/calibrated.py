@@ -15,8 +15,8 @@ class Calibrated(Metric):
             is called wrong without it, and of wrong ones called right, on rows like the fit's; None: 0.9.
         features_only: The features alone, for fitting; the score is SMILE's then, and there is no verdict.
         fit: Insist on a fit by 8 hex digits or more of its identity; None: the one that the model has.
-        grader: A grader, NAME or NAME@DIGEST, whose logit is one feature more: better, and dearer; None: none. The
-            encoder has to have a fit that was made with it.
+        grader: A grader, NAME or NAME@DIGEST, whose logit is one feature more: better on answers like those that it
+            learnt from, and dearer; None: none. The encoder has to have a fit that was made with it.
         model: Encoder, NAME or NAME@DIGEST (at least 8 hex digits), that has a fit; None: the server's default.
     """
 

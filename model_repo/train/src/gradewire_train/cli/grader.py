@@ -1,5 +1,6 @@
 """``gradewire models train grader``: a cross-encoder that grades, trained on drawn rows and on rows of the user's."""
 
+import math
 import os
 from dataclasses import fields
 from pathlib import Path
@@ -25,6 +26,12 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     ):
         raise click.BadParameter(f"{given!r}: K/N is expected, as in 1/5, with K from 1 to N and N at least 2")
     return int(number), int(count)
+
+
+def _finite(_context: click.Context, _option: click.Parameter, given: float) -> float:
+    if not math.isfinite(given):
+        raise click.BadParameter(f"{given} is no number above 0; 1 leaves logits as they are")
+    return given
 
 
 @click.command()
@@ -69,6 +76,7 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
+    callback=_finite,
     help="Logits are divided by it before they are probabilities.",
 )
 @WORDNET_OPTION

@@ -71,3 +71,8 @@ def test_the_opposite_is_found(question: str, reference: str, prediction: str) -
 @pytest.mark.parametrize(("question", "reference", "prediction"), ALIKE)
 def test_what_says_the_same_is_no_opposite(question: str, reference: str, prediction: str) -> None:
     assert of(prediction, reference, question=question)["opposite"] == 0.0
+
+
+@pytest.mark.parametrize("prediction", ["It was not founded until 1912.", "It did not open until 1912"])
+def test_what_was_not_until_then_was_then(prediction: str) -> None:
+    assert of(prediction, "1912", question="When was it founded?")["opposite"] == 0

@@ -78,6 +78,11 @@ FIGURES = [
 ]
 OTHERS = [
     ("How was it?", "not cold enough", "too cold"),
+    ("Is the sky blue?", "The sky is blue", "The sky is not only blue."),
+    ("Is the sky blue?", "The sky is blue", "The sky is blue, not green."),
+    ("Is the sky blue?", "The sky is blue", "The sky is not green but blue."),
+    ("Does it boil?", "The water boils", "The water does not boil before it is hot."),
+    ("Why isn't it sold?", "The shop is open", "The shop is not open"),
     ("Where does he live?", "No 10", "10"),
     ("Did he win?", "He lost, no", "He lost"),
     ("What may it be, or what might it be?", "yes and no", "yes and no"),
@@ -144,6 +149,9 @@ WRONG = [
     ("denied", "", "The volume decreases", "the volume increases"),
     ("denied", "Which is it?", "Paris", "I do not think that the largest city there is Paris"),
     ("denied", "Why?", "She missed the bus", "She didn't miss the bus"),
+    ("denied", "Is the sky blue?", "The sky is blue", "The sky is not blue."),
+    ("denied", "What of it?", "The argument is valid", "The argument isn't valid"),
+    ("denied", "Is he?", "The man is wearing a hat", "The man is not wearing a hat."),
     ("alternatives", "Is it so?", "yes", "yes and no"),
     ("alternatives", "Did they go by bus or by train?", "By train", "By bus or by train"),
     ("alternatives", "What color is it?", "red", "red or blue"),

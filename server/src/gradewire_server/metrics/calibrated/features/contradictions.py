@@ -159,7 +159,9 @@ def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
     first = max(0, place - _NEAR)
     return (
         sum(
-            word in NEGATIONS and (position + 1 == len(words) or words[position + 1] not in _NO_NEGATIONS)
+            word in NEGATIONS
+            and (position + 1 == len(words) or words[position + 1] not in _NO_NEGATIONS)
+            and "until" not in words[position + 1 : place]  # "not founded until 1912"
             for position, word in enumerate(words[first:place], first)
         )
         % 2

@@ -71,11 +71,27 @@ def denies(question: Said, references: Sequence[Said], answer: Said) -> bool:
     if MAY_NEGATE.search(begin) or "false" in begin or "incorrect" in begin:
         if any(not _DENIALS.isdisjoint(clause_words(reference.raw)) for reference in references):
             return False
-        outcomes = [_denied(question, reference, answer, begin) for reference in references]
+        outcomes = [
+            _negates_inside(reference, answer) or _denied(question, reference, answer, begin)
+            for reference in references
+        ]
         return True in outcomes and False not in outcomes
     return _turned(references[0], question, answer) and not any(
         answer.distinct.issuperset(other.content) for other in references[1:]
     )
+
+
+def _negates_inside(reference: Said, answer: Said) -> bool:
+    """Whether an answer is a reference's sentence with "not" or "never" inside: "The sky is not blue"."""
+    words = clause_words(answer.raw[:_MAX_CHARACTERS])
+    places = [place for place, word in enumerate(words) if word in NEGATIONS]
+    wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
+    if len(places) != 1 or words[places[0]] not in {"not", "never"} or not 2 <= len(wanted) <= _MOST_FRAME:
+        return False
+    before, behind = (
+        [word for word in part if word not in _SMALL] for part in (words[: places[0]], words[places[0] + 1 :])
+    )
+    return bool(before and behind) and before + behind == wanted and _NO_DENIALS.isdisjoint(words)
 
 
 def _denied(question: Said, reference: Said, answer: Said, begin: str) -> bool | None:
