@@ -94,7 +94,13 @@ def labelled_scores(
         raise InputError(f"the scores are of several metrics: {', '.join(lines)}: score the file again")
     scores = judged.scores[label]
     if right(judged.labels) is None:
-        raise InputError("labels lie outside [0, 1]: nobody said which answers are right; scale them, 0.5 is right")
+        row, value = next(
+            (row, value) for (row, _), value in zip(labelled.kept, judged.labels, strict=True) if not 0 <= value <= 1
+        )
+        raise InputError(
+            f"{row.place}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are right; "
+            "scale them, 0.5 is right"
+        )
     kept = [
         (row, output["scores"][label], value)
         for (row, output), score, value in zip(labelled.kept, scores, judged.labels, strict=True)
