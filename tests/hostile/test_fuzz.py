@@ -109,6 +109,7 @@ async def test_headers_that_no_client_library_sends_are_no_defect(tmp_path: Path
     assert figure(f"{name}: tokens in the log", text.count("secret"), bound="== 0").holds
 
 
+@pytest.mark.hostile  # in make test a thousand meet the engine with a judge
 async def test_a_thousand_payloads_meet_the_default_encoder(tmp_path: Path, minilm: Path, figure: TakeFigure) -> None:
     await attack_process(tmp_path, minilm, figure, seed=0, count=_QUICK)
 

@@ -75,6 +75,7 @@ def folder(tmp_path: Path, name: str) -> Path:
     return tmp_path / name
 
 
+@pytest.mark.hostile  # takes twenty seconds; what is prepared is forged in make test too
 def test_of_a_thousand_forged_values_none_is_used(tmp_path: Path, valkey: ValkeyServer, figure: TakeFigure) -> None:
     store = redis.Redis.from_url(valkey.url)
     with ServerProcess(folder(tmp_path, "honest"), **settings(valkey)) as server:

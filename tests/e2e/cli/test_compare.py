@@ -15,7 +15,7 @@ GRADEWIRE = Path(sys.executable).with_name("gradewire")
 EXAMPLES = Path(__file__).parents[3] / "examples" / "answers.jsonl"
 WAIT_S = 90.0
 # More than the batches in flight at a time, so that a run can be broken in its middle.
-ROWS = 400
+ROWS = 150
 
 
 @pytest.fixture
