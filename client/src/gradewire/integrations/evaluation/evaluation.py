@@ -1,4 +1,4 @@
-"""What evaluation frameworks are told of one answer."""
+"""The evaluation of one answer, as scorers of evaluation frameworks report it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -86,7 +86,7 @@ class WaitingStep:
 
 
 class Spool:
-    """Not safe for several threads; whoever shares it takes a lock.
+    """Steps that wait on disk. Not thread-safe: callers on several threads hold a lock.
 
     Args:
         directory: Made when missing.

@@ -61,7 +61,7 @@ class StepQueue:
             return self._spool.refuse(header, problem, time.time())
 
     def damaged(self) -> list[StepScores]:
-        """Notes the files that were set aside when the spool was opened; each is told of once."""
+        """Records damaged files found when the spool was opened as CORRUPT steps; returns each of them once."""
         with self._changed:
             found, self._spool.damaged = self._spool.damaged, []
             noted = []
