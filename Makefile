@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-alone test-export test-evaluation test-frameworks test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -59,11 +59,15 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 
 # Three workers on two cores: a third of a test's time is waiting.
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory -j 2 -Oline lint test-needs; \
+	@$(TIMED); $(MAKE) --no-print-directory -j 3 -Oline lint test-needs test-compile; \
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
 test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
+
+# Else each of the three workers would rewrite the asserts of all tests, which is two thirds of collecting them.
+test-compile: $(VENV)/.dev-installed $(MODEL)
+	@$(TIMED); $(BIN)/python -m pytest -q --collect-only -p no:cacheprovider -m "not hostile" > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
 test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-export
 	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile"
