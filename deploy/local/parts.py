@@ -20,6 +20,7 @@ _SCRAPE_S: Final = 2
 PORTS: Final = {
     "gradewire": 50051,
     "gradewire-http": 9464,
+    "gradewire-http-api": 8080,
     "triton": 8001,
     "triton-http": 8000,
     "triton-metrics": 8002,
@@ -86,6 +87,7 @@ def gradewire(ports: Mapping[str, int], repository: Path | None) -> Part:
     command = (
         *_gradewire("serve"),
         *("--port", str(ports["gradewire"]), "--http-port", str(ports["gradewire-http"])),
+        *("--http-api-port", str(ports["gradewire-http-api"])),
         *("--backend", "triton", "--triton-url", f"127.0.0.1:{ports['triton']}"),
         *("--redis-url", f"redis://127.0.0.1:{ports['valkey']}"),
         *("--drain-s", "0", "--grace-s", "10"),  # no load balancer has to notice the end

@@ -18,6 +18,7 @@ CASES: dict[str, dict[str, Any]] = {
         },
         "tls": {"existingSecret": "tls", "clientCa": True, "http": True},
         "auth": {"existingSecret": "tokens"},
+        "httpApi": {"enabled": True, "names": ["grade.example"]},
         "networkPolicy": {"callers": [{"namespaceSelector": {}}], "monitoring": [{"podSelector": {}}]},
         "extraEnv": [{"name": "GRADEWIRE_NAMESPACE", "value": "x"}],
         **MONITORED,

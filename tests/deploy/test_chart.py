@@ -52,7 +52,20 @@ def test_the_server_takes_the_settings_that_it_writes(
 
 def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm_python.Chart) -> None:
     set_by_chart = {
-        *("config", "host", "port", "http", "http_port", "tls_cert", "tls_key", "tls_client_ca", "auth_tokens"),
+        *(
+            "config",
+            "host",
+            "port",
+            "http",
+            "http_port",
+            "http_api_port",
+            "http_api_host",
+            "http_api_names",
+            "tls_cert",
+            "tls_key",
+            "tls_client_ca",
+            "auth_tokens",
+        ),
         *("redis_url", "model_repository", "default_model", "preload", "disk_directory"),
         *("backend", "triton_url", "triton_token", "judge_token"),
         *("http_tls", "redis_mac_key"),  # tls.http, which its probes follow; redis.macSecret
@@ -173,6 +186,21 @@ def test_servers_are_found_where_the_front_looks_for_them(chart: helm_python.Cha
     assert {"name": "GRADEWIRE_REDIS_URL", "value": "redis://:$(REDIS_PASSWORD)@demo-gradewire-redis:6379"} in env
     assert services["demo-gradewire-redis"]["spec"]["ports"][0]["port"] == 6379
     assert services["demo-gradewire"]["spec"]["clusterIP"] == "None", "round robin needs all addresses"
+
+
+def test_the_http_api_has_a_port_and_a_service_only_where_it_is_asked_for(chart: helm_python.Chart) -> None:
+    without = render(chart, {})
+    assert "http_api" not in of_kind(without, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
+    assert "demo-gradewire-http" not in of_kind(without, "Service")
+    manifests = render(chart, {"httpApi": {"enabled": True, "names": ["grade.example"]}})
+    page = of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
+    assert {'http_api_host = "0.0.0.0"', "http_api_port = 8080", 'http_api_names = ["grade.example"]'} <= {
+        line.strip() for line in page.splitlines()
+    }
+    [port] = of_kind(manifests, "Service")["demo-gradewire-http"]["spec"]["ports"]
+    assert (port["name"], port["port"], port["targetPort"]) == ("http", 8080, "http-api")
+    [callers, *_] = of_kind(manifests, "NetworkPolicy")["demo-gradewire"]["spec"]["ingress"]
+    assert {"port": "http-api"} in callers["ports"]
 
 
 def test_the_cache_loses_no_synthetic_answers(chart: helm_python.Chart) -> None:

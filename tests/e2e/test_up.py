@@ -133,6 +133,10 @@ def test_a_client_scores_through_triton_and_the_shared_cache(shape: Up) -> None:
     _until(lambda: shape.keys_in_valkey() > 20)
 
 
+def test_the_http_api_answers_too(shape: Up) -> None:
+    assert json.loads(shape.get("gradewire-http-api", "/healthz")) == {"status": "SERVING"}
+
+
 def test_prometheus_scrapes_both_and_every_query_of_dashboard_and_alerts_finds_its_series(shape: Up) -> None:
     offered = offered_series(shape.get("gradewire-http", "/metrics")) | offered_series(
         shape.get("triton-metrics", "/metrics")
