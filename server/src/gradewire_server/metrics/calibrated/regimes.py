@@ -5,6 +5,7 @@ Vovk, Gammerman and Shafer 2005, chapter 4.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -92,6 +93,7 @@ class Regime:
         """P(right), 0 to 1."""
         return float(np.interp(log_odds, self.log_odds, self.probability))
 
+    @lru_cache(maxsize=64)  # noqa: B019 - a process has a handful of fits, which it keeps
     def band(self, confidence: float) -> Band:
         """Where the verdict is not trusted at `confidence`, above 0 and below 1.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -16,6 +17,8 @@ _MOST_WORDS: Final = 48
 _MOST_CLAUSES: Final = 32
 _NO_ANTONYMS: Final = FUNCTION_WORDS | {"more", "less", "most", "least", "here", "there", "many", "few"}
 """Words whose opposite decides nothing by itself: "83 or more" is "at least 83"."""
+_KEPT_TEXTS: Final = 64
+"""As for `folded_words`."""
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
 """Words around what is negated in which a negation stands."""
@@ -80,6 +83,7 @@ def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
     return [clause_words(part) for part in islice(end.split(text), _MOST_CLAUSES) if part.strip()]
 
 
+@lru_cache(maxsize=_KEPT_TEXTS)
 def clause_words(text: str) -> tuple[str, ...]:
     """Folded words, with "not" as a word of its own: "isn't" is "is not"."""
     plain = text.replace("\u2019", "'").casefold()

@@ -15,6 +15,8 @@ _REFUSAL: Final = re.compile(
     r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
 )
 """Phrases of which the feature counts how many there are."""
+_IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
+"""One of these stands in each of them; to look for them first takes a tenth of the time in a text without."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
@@ -54,6 +56,8 @@ _REFUSES: Final = re.compile(
     rf"|\bi (?:do not|don't) (?:actually |really )?(?:know\b|have (?:\w+ ){{0,2}}{_KNOWLEDGE}\b)"
     rf"|\bi have no (?:\w+ )?{_KNOWLEDGE}\b|(?:\bi am|\bi'm|^\W*|\bsorry,?) not (?:\w+ )?sure\b|\bunanswerable\b"
 )
+_IN_EACH_THAT_REFUSES: Final = ("no", "n't", "unable", "impossible", "insufficient", "unanswerable")
+"""As above."""
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
 """Where a reference speaks so, an answer that does so tells what somebody says, and not what it does not know."""
 _EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
@@ -88,14 +92,21 @@ def refusal_features(question: Said, references: Sequence[Said], answer: Said) -
         or comes to a result. An item one of whose references says so itself cannot be refused.
     """
     plain = _plain(answer.raw)
-    return {"refusals": float(len(_REFUSAL.findall(plain))), "refused": float(_refuses(question, references, plain))}
+    phrases = len(_REFUSAL.findall(plain)) if _holds_one(_IN_EACH_REFUSAL, plain) else 0
+    return {"refusals": float(phrases), "refused": float(_refuses(question, references, plain))}
 
 
 def _plain(text: str) -> str:
     return text[:_MAX_CHARACTERS].replace("\u2019", "'").casefold()
 
 
+def _holds_one(phrases: Sequence[str], text: str) -> bool:
+    return any(phrase in text for phrase in phrases)
+
+
 def _refuses(question: Said, references: Sequence[Said], answer: str) -> bool:
+    if not _holds_one(_IN_EACH_THAT_REFUSES, answer):
+        return False
     if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(_plain(each.raw)) for each in references):
         return False
     new = frozenset(references[0].content).difference(question.distinct)

@@ -9,7 +9,6 @@ from math import nan
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, JaroWinkler
 
@@ -56,7 +55,7 @@ def _farthest(reference: Said, answer: Sequence[str], asked: Collection[str]) ->
     proving = [word for word in _first_words(reference) if weight(word, asked) >= _PROVES]
     if not proving:
         return nan
-    return float(_closeness(proving, answer, Indel.normalized_similarity).min())
+    return min(_closeness(proving, answer, Indel.normalized_similarity))
 
 
 def _beginnings(reference: Said, answer: Sequence[str], asked: Collection[str]) -> float:
@@ -69,17 +68,21 @@ def _first_words(reference: Said) -> list[str]:
     return list(dict.fromkeys(word[:_MAX_LETTERS] for word in reference.words))[:_MAX_REFERENCE_WORDS]
 
 
-def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> NDArray[np.float64]:
-    """float64[words], similarity of each to its closest word in an answer; of numbers only equal ones are close."""
-    similar = process.cdist(words, answer, scorer=scorer, dtype=np.float64)
+def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> list[float]:
+    """Similarity of each word to its closest one in an answer, 0 to 1; of numbers only equal ones are close."""
     known = known_words()
-    among = np.array([other in known for other in answer])
-    for row, word in enumerate(words):
+    unknown, among = [other for other in answer if other not in known], [other for other in answer if other in known]
+    closeness = []
+    for word in words:
+        if word.isdecimal():
+            closeness.append(float(word in answer))
+            continue
+        others: Sequence[str] = answer
         if word in known:
             begin = word[: max(_LEAST_BEGINNING, len(word) - 1)]
-            similar[row, among & [not _begins(word, begin, other) for other in answer]] = 0.0
-    exact = [word in answer for word in words]
-    return np.where([word.isdecimal() for word in words], exact, similar.max(axis=1))
+            others = [*unknown, *(other for other in among if _begins(word, begin, other))]
+        closeness.append(float(process.extractOne(word, others, scorer=scorer)[1]) if others else 0.0)
+    return closeness
 
 
 def _begins(word: str, begin: str, other: str) -> bool:

@@ -6,7 +6,7 @@ from math import nan
 from typing import Final, Self
 
 from gradewire_server.metrics.calibrated.features.words import Said
-from gradewire_server.metrics.text.values.matching import ValueMatch, match_values
+from gradewire_server.metrics.text.values.matching import ValueMatch, ValueMatcher
 
 _CANDIDATES: Final = 8
 """References whose values are compared."""
@@ -27,10 +27,8 @@ class Values:
     @classmethod
     def of(cls, question: Said, references: Sequence[Said], answer: Said) -> Self:
         """Compares the values of the first references; all texts are bounded."""
-        found = {
-            position: match_values(question.raw, reference.raw, answer.raw)
-            for position, reference in enumerate(references[:_CANDIDATES])
-        }
+        matcher = ValueMatcher(question.raw, answer.raw)
+        found = {position: matcher.match(each.raw) for position, each in enumerate(references[:_CANDIDATES])}
         matches = {position: match for position, match in found.items() if match.wanted}
         return cls(matches, max(matches, key=lambda position: _fit(matches[position]), default=None))
 

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from gradewire_server.metrics.text.lemmas import lemmatizer
@@ -62,6 +62,8 @@ NUMBER_WORDS: Final[dict[str, float]] = {
 _DIGITS: Final = {word: f"{NUMBER_WORDS[word]:g}" for word in f"{_SMALL} {_ORDINAL} {_TENS}".split() if word != "one"}
 _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
+_KEPT_TEXTS: Final = 64
+"""Texts whose words are kept, for several features read each text of an item; 12 MB where all have MAX_CHARACTERS."""
 _MOST_EXPANSION: Final = 4
 _STOP_WEIGHT: Final = 0.05
 _SHORT_WEIGHT: Final = 0.6
@@ -101,6 +103,7 @@ def folded(text: str) -> str:
     return _THOUSANDS.sub("", _APOSTROPHE.sub("", plain))
 
 
+@lru_cache(maxsize=_KEPT_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
     """The first words of a folded text, as lemmas, number words as digits; at least one of what is not blank."""
     lemma, digits = lemmatizer(), _DIGITS.get
