@@ -37,10 +37,12 @@ hypothesis.settings.load_profile("fixed")
 
 
 @pytest.fixture(scope="session")
-def minilm() -> Path:
-    """Repository that holds the default encoder; `make test` builds it before the tests run."""
-    repository = default_repository()
-    load_built(repository, "all-MiniLM-L6-v2")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Repository of the default encoder, which `make test` builds before; what else this checkout has is not in it."""
+    built = load_built(default_repository(), "all-MiniLM-L6-v2").directory
+    repository = tmp_path_factory.mktemp("repository") / "models"
+    repository.mkdir()
+    (repository / built.name).symlink_to(built, target_is_directory=True)
     return repository
 
 
