@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from gradewire_gateway.telemetry import GatewayTelemetry
+from gradewire_gateway.observing.figures import GatewayTelemetry
 from gradewire_server.app import open_handlers
 from gradewire_server.settings.server import Settings
 

@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.observing.tracing import calling
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.twins.unary import JSON_TYPE
@@ -63,6 +64,12 @@ class StreamTwin:
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
         """The server's; raises ProblemError, and DisconnectedError once the caller is gone."""
+        with calling(options, self._method.path) as traced:
+            async with aclosing(self._untraced(body, traced)) as replies:
+                async for reply in replies:
+                    yield reply
+
+    async def _untraced(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
         upstream = self._gateway.upstream
         if self._method.client_streaming:
             writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, options))
