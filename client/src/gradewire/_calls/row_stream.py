@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.message import Message
 
 from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
+from gradewire._tracing.tracing import UNTRACED, CallTrace, stream_trace
 from gradewire._transport.retries import Retries
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemProblem
@@ -61,6 +62,7 @@ class RowStream(ABC, Generic[M, R, P]):
         noun: str,
         ahead: int = READ_AHEAD_ITEMS,
     ) -> None:
+        self._trace: CallTrace = UNTRACED
         self._stall_s = stall_s
         self._source = source
         self._limits = limits
@@ -80,6 +82,11 @@ class RowStream(ABC, Generic[M, R, P]):
 
     async def _begin(self) -> None:
         """What is to be known before the first row is read; by itself nothing."""
+
+    @property
+    @abstractmethod
+    def _span_name(self) -> str:
+        """Of the call, in traces."""
 
     @property
     @abstractmethod
@@ -129,10 +136,19 @@ class RowStream(ABC, Generic[M, R, P]):
         Args:
             told_when_closed: A context that says so where what goes wrong comes of the client's end.
         """
+        with stream_trace(self._span_name) as self._trace:
+            async with aclosing(self._results(told_when_closed)) as results:
+                async for done in results:
+                    yield done
+
+    async def _results(self, told_when_closed: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
         with told_when_closed():
             await self._begin()
         self._active_at = time.monotonic()
-        tasks = [asyncio.create_task(self._read_source()), asyncio.create_task(self._converse())]
+        tasks = [
+            asyncio.create_task(self._read_source()),
+            asyncio.create_task(self._converse(), context=self._trace.context),
+        ]
         try:
             while True:
                 with told_when_closed():
@@ -141,6 +157,7 @@ class RowStream(ABC, Generic[M, R, P]):
                         raise self._error
                 done, self._done = self._done, []
                 if done:
+                    self._trace.answered(done)
                     yield done
                     for _ in done:
                         self._room.release()
@@ -179,6 +196,7 @@ class RowStream(ABC, Generic[M, R, P]):
         try:
             async for row in self._source:
                 await self._room.acquire()
+                self._trace.noted(index, row)
                 message = self._encode(index, row, UNASKED_BYTES)
                 if isinstance(message, ItemProblem) and message.too_large:
                     limits = chunk_limits(await self._limits(), overhead_bytes=0)

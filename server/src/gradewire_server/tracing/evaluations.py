@@ -25,7 +25,7 @@ def evaluation_of(told: Result) -> Evaluation:
 
 def _label_of(result: MetricResult) -> str:
     if result.compared is not None and result.compared.winner is not None:
-        return result.compared.winner.name
+        return result.compared.winner.name.lower()
     return "" if result.correct is None else "correct" if result.correct else "incorrect"
 
 
