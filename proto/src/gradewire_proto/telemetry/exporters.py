@@ -1,7 +1,8 @@
 """Exporters and processors of OpenTelemetry's SDK behind an `Outbox`."""
 
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
@@ -11,6 +12,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from typing_extensions import override
 
 from gradewire_proto.telemetry.outbox import Outbox
+
+_BATCH: Final = 64
 
 
 class _CountedSpans(SpanExporter):
@@ -75,7 +78,11 @@ class BoundedSpans(SpanProcessor):
     def __init__(self, exporter: SpanExporter, outbox: Outbox, max_queue_size: int) -> None:
         self._counted = _CountedSpans(exporter, outbox)
         self._outbox = outbox
-        self._batches = BatchSpanProcessor(self._counted, max_queue_size=max_queue_size)
+        self._batches = BatchSpanProcessor(
+            self._counted,
+            max_queue_size=max_queue_size,
+            max_export_batch_size=batch_size("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", max_queue_size),
+        )
 
     @override
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -105,7 +112,11 @@ class BoundedRecords(LogRecordProcessor):
     def __init__(self, exporter: LogRecordExporter, outbox: Outbox, max_queue_size: int) -> None:
         self._counted = _CountedRecords(exporter, outbox)
         self._outbox = outbox
-        self._batches = BatchLogRecordProcessor(self._counted, max_queue_size=max_queue_size)
+        self._batches = BatchLogRecordProcessor(
+            self._counted,
+            max_queue_size=max_queue_size,
+            max_export_batch_size=batch_size("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", max_queue_size),
+        )
 
     @override
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
@@ -123,6 +134,16 @@ class BoundedRecords(LogRecordProcessor):
     def cut_off(self) -> None:
         """As `BoundedSpans.cut_off`."""
         self._counted.shutdown()
+
+
+def batch_size(variable: str, most: int) -> int:
+    """Records that are exported at a time, by the standard variable; few by default: the event loop waits meanwhile."""
+    return min(number_from(os.environ.get(variable, ""), _BATCH), most)
+
+
+def number_from(text: str, default: int) -> int:
+    """A whole number, 1 or more, that a variable says."""
+    return int(text) if text.isdecimal() and int(text) > 0 else default
 
 
 def span_exporter(protocol: str, endpoint: str) -> SpanExporter:

@@ -17,7 +17,13 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
 
 from gradewire_proto.conventions.telemetry_names import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION
-from gradewire_proto.telemetry.exporters import BoundedRecords, BoundedSpans, record_exporter, span_exporter
+from gradewire_proto.telemetry.exporters import (
+    BoundedRecords,
+    BoundedSpans,
+    number_from,
+    record_exporter,
+    span_exporter,
+)
 from gradewire_proto.telemetry.outbox import Outbox, quieten_library
 from gradewire_proto.telemetry.settings import TelemetrySettings
 
@@ -57,7 +63,7 @@ class Providers:
         resource = Resource.create(_attributes(service))
         # None leaves it to the standard variables.
         sampler = None if os.environ.get(OTEL_TRACES_SAMPLER) else ParentBased(TraceIdRatioBased(settings.sample_ratio))
-        max_spans = _from_environment("OTEL_BSP_MAX_QUEUE_SIZE", _MAX_SPANS)
+        max_spans = number_from(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", ""), _MAX_SPANS)
         self.spans = Outbox("spans", max_spans)
         self._processors: list[BoundedSpans | BoundedRecords] = []
         self.ids = GivenIds()
@@ -68,7 +74,7 @@ class Providers:
         traces.add_span_processor(processor)
         self._processors.append(processor)
         self.tracer: Tracer = traces.get_tracer(service.name, service.version)
-        max_events = _from_environment("OTEL_BLRP_MAX_QUEUE_SIZE", _MAX_EVENTS)
+        max_events = number_from(os.environ.get("OTEL_BLRP_MAX_QUEUE_SIZE", ""), _MAX_EVENTS)
         self.events = Outbox("evaluation events", max_events)
         self.logger: Logger | None = None
         if settings.has_events():
@@ -135,8 +141,3 @@ def _attributes(service: Service) -> dict[str, str | int]:
     # Given in code it would win over the variables.
     named = os.environ.get("OTEL_SERVICE_NAME") or f"{SERVICE_NAME}=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     return found if named else found | {SERVICE_NAME: service.name}
-
-
-def _from_environment(name: str, default: int) -> int:
-    given = os.environ.get(name, "")
-    return int(given) if given.isdecimal() and int(given) > 0 else default

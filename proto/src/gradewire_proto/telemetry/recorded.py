@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from random import getrandbits
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags, TraceState
 
@@ -20,28 +19,25 @@ _FLUSH_AT: Final = 256
 MAX_LINKS: Final = 32
 
 
-class Sink(Protocol):
-    """Takes what was recorded; called on the event loop, so it must be quick."""
-
-    def put(self, spans: "Sequence[Recorded]", results: "Sequence[Result]") -> None:
-        """Takes spans that have ended, and results to make events of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """A result of which an event is to be made.
 
     Attributes:
         metric: Name of the metric.
-        index: Of the item in its call.
+        item_index: Position of the item in its call.
         result: As its room has it; whoever made the sink knows it.
-        evaluated: The caller's span, or that of the call where the caller has none.
     """
 
     metric: str
-    index: int | None
+    item_index: int | None
     result: Any
-    evaluated: SpanContext
+
+
+class Sink(Protocol):
+    """Takes what was recorded; called on the event loop, so it must be quick."""
+
+    def put(self, spans: "Sequence[Recorded]", results: Sequence[Result], evaluated: SpanContext | None) -> None:
+        """Takes spans that have ended, and results to make events of, which belong to the evaluated span."""
 
 
 class Call:
@@ -53,7 +49,7 @@ class Call:
         remote: The caller's span; None where it sent none.
         sampled: Whether the trace is kept.
         wants_events: Whether events are made of its results.
-        evaluated_span: Parent of these events; None: the span of the call itself.
+        evaluated_span: Parent of these events.
     """
 
     __slots__ = (
@@ -98,7 +94,7 @@ class Call:
         spans, self._ended = self._ended, []
         results, self._results = self._results, []
         if spans or results:
-            self._sink.put(spans, results)
+            self._sink.put(spans, results, self.evaluated_span)
 
 
 class Recorded(Span):
@@ -184,7 +180,7 @@ class Recorded(Span):
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
         """Takes a result of the call, for an event."""
         if self.call.wants_events:
-            self.call.evaluated(Result(metric, index, result, self.call.evaluated_span or self.context))
+            self.call.evaluated(Result(metric, index, result))
 
     def ran(self, start_ns: int, end_ns: int) -> None:
         """Ends it, with times that were taken elsewhere, in nanoseconds since 1970."""

@@ -6,6 +6,7 @@ event loop notes a few fields, and this thread does the rest, by the ids that we
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import getrandbits
@@ -26,6 +27,8 @@ _log = logging.getLogger(__name__)
 _EVERY_S: Final = 0.25
 _MAX_WAITING: Final = 4096
 """Handed over and not looked at yet; more are dropped and counted."""
+_GIVE_WAY_S: Final = 0.0
+"""Of sleep after each: it hands the interpreter to the event loop, which else waits 5 ms for it."""
 _NO_CONTEXT: Final = Context()
 
 Describe = Callable[[Result], Evaluation]
@@ -44,7 +47,7 @@ class Recorder:
         self._providers = providers
         self._sampler: Sampler = providers.sampler
         self._describe = describe
-        self._waiting: deque[tuple[Sequence[Recorded], Sequence[Result]]] = deque()
+        self._waiting: deque[tuple[Sequence[Recorded], Sequence[Result], SpanContext | None]] = deque()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gradewire-telemetry", daemon=True)
         self._thread.start()
@@ -64,15 +67,17 @@ class Recorder:
         decision = self._sampler.should_sample(context, trace_id, name, kind, attributes).decision
         call = Call(self, remote, trace_id, sampled=decision is Decision.RECORD_AND_SAMPLE)
         call.wants_events = call.sampled and self._describe is not None and self._providers.logger is not None
-        return Recorded(call, name, 0 if remote is None else remote.span_id, kind, attributes)
+        span = Recorded(call, name, 0 if remote is None else remote.span_id, kind, attributes)
+        call.evaluated_span = remote or span.context
+        return span
 
-    def put(self, spans: Sequence[Recorded], results: Sequence[Result]) -> None:
+    def put(self, spans: Sequence[Recorded], results: Sequence[Result], evaluated: SpanContext | None) -> None:
         """Takes what a call has recorded."""
         if len(self._waiting) >= _MAX_WAITING:
             self._providers.spans.lost(len(spans))
             self._providers.events.lost(len(results))
             return
-        self._waiting.append((spans, results))
+        self._waiting.append((spans, results, evaluated))
 
     def close(self) -> None:
         """Exports what there is, within a bounded time."""
@@ -87,12 +92,15 @@ class Recorder:
 
     def _drain(self) -> None:
         while self._waiting:
-            spans, results = self._waiting.popleft()
+            spans, results, evaluated = self._waiting.popleft()
+            above = _NO_CONTEXT if evaluated is None else parent(evaluated)
             try:
                 for span in spans:
                     self._make(span)
+                    time.sleep(_GIVE_WAY_S)
                 for result in results:
-                    self._emit(result)
+                    self._emit(result, above)
+                    time.sleep(_GIVE_WAY_S)
             except Exception:  # noqa: BLE001 - a trace that cannot be made must not end those of all others
                 _log.exception("a trace was lost by a defect")
 
@@ -111,10 +119,10 @@ class Recorder:
             span.set_status(Status(StatusCode.ERROR))
         span.end(record.end_ns)
 
-    def _emit(self, result: Result) -> None:
+    def _emit(self, result: Result, evaluated: Context) -> None:
         logger, describe = self._providers.logger, self._describe
         if logger is not None and describe is not None:
-            emit(logger, describe(result), parent(result.evaluated))
+            emit(logger, describe(result), evaluated)
 
 
 def _valid(context: SpanContext) -> SpanContext | None:

@@ -29,7 +29,8 @@ class OpenTelemetryCalls(CallTracer):
         if not span.call.sampled:
             return None
         span.call.wants_events = span.call.wants_events and not headers.by_caller
-        span.call.evaluated_span = span_context_of(headers.evaluated) or span.call.remote
+        if (evaluated := span_context_of(headers.evaluated)) is not None:
+            span.call.evaluated_span = evaluated
         CURRENT.set(span)  # each call is a task of its own
         return span
 

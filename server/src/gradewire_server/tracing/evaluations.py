@@ -19,7 +19,7 @@ def evaluation_of(told: Result) -> Evaluation:
         error_type="" if result.status is Status.OK else result.status.name,
         label=_label_of(result),
         explanation=explanation_of([each.name for each in result.warnings], result.matched_reference, text),
-        item_index=told.index,
+        item_index=told.item_index,
     )
 
 
