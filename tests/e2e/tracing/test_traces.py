@@ -120,15 +120,12 @@ def test_a_call_that_fails_says_so_in_every_span(traced_server: ServerProcess, r
     with pytest.raises(urllib.error.HTTPError, match="400"):
         post(traced_server, body_of("one", metrics=({"smile": {}}, {})), traceparent=traceparent(trace_id))
 
-    spans = receiver.trace_with(trace_id, POST, SCORE)
-    codes = {
-        span.kind: (span.attributes.get("rpc.response.status_code"), span.failed)
-        for span in receiver.spans
-        if span.trace_id == trace_id and span.name == SCORE
-    }
+    calls = receiver.spans_named(trace_id, SCORE, 2)
+    codes = {span.kind: (span.attributes.get("rpc.response.status_code"), span.failed) for span in calls}
     # The caller's fault is an error of the client's span, and none of the server's.
     assert codes == {"SERVER": ("INVALID_ARGUMENT", False), "CLIENT": ("INVALID_ARGUMENT", True)}
-    assert (spans[POST].attributes["http.response.status_code"], spans[POST].failed) == (400, False)
+    (http,) = receiver.spans_named(trace_id, POST, 1)
+    assert (http.attributes["http.response.status_code"], http.failed) == (400, False)
 
 
 def test_a_trace_that_is_not_sampled_leaves_nothing(traced_server: ServerProcess, receiver: OtlpReceiver) -> None:
@@ -207,10 +204,7 @@ def test_a_stream_over_http_is_one_span_with_an_event_for_each_result(
 
     spans = receiver.trace_with(trace_id, "POST /gradewire.v1.Scoring/ScoreStream", "score")
     stream = "gradewire.v1.Scoring/ScoreStream"
-    assert sorted(span.kind for span in receiver.spans if (span.trace_id, span.name) == (trace_id, stream)) == [
-        "CLIENT",
-        "SERVER",
-    ]
+    assert sorted(span.kind for span in receiver.spans_named(trace_id, stream, 2)) == ["CLIENT", "SERVER"]
     assert spans["score"].attributes["gradewire.metrics"] == ["exact_match"]
     assert sorted(event.attributes["gradewire.item.index"] for event in receiver.events_of(trace_id, 5)) == [*range(5)]
 
@@ -226,14 +220,18 @@ def test_an_application_sees_its_calls_and_emits_the_events_itself(
     )
     told = json.loads(done.stdout)
 
-    spans = receiver.trace_with(told["trace"], "evaluate", "gradewire score", "score", "encode")
+    receiver.trace_with(told["trace"], "evaluate", "gradewire score", "score", "encode")
+    receiver.spans_named(told["trace"], "gradewire.v1.Scoring/ScoreStream", 2)
+    receiver.spans_named(told["trace"], SCORE, 4)
     ours = [span for span in receiver.spans if span.trace_id == told["trace"]]
     by_id = {span.span_id: span for span in ours}
-    rpc = {(span.service, span.kind): span for span in ours if span.name == SCORE}
+    rpc = {(span.service, span.kind): span for span in sorted(ours, key=_start, reverse=True) if span.name == SCORE}
     client, server = rpc["application", "CLIENT"], rpc["gradewire-server", "SERVER"]
     assert server.parent_id == client.span_id
     assert by_id[client.parent_id].name == "gradewire score"
-    assert spans["gradewire score"].parent_id == told["evaluate"]
+    assert by_id[client.parent_id].parent_id == told["evaluate"]
+    (streamed,) = [span for span in ours if span.name == "gradewire score_stream"]
+    assert streamed.parent_id == told["evaluate"]
 
     events = [event for event in receiver.events_of(told["trace"], 6) if event.trace_id == told["trace"]]
     assert {event.service for event in events} == {"application"}  # and none of the server's
@@ -241,8 +239,8 @@ def test_an_application_sees_its_calls_and_emits_the_events_itself(
         name: [event for event in events if event.attributes["gen_ai.evaluation.name"] == name]
         for name in ("exact_match", "lexical_match", "smile")
     }
-    scored, streamed, submitted = by_method["exact_match"], by_method["lexical_match"], by_method["smile"]
-    for each in (scored, streamed):
+    scored, in_stream, submitted = by_method["exact_match"], by_method["lexical_match"], by_method["smile"]
+    for each in (scored, in_stream):
         assert sorted((event.span_id, event.attributes["gradewire.item.index"]) for event in each) == sorted(
             [(told["answer"], 0), (told["evaluate"], 1)]
         )
@@ -254,3 +252,8 @@ def test_an_application_sees_its_calls_and_emits_the_events_itself(
 def _index(event: Any) -> int:
     index: int = event.attributes["gradewire.item.index"]
     return index
+
+
+def _start(span: Any) -> int:
+    start_ns: int = span.start_ns
+    return start_ns

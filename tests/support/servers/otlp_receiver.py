@@ -77,6 +77,15 @@ class OtlpReceiver:
 
         return self.wait_for(found)
 
+    def spans_named(self, trace_id: str, name: str, count: int) -> list[SeenSpan]:
+        """The spans of that name in a trace, once there are so many."""
+
+        def found(_: "OtlpReceiver") -> list[SeenSpan] | None:
+            spans = [span for span in self.spans if (span.trace_id, span.name) == (trace_id, name)]
+            return spans if len(spans) >= count else None
+
+        return self.wait_for(found)
+
     def events_of(self, trace_id: str, count: int) -> list[SeenEvent]:
         """The events of a trace, once there are so many."""
 

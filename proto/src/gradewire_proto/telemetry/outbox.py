@@ -25,6 +25,7 @@ class Outbox:
     Attributes:
         exported: Records that the collector took.
         dropped: Records that found no room, or that the collector did not take.
+        is_failing: Whether the last that happened was a loss.
     """
 
     def __init__(self, what: str, max_records: int) -> None:
@@ -32,7 +33,7 @@ class Outbox:
         self._max_records = max_records
         self._lock = threading.Lock()
         self._pending = 0
-        self._is_failing = False
+        self.is_failing = False
         self.exported = 0
         self.dropped = 0
 
@@ -67,13 +68,13 @@ class Outbox:
             self._tell_loss()
 
     def _tell_loss(self) -> None:
-        if not self._is_failing:
-            self._is_failing = True
+        if not self.is_failing:
+            self.is_failing = True
             _log.warning("%s are dropped: the collector takes none, or not fast enough; said once", self._what)
 
     def _tell_recovery(self) -> None:
-        if self._is_failing:
-            self._is_failing = False
+        if self.is_failing:
+            self.is_failing = False
             _log.warning("the collector takes %s again; %d were dropped so far", self._what, self.dropped)
             SAID_ONCE.renew()
 

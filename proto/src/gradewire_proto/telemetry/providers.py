@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 _MAX_SPANS: Final = 2048
 _MAX_EVENTS: Final = 4096
 _CLOSE_S: Final = 2.0
+_FAILING_CLOSE_S: Final = 0.2
 _CUT_OFF_S: Final = 1.0
 
 
@@ -88,6 +89,8 @@ class Providers:
 
     def close(self, within_s: float = _CLOSE_S) -> None:
         """Exports what waits, for so long at most; a collector that does not answer keeps nothing from ending."""
+        if self.spans.is_failing or self.events.is_failing:
+            within_s = min(within_s, _FAILING_CLOSE_S)
         threads = [
             threading.Thread(target=each.shutdown, name="gradewire-telemetry-close", daemon=True)
             for each in self._processors
