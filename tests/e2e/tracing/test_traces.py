@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -247,6 +248,24 @@ def test_an_application_sees_its_calls_and_emits_the_events_itself(
     assert [event.attributes.get("error.type") for event in sorted(scored, key=_index)] == [None, "EMPTY_PREDICTION"]
     assert {event.span_id for event in submitted} == {told["evaluate"]}
     assert {event.attributes["gradewire.metric.line"] for event in scored} == {told["line"]}
+
+
+def test_a_run_of_the_command_is_a_trace(traced_server: ServerProcess, receiver: OtlpReceiver, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"references": ["cat"], "prediction": "cat"}) + "\n")
+    command = [Path(sys.executable).with_name("gradewire"), "score", "rows.jsonl", "--metrics", "exact_match"]
+    subprocess.run(
+        [*command, "--server", traced_server.address, "--out", "scores.jsonl"],
+        env=os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint, "OTEL_SERVICE_NAME": "nightly"},
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    (run,) = receiver.wait_for(lambda seen: [span for span in seen.spans if span.name == "gradewire score (command)"])
+    assert (run.service, run.parent_id) == ("nightly", "")
+    receiver.trace_with(run.trace_id, "score")  # of the engine, in the server
+    assert [event.service for event in receiver.events_of(run.trace_id, 1)] == ["nightly"]
 
 
 def _index(event: Any) -> int:

@@ -22,6 +22,7 @@ from gradewire_proto.conventions.telemetry_names import (
     EVENTS_KEY,
     GRPC,
     RPC_METHOD,
+    RPC_STATUS,
     RPC_SYSTEM,
     SERVER_ADDRESS,
     SERVER_PORT,
@@ -119,6 +120,7 @@ class OpenTelemetryRequest:
         attributes: dict[str, str | int] = {RPC_SYSTEM: GRPC, RPC_METHOD: method, SERVER_ADDRESS: host or address}
         if port.isdecimal() and host:
             attributes[SERVER_PORT] = int(port)
+        self._code = ""
         self._span = trace.get_tracer(_SCOPE).start_span(method, kind=SpanKind.CLIENT, attributes=attributes)
 
     def metadata(self, own: Metadata | None) -> Metadata | None:
@@ -126,12 +128,17 @@ class OpenTelemetryRequest:
         events = ((EVENTS_KEY, BY_CALLER),) if _has_events() else ()
         return (*(own or ()), *metadata_of(self._span), *events) or None
 
+    def answered_by(self, code: str) -> None:
+        """As `RequestTrace.answered_by`."""
+        self._code = code
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._span.set_attribute(RPC_STATUS, self._code or ("OK" if error is None else "CANCELLED"))
         _end(self._span, error)
 
 

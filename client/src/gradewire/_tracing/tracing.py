@@ -33,6 +33,9 @@ class RequestTrace(Protocol):
     def metadata(self, own: Metadata | None) -> Metadata | None:
         """The request's metadata with the trace's."""
 
+    def answered_by(self, code: str) -> None:
+        """Notes the gRPC code by which the request ended; OK where it is not called and no error passes."""
+
 
 class _Untraced:
     """Of either kind, where nothing is traced."""
@@ -51,6 +54,9 @@ class _Untraced:
     def metadata(self, own: Metadata | None) -> Metadata | None:
         """As it is."""
         return own
+
+    def answered_by(self, code: str) -> None:
+        """Nothing to note."""
 
 
 UNTRACED: Final = _Untraced()

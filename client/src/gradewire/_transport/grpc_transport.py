@@ -175,6 +175,7 @@ class GrpcTransport:
             try:
                 reply = await start(trace.metadata(self._metadata))
             except grpc.aio.AioRpcError as error:
+                trace.answered_by(error.code().name)
                 raise await self._failure(error) from error
         self._has_answered = True
         return reply
@@ -194,6 +195,7 @@ class GrpcTransport:
                     self._has_answered = True
                     yield reply
             except grpc.aio.AioRpcError as error:
+                trace.answered_by(error.code().name)
                 raise await self._failure(error) from error
             finally:
                 call.cancel()

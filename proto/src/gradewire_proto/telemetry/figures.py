@@ -1,25 +1,25 @@
 """Prometheus counters of what was exported and dropped."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import Metric
 from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_proto.telemetry.providers import Providers
+from gradewire_proto.telemetry.outbox import Outbox
 
 
 class TelemetryFigures(Collector):
     """To be registered where a process traces.
 
     Args:
-        providers: Of the process.
+        outboxes: By the kind of what they hold.
         prefix: Of the names, "gradewire" say.
     """
 
-    def __init__(self, providers: Providers, prefix: str) -> None:
-        self._outboxes = {"span": providers.spans, "event": providers.events}
+    def __init__(self, outboxes: Mapping[str, Outbox], prefix: str) -> None:
+        self._outboxes = outboxes
         self._prefix = prefix
 
     @override

@@ -50,7 +50,14 @@ class Service:
 class Providers:
     """Made once a process, by `open_providers`; closed at its end.
 
+    Args:
+        settings: Where to, and how many.
+        service: Names the process.
+        draws_ids: Whether ids are drawn by the library, and not given out by `ids`.
+
     Attributes:
+        traces: Makes `tracer`.
+        logs: Makes `logger`; None where no events are wanted.
         tracer: Makes spans, with ids that `ids` was given.
         ids: Of the next span.
         sampler: Says which traces are kept.
@@ -59,7 +66,7 @@ class Providers:
         events: Counts events.
     """
 
-    def __init__(self, settings: TelemetrySettings, service: Service) -> None:
+    def __init__(self, settings: TelemetrySettings, service: Service, *, draws_ids: bool = False) -> None:
         quieten_library()
         resource = Resource.create(_attributes(service))
         # None leaves it to the standard variables.
@@ -68,7 +75,12 @@ class Providers:
         self.spans = Outbox("spans", max_spans)
         self._processors: list[BoundedSpans | BoundedRecords] = []
         self.ids = GivenIds()
-        traces = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False, id_generator=self.ids)
+        traces = self.traces = TracerProvider(
+            sampler=sampler,
+            resource=resource,
+            shutdown_on_exit=False,
+            id_generator=None if draws_ids else self.ids,
+        )
         self.sampler: Sampler = traces.sampler
         exporter = span_exporter(settings.protocol_of("TRACES"), settings.endpoint)
         processor = BoundedSpans(exporter, self.spans, max_spans)
@@ -78,14 +90,20 @@ class Providers:
         max_events = number_from(os.environ.get("OTEL_BLRP_MAX_QUEUE_SIZE", ""), _MAX_EVENTS)
         self.events = Outbox("evaluation events", max_events)
         self.logger: Logger | None = None
+        self.logs: LoggerProvider | None = None
         if settings.has_events():
-            logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
+            logs = self.logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
             records = BoundedRecords(
                 record_exporter(settings.protocol_of("LOGS"), settings.endpoint), self.events, max_events
             )
             logs.add_log_record_processor(records)
             self._processors.append(records)
             self.logger = logs.get_logger(service.name, service.version)
+
+    @property
+    def outboxes(self) -> dict[str, Outbox]:
+        """By the kind of what they hold, for figures."""
+        return {"span": self.spans, "event": self.events}
 
     def close(self, within_s: float = _CLOSE_S) -> None:
         """Exports what waits, for so long at most; a collector that does not answer keeps nothing from ending."""

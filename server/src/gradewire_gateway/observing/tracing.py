@@ -48,7 +48,7 @@ def open_tracer(settings: TelemetrySettings, registry: CollectorRegistry) -> "Ht
     providers = open_providers(settings, Service("gradewire-gateway", version("gradewire")))
     if providers is None:
         return None
-    registry.register(TelemetryFigures(providers, "gradewire_gateway"))
+    registry.register(TelemetryFigures(providers.outboxes, "gradewire_gateway"))
     return HttpTracer(providers)
 
 

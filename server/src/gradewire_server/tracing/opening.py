@@ -44,5 +44,5 @@ def _open(settings: TelemetrySettings, registry: CollectorRegistry) -> CallTrace
     providers = open_providers(settings, Service("gradewire-server", version("gradewire")))
     if providers is None:
         return None
-    registry.register(TelemetryFigures(providers, "gradewire"))
+    registry.register(TelemetryFigures(providers.outboxes, "gradewire"))
     return OpenTelemetryCalls(providers)
