@@ -1,4 +1,4 @@
-"""An application with providers of its own, which grades answers of spans that it made: ADDRESS ENDPOINT."""
+"""An application with providers of its own, which grades answers of spans that it made: ADDRESS ENDPOINT MODELS."""
 
 import json
 import sys
@@ -13,9 +13,9 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from gradewire import Client
+from gradewire import Client, Scorer
 
-address, endpoint = sys.argv[1:]
+address, endpoint, models = sys.argv[1:]
 resource = Resource.create({"service.name": "application"})
 traces = TracerProvider(resource=resource)
 traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint)))
@@ -40,6 +40,13 @@ with Client(address) as client, tracer.start_as_current_span("evaluate") as eval
     list(client.score_stream(items, "lexical_match"))
     client.submit([{"references": ["cat"], "prediction": "a cat"}] * 2, "smile").result()
 
+with (
+    Scorer.embedded(model_repository=models, disk_directory="", judge_backend="none") as scorer,
+    tracer.start_as_current_span("embedded") as embedded,
+):
+    scorer.score([{"references": ["cat"], "prediction": "It is a small cat."}], "smile")
+    list(scorer.score_stream([{"references": ["cat"], "prediction": "It is a grey cat."}], "smile"))
+
 traces.shutdown()
 logs.shutdown()
 print(
@@ -48,6 +55,7 @@ print(
             "trace": f"{context.trace_id:032x}",
             "answer": f"{context.span_id:016x}",
             "evaluate": f"{evaluate.get_span_context().span_id:016x}",
+            "embedded": f"{embedded.get_span_context().trace_id:032x}",
             "line": report.provenance["exact_match"].line,
         }
     )

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from tests.support.servers.otlp_receiver import OtlpReceiver
+from tests.support.servers.otlp_receiver import OtlpReceiver, SeenSpan
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
@@ -211,10 +212,10 @@ def test_a_stream_over_http_is_one_span_with_an_event_for_each_result(
 
 
 def test_an_application_sees_its_calls_and_emits_the_events_itself(
-    traced_server: ServerProcess, receiver: OtlpReceiver
+    traced_server: ServerProcess, receiver: OtlpReceiver, minilm: Path
 ) -> None:
     done = subprocess.run(
-        [sys.executable, APPLICATION, traced_server.address, receiver.endpoint],
+        [sys.executable, APPLICATION, traced_server.address, receiver.endpoint, minilm],
         capture_output=True,
         check=True,
         timeout=60,
@@ -248,6 +249,14 @@ def test_an_application_sees_its_calls_and_emits_the_events_itself(
     assert [event.attributes.get("error.type") for event in sorted(scored, key=_index)] == [None, "EMPTY_PREDICTION"]
     assert {event.span_id for event in submitted} == {told["evaluate"]}
     assert {event.attributes["gradewire.metric.line"] for event in scored} == {told["line"]}
+    embedded = told["embedded"]
+    by_id = {span.span_id: span for span in receiver.spans if span.trace_id == embedded}
+    batches = receiver.spans_named(embedded, "batch", 2)
+    assert {tuple(span.name for span in above(batch, by_id)) for batch in batches} == {
+        ("encode", "score", "gradewire score", "embedded"),
+        ("encode", "score", "gradewire score_stream", "embedded"),
+    }
+    assert [event.service for event in receiver.events_of(embedded, 2)] == ["application"] * 2
 
 
 def test_a_run_of_the_command_is_a_trace(traced_server: ServerProcess, receiver: OtlpReceiver, tmp_path: Path) -> None:
@@ -266,6 +275,11 @@ def test_a_run_of_the_command_is_a_trace(traced_server: ServerProcess, receiver:
     assert (run.service, run.parent_id) == ("nightly", "")
     receiver.trace_with(run.trace_id, "score")  # of the engine, in the server
     assert [event.service for event in receiver.events_of(run.trace_id, 1)] == ["nightly"]
+
+
+def above(span: SeenSpan, by_id: dict[str, SeenSpan]) -> Iterator[SeenSpan]:
+    while (parent := by_id.get(span.parent_id)) is not None:
+        yield (span := parent)
 
 
 def _index(event: Any) -> int:

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.message import Message
 
 from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
-from gradewire._tracing.tracing import UNTRACED, CallTrace, stream_trace
+from gradewire._tracing.port import CallTrace
+from gradewire._tracing.tracing import UNTRACED, stream_trace
 from gradewire._transport.retries import Retries
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemProblem

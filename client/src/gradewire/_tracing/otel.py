@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry._logs import get_logger
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from gradewire._tracing.tracing import Metadata
+from gradewire._tracing.port import Metadata
 from gradewire.pairs.comparison import Comparison
 from gradewire.results import ItemScores, MetricScore
 from gradewire.results import Status as ScoreStatus

@@ -12,7 +12,8 @@ import grpc
 import grpc.aio
 
 from gradewire import errors
-from gradewire._tracing.tracing import Metadata, request_trace
+from gradewire._tracing.port import Metadata
+from gradewire._tracing.tracing import request_trace
 from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.status_codes import error_for
