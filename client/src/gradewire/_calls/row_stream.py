@@ -7,18 +7,20 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
-from gradewire._tracing.port import CallTrace
 from gradewire._tracing.tracing import UNTRACED, stream_trace
 from gradewire._transport.retries import Retries
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemProblem
 from gradewire.model_list import Limits
 from gradewire.results import Status
+
+if TYPE_CHECKING:
+    from gradewire._tracing.port import CallTrace
 
 # Items between the caller's source and the caller's hands. What a slow server has in work at a time must fit into the
 # deadline that it gives each item.

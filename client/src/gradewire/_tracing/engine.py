@@ -46,10 +46,15 @@ class EngineSpan(Span):
         self._made: ApiSpan | None = None if name else trace.get_current_span(above)
         self._token: Token[Span | None] | None = None
 
-    def child(self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False) -> Self:
+    def child(
+        self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
+    ) -> Self:
         """As `Span.child`."""
         kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
-        return type(self)(trace.set_span_in_context(self._span), name, attributes, kind)
+        begun = type(self)(trace.set_span_in_context(self._span), name, attributes, kind)
+        if start_ns:
+            begun._start_ns = start_ns  # noqa: SLF001 - of the same class
+        return begun
 
     def set(self, name: str, value: Value) -> None:
         """As `Span.set`."""
@@ -67,14 +72,15 @@ class EngineSpan(Span):
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
         """The client emits the events of its results."""
 
-    def ran(self, start_ns: int, end_ns: int) -> None:
-        """As `Span.ran`."""
-        self._start_ns = start_ns
-        self._end(end_ns)
-
-    def end(self) -> None:
+    def end(self, end_ns: int = 0) -> None:
         """As `Span.end`."""
-        self._end(time.time_ns())
+        span = self._span
+        if not self._name:
+            return
+        if self._error:
+            span.set_attribute(ERROR_TYPE, self._error)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(end_ns or time.time_ns())
 
     @property
     def context(self) -> SpanContext:
@@ -83,7 +89,7 @@ class EngineSpan(Span):
 
     @property
     def _span(self) -> ApiSpan:
-        """Made when it is first needed, for `ran` says late when it began."""
+        """Made when it is first needed: `child` may say that it began earlier."""
         if self._made is None:
             self._made = trace.get_tracer(_SCOPE).start_span(
                 self._name,
@@ -93,15 +99,6 @@ class EngineSpan(Span):
                 start_time=self._start_ns,
             )
         return self._made
-
-    def _end(self, end_ns: int) -> None:
-        span = self._span
-        if not self._name:
-            return
-        if self._error:
-            span.set_attribute(ERROR_TYPE, self._error)
-            span.set_status(Status(StatusCode.ERROR))
-        span.end(end_ns)
 
     def __enter__(self) -> Self:
         self._token = CURRENT.set(self)

@@ -13,8 +13,17 @@ Value: TypeAlias = str | int | float | bool | Sequence[str]
 class Span(AbstractContextManager["Span"], Protocol):
     """A piece of work that is being traced; as a context it is the current span, and ends with it."""
 
-    def child(self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False) -> Self:
-        """Begins a part of it; `calls_out`: which another process does."""
+    def child(
+        self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
+    ) -> Self:
+        """Begins a part of it.
+
+        Args:
+            name: Of the part.
+            attributes: Known from the start.
+            calls_out: Whether another process does it.
+            start_ns: When it began, nanoseconds since 1970; 0: now.
+        """
 
     def set(self, name: str, value: Value) -> None:
         """Sets an attribute."""
@@ -28,11 +37,8 @@ class Span(AbstractContextManager["Span"], Protocol):
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
         """Takes a result of the call that it belongs to."""
 
-    def ran(self, start_ns: int, end_ns: int) -> None:
-        """Ends it, with times in nanoseconds since 1970 that were taken elsewhere."""
-
-    def end(self) -> None:
-        """Ends it now."""
+    def end(self, end_ns: int = 0) -> None:
+        """Ends it, at nanoseconds since 1970; 0: now."""
 
 
 CURRENT: Final[ContextVar[Span | None]] = ContextVar("span", default=None)
@@ -76,8 +82,8 @@ def tell_batch(
     traced = list(dict.fromkeys(span for span in waiting if span is not None))
     if not traced:
         return
-    batch = traced[0].child(name, {**attributes, SHARED_BY: len(traced)})
+    batch = traced[0].child(name, {**attributes, SHARED_BY: len(traced)}, start_ns=start_ns)
     for other in traced[1:]:
         other.link(batch)
         batch.link(other)
-    batch.ran(start_ns, end_ns)
+    batch.end(end_ns)

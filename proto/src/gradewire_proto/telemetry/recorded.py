@@ -160,9 +160,15 @@ class Recorded(Span):
         remote = self.call.remote
         return self.parent_id == (0 if remote is None else remote.span_id)
 
-    def child(self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False) -> "Recorded":
-        """Begins a child; `calls_out`: it stands for a call of another process."""
-        return Recorded(self.call, name, self.span_id, SpanKind.CLIENT if calls_out else SpanKind.INTERNAL, attributes)
+    def child(
+        self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
+    ) -> "Recorded":
+        """Begins a child; as `Span.child`."""
+        kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
+        begun = Recorded(self.call, name, self.span_id, kind, attributes)
+        if start_ns:
+            begun.start_ns = start_ns
+        return begun
 
     def set(self, name: str, value: Value) -> None:
         """Sets an attribute."""
@@ -182,14 +188,15 @@ class Recorded(Span):
         if self.call.wants_events:
             self.call.evaluated(Result(metric, index, result))
 
-    def ran(self, start_ns: int, end_ns: int) -> None:
-        """Ends it, with times that were taken elsewhere, in nanoseconds since 1970."""
-        self.start_ns = start_ns
-        self._end(end_ns)
-
-    def end(self) -> None:
-        """Ends it now."""
-        self._end(time.time_ns())
+    def end(self, end_ns: int = 0) -> None:
+        """Ends it; once is enough."""
+        if self.end_ns or not self.call.sampled:
+            return
+        self.end_ns = end_ns or time.time_ns()
+        self.call.ended(self)
+        if self.is_root:
+            self.call.open = False
+            self.call.flush()
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """W3C trace context for a call that is made within it."""
@@ -214,15 +221,6 @@ class Recorded(Span):
         if kind is not None and not self.error:
             self.error = kind.__qualname__
         self.end()
-
-    def _end(self, end_ns: int) -> None:
-        if self.end_ns or not self.call.sampled:
-            return
-        self.end_ns = end_ns
-        self.call.ended(self)
-        if self.is_root:
-            self.call.open = False
-            self.call.flush()
 
 
 def _span_context(call: Call, span_id: int) -> SpanContext:
