@@ -1,5 +1,7 @@
 """Results of the server as evaluations: their verdicts, their failures, and no text unless it is let through."""
 
+from typing import Any
+
 import pytest
 
 from gradewire_proto.telemetry.recorded import Result
@@ -15,7 +17,7 @@ CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 @pytest.mark.parametrize(("correct", "label"), [(True, "correct"), (False, "incorrect"), (None, "")])
-def test_the_label_is_the_verdict(correct: bool | None, label: str) -> None:
+def test_the_label_is_the_verdict(correct: Any, label: str) -> None:
     assert evaluation_of(Result("smile", 1, MetricResult(0.5, correct=correct))).label == label
 
 
