@@ -140,36 +140,31 @@ class RowStream(ABC, Generic[M, R, P]):
             told_when_closed: A context that says so where what goes wrong comes of the client's end.
         """
         with stream_trace(self._span_name) as self._trace:
-            async with aclosing(self._results(told_when_closed)) as results:
-                async for done in results:
-                    yield done
-
-    async def _results(self, told_when_closed: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
-        with told_when_closed():
-            await self._begin()
-        self._active_at = time.monotonic()
-        tasks = [
-            asyncio.create_task(self._read_source()),
-            asyncio.create_task(self._converse(), context=self._trace.context),
-        ]
-        try:
-            while True:
-                with told_when_closed():
-                    await self._wait()
-                    if self._error is not None and not self._done:
-                        raise self._error
-                done, self._done = self._done, []
-                if done:
-                    self._trace.answered(done)
-                    yield done
-                    for _ in done:
-                        self._room.release()
-                elif self._finished:
-                    return
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            with told_when_closed():
+                await self._begin()
+            self._active_at = time.monotonic()
+            tasks = [
+                asyncio.create_task(self._read_source()),
+                asyncio.create_task(self._converse(), context=self._trace.context),
+            ]
+            try:
+                while True:
+                    with told_when_closed():
+                        await self._wait()
+                        if self._error is not None and not self._done:
+                            raise self._error
+                    done, self._done = self._done, []
+                    if done:
+                        self._trace.answered(done)
+                        yield done
+                        for _ in done:
+                            self._room.release()
+                    elif self._finished:
+                        return
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
         """Waits until there is something to yield; raises when no result came for too long while items are in work."""

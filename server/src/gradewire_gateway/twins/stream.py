@@ -65,33 +65,30 @@ class StreamTwin:
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
         """The server's; raises ProblemError, and DisconnectedError once the caller is gone."""
         with calling(options, self._method.path) as traced:
-            async with aclosing(self._untraced(body, traced)) as replies:
-                async for reply in replies:
+            upstream = self._gateway.upstream
+            if self._method.client_streaming:
+                writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, traced))
+            else:
+                request = await self._gateway.json.read(await body.read(), self._method.request_type)
+                writer = _Writer(
+                    self._gateway, self._method, body, upstream.server_stream(self._method, request, traced)
+                )
+            sending = asyncio.create_task(writer.run())
+            try:
+                async for reply in writer.call:
                     yield reply
-
-    async def _untraced(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
-        upstream = self._gateway.upstream
-        if self._method.client_streaming:
-            writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, options))
-        else:
-            request = await self._gateway.json.read(await body.read(), self._method.request_type)
-            writer = _Writer(self._gateway, self._method, body, upstream.server_stream(self._method, request, options))
-        sending = asyncio.create_task(writer.run())
-        try:
-            async for reply in writer.call:
-                yield reply
-            await writer.call.code()
-        except grpc.aio.AioRpcError as error:
-            raise writer.failure or ProblemError(problem_of(error)) from error
-        except grpc.aio.UsageError as error:  # the channel was closed
-            raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
-        except asyncio.CancelledError:
-            if writer.failure is None:
-                raise
-            raise writer.failure from None  # the writer ended the call
-        finally:
-            writer.call.cancel()  # does nothing to a call that has ended
-            sending.cancel()
+                await writer.call.code()
+            except grpc.aio.AioRpcError as error:
+                raise writer.failure or ProblemError(problem_of(error)) from error
+            except grpc.aio.UsageError as error:  # the channel was closed
+                raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
+            except asyncio.CancelledError:
+                if writer.failure is None:
+                    raise
+                raise writer.failure from None  # the writer ended the call
+            finally:
+                writer.call.cancel()  # does nothing to a call that has ended
+                sending.cancel()
 
 
 class _Writer:
