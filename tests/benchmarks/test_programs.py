@@ -10,7 +10,7 @@ from benchmarks.common.rows import GET_COMMAND
 
 ROOT = Path(__file__).parents[2]
 # Programs that others start, without options.
-WORKERS = {"benchmarks/latency/echo_server.py"}
+WORKERS = {"benchmarks/latency/echo_server.py", "benchmarks/latency/otlp_receiver.py"}
 # Programs whose rows stand in examples/.
 SHIPPED = {"benchmarks/judges/visual.py"}
 PROGRAMS = sorted(

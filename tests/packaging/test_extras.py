@@ -49,8 +49,10 @@ IMPORTS = {
     "parquet": "pyarrow.parquet",
     "calibrate": "sklearn.ensemble, scipy.stats",
     "xlsx": "openpyxl",
+    "otel": "opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.grpc.trace_exporter, "
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
 }
-ALL = {*PROGRAMS, *COMMANDS, *FRAMEWORKS, "calibrate", "gpu", "xlsx"}
+ALL = {*PROGRAMS, *COMMANDS, *FRAMEWORKS, "calibrate", "gpu", "otel", "xlsx"}
 # Prints the modules of the client that cannot be imported.
 IMPORT_ALL = """
 import importlib, pkgutil, gradewire
@@ -134,6 +136,8 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     # What imports a training framework.
     rooms += tuple(f"integrations.{name}" for name in ("lightning", "hugging_face", "torch_metric"))
     # What imports an evaluation framework, or one of rewards.
+    # What is loaded where an application has loaded OpenTelemetry.
+    rooms += ("_tracing.engine", "_tracing.otel")
     rooms += ("integrations.evaluation.", "rewards.verl_plugin", "rewards.verifiers")
     shared = {"cli.options.labelled", "cli.output.interval_notes"}
     shared |= {f"cli.run.{name}" for name in ("accuracy_tables", "evaluator_labels", "labelled_rows", "labelled_run")}
@@ -141,7 +145,7 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     assert all(name.startswith(rooms) or name in shared for name in missing), missing
     done = installed.run("python", "-c", IMPORT_ALL, extras=("agree",))
     missing = [name.removeprefix("gradewire.") for name in done.stdout.split()]
-    assert all(name.startswith(("_embedded.", "integrations.", "rewards.")) for name in missing), missing
+    assert all(name.startswith(("_embedded.", "_tracing.", "integrations.", "rewards.")) for name in missing), missing
 
 
 @pytest.mark.parametrize("extra", IMPORTS)

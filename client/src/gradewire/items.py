@@ -33,6 +33,7 @@ class Item:
         images: What the question is about; sent where a metric shows them (`judge_verdict?image=true`). Each is the
             bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a picture of Pillow's, a mapping with `bytes`, a
             data: URI, or an https address of a host that the server's setting judge_image_hosts has.
+        traceparent: W3C name of the span that made the answer: events of its results belong to it. Never sent.
     """
 
     references: Sequence[str]
@@ -44,6 +45,7 @@ class Item:
     group: str = ""
     captions: Sequence[str] = ()
     images: Sequence[object] = ()
+    traceparent: str = ""
 
 
 ItemLike = Item | Mapping[str, Any]

@@ -16,9 +16,9 @@ from gradewire_gateway.chat.endpoints import CHAT_PATH, MODELS_PATH, ChatComplet
 from gradewire_gateway.decisions.endpoints import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.health import Health
-from gradewire_gateway.log import RequestLog
 from gradewire_gateway.member_errors import MemberErrors
-from gradewire_gateway.observing import Observed
+from gradewire_gateway.observing.around import Observed
+from gradewire_gateway.observing.log import RequestLog
 from gradewire_gateway.openapi.document import document
 from gradewire_gateway.problems import Problem
 from gradewire_gateway.requests import record_of

@@ -1,10 +1,17 @@
 """What all endpoints of one gateway share."""
 
+import asyncio
+from typing import TYPE_CHECKING
+
+from gradewire_gateway.observing.figures import GatewayTelemetry
+from gradewire_gateway.observing.tracing import open_tracer
 from gradewire_gateway.settings import GatewaySettings
-from gradewire_gateway.telemetry import GatewayTelemetry
 from gradewire_gateway.upstream import Upstream
 from gradewire_gateway.wire.bounding import ByteBudget, Places
 from gradewire_gateway.wire.messages import Json
+
+if TYPE_CHECKING:
+    from gradewire_gateway.observing.spans import HttpTracer
 
 
 class Gateway:
@@ -19,6 +26,7 @@ class Gateway:
         places: Requests in flight.
         budget: Bytes of their bodies.
         json: Reads and writes messages.
+        tracer: Traces requests; None before `open`, and where nothing is traced.
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
@@ -27,6 +35,7 @@ class Gateway:
         self.places = Places(settings.bounds.max_requests)
         self.budget = ByteBudget(settings.bounds.max_bytes_in_flight)
         self.json = Json()
+        self.tracer: HttpTracer | None = None
         self._upstream: Upstream | None = None
 
     @property
@@ -39,9 +48,12 @@ class Gateway:
     def open(self) -> None:
         """Opens the channel to the server; connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
+        self.tracer = open_tracer(self.settings.telemetry, self.telemetry.registry)
 
     async def close(self) -> None:
         """Closes the channel."""
         self.json.close()
         if self._upstream is not None:
             await self._upstream.close()
+        if self.tracer is not None:
+            await asyncio.to_thread(self.tracer.close)

@@ -3,7 +3,7 @@
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -11,6 +11,10 @@ from starlette.types import Scope
 from gradewire_gateway.problems import invalid
 from gradewire_gateway.upstream import CallOptions
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
+from gradewire_proto.conventions.telemetry_names import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
+
+if TYPE_CHECKING:
+    from gradewire_proto.telemetry.recorded import Recorded
 
 TIMEOUT_HEADER: Final = "connect-timeout-ms"
 _KEY: Final = "gradewire"
@@ -32,6 +36,7 @@ class RequestRecord:
         status: Of HTTP; 0 until the answer begins.
         request_bytes: Of the body, as far as it was read.
         reply_bytes: Of the answer's body.
+        span: Of its trace; None where the gateway traces nothing.
     """
 
     request_id: str
@@ -41,6 +46,7 @@ class RequestRecord:
     status: int = 0
     request_bytes: int = 0
     reply_bytes: int = 0
+    span: "Recorded | None" = None
 
 
 def new_record(scope: Scope) -> RequestRecord:
@@ -73,7 +79,22 @@ def call_options(scope: Scope, *, tell_peer: bool) -> CallOptions:
         metadata.append((AUTHORIZATION_KEY, authorization))
     if tell_peer and _VISIBLE.fullmatch(record.peer):
         metadata.append((PEER_KEY, record.peer))
-    return CallOptions(tuple(metadata), _timeout_s(headers))
+    span = record.span
+    if span is None:
+        metadata += _passed_on(headers, TRACEPARENT_KEY, TRACESTATE_KEY)
+    elif not span.call.sampled:
+        metadata += span.metadata()
+    elif EVALUATED_KEY not in headers:
+        # To the server the caller would be this gateway.
+        metadata += [(EVALUATED_KEY, value) for _, value in _passed_on(headers, TRACEPARENT_KEY)]
+    metadata += _passed_on(headers, EVENTS_KEY, EVALUATED_KEY)
+    traced = span if span is not None and span.call.sampled else None
+    return CallOptions(tuple(metadata), _timeout_s(headers), traced)
+
+
+def _passed_on(headers: Headers, *names: str) -> list[tuple[str, str]]:
+    """Headers that go on as they came; what gRPC cannot carry is left out."""
+    return [(name, value) for name in names if _VISIBLE.fullmatch(value := headers.get(name, ""))]
 
 
 def _peer(host: str, port: int) -> str:

@@ -1,8 +1,10 @@
 """What a gateway is told: where its server is, where it listens itself, and what bounds it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
+
+from gradewire_proto.telemetry.settings import TelemetrySettings
 
 MIB: Final = 1 << 20
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -94,6 +96,7 @@ class GatewaySettings:
         bounds: How much.
         metrics: Whether ``GET /metrics`` shows the gateway's figures.
         log_share: Share of successful requests that are logged, 0 to 1.
+        telemetry: Whether and where traces go.
     """
 
     upstream: UpstreamSettings
@@ -101,6 +104,7 @@ class GatewaySettings:
     bounds: Bounds
     metrics: bool = True
     log_share: float = 1.0
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
     def to_message(self) -> dict[str, Any]:
         """As plain values."""
@@ -116,4 +120,5 @@ class GatewaySettings:
             bounds=Bounds(**message["bounds"]),
             metrics=message["metrics"],
             log_share=message["log_share"],
+            telemetry=TelemetrySettings(**message["telemetry"]),
         )

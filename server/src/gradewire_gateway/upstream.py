@@ -4,7 +4,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import grpc
 from google.protobuf.message import Message
@@ -13,6 +13,9 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no
 
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.wire.methods import RpcMethod
+
+if TYPE_CHECKING:
+    from gradewire_proto.telemetry.recorded import Recorded
 
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
 """A call with many replies."""
@@ -37,10 +40,12 @@ class CallOptions:
     Attributes:
         metadata: Token, request id, host that asks.
         timeout_s: Seconds that the caller waits; None: as long as the server's default.
+        span: Of the request, where it is traced.
     """
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
+    span: "Recorded | None" = None
 
 
 class Upstream:

@@ -42,6 +42,7 @@ from gradewire_server.settings.server import Settings
 from gradewire_server.shutdown import Stop, before_stop, wind_down
 from gradewire_server.tenants.file import TokensFileError
 from gradewire_server.tenants.tokens_file import TokensFile
+from gradewire_server.tracing.opening import tracing
 
 _log = logging.getLogger(__name__)
 
@@ -127,22 +128,14 @@ async def serve(
         level=logging.getLevelNamesMapping()[settings.log.level.upper()],
         on_drop=telemetry.log_dropped.inc,
     )
-    calls = Calls(lifecycle, telemetry, request_log, authentication=authentication)
     async with AsyncExitStack() as stack:
+        tracer = await stack.enter_async_context(tracing(settings.tracing.telemetry(), registry))
+        calls = Calls(lifecycle, telemetry, request_log, authentication=authentication, tracer=tracer)
         stack.push_async_callback(request_log.close)
         if tokens_file is not None:
             stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
         if settings.listen.http:
-            http = HttpSide(
-                settings.listen.host,
-                settings.listen.http_port,
-                registry=registry,
-                lifecycle=lifecycle,
-                tls=server_tls(settings.listen.tls) if settings.listen.tls and settings.listen.http_tls else None,
-                authentication=authentication if settings.listen.auth_http else None,
-            )
-            stack.callback(http.close)
-            _log.info("HTTP on port %d", http.port)
+            stack.callback(_http_side(settings, registry, lifecycle, authentication).close)
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         server, port = await start_server(
             _address(settings),
@@ -244,6 +237,21 @@ async def _load(
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not look at it again
     return handlers, backends
+
+
+def _http_side(
+    settings: Settings, registry: CollectorRegistry, lifecycle: Lifecycle, authentication: Authentication
+) -> HttpSide:
+    http = HttpSide(
+        settings.listen.host,
+        settings.listen.http_port,
+        registry=registry,
+        lifecycle=lifecycle,
+        tls=server_tls(settings.listen.tls) if settings.listen.tls and settings.listen.http_tls else None,
+        authentication=authentication if settings.listen.auth_http else None,
+    )
+    _log.info("HTTP on port %d", http.port)
+    return http
 
 
 async def _read_tokens(settings: Settings) -> TokensFile | None:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from gradewire_gateway.telemetry import GatewayTelemetry
+from gradewire_gateway.observing.figures import GatewayTelemetry
+from gradewire_proto.telemetry.figures import TelemetryFigures
+from gradewire_proto.telemetry.outbox import Outbox
 from gradewire_server.app import open_handlers
 from gradewire_server.settings.server import Settings
 
@@ -22,6 +24,14 @@ async def exported(tmp_path: Path, minilm: Path) -> dict[str, tuple[str, frozens
         return families(registry)
 
 
+def traced() -> CollectorRegistry:
+    """What server and gateway register where they trace."""
+    registry = CollectorRegistry()
+    for prefix in ("gradewire", "gradewire_gateway"):
+        registry.register(TelemetryFigures({"span": Outbox("spans", 1), "event": Outbox("events", 1)}, prefix))
+    return registry
+
+
 def families(registry: CollectorRegistry) -> dict[str, tuple[str, frozenset[str]]]:
     """Kind and labels of gradewire's own metrics by name."""
     found = {}
@@ -30,14 +40,17 @@ def families(registry: CollectorRegistry) -> dict[str, tuple[str, frozenset[str]
             name = f"{family.name}_total" if family.type == "counter" else family.name
             name = f"{name}_info" if family.type == "info" else name
             if name.startswith("gradewire_"):
-                found[name] = (family.type, frozenset(getattr(collector, "_labelnames", ())))
+                found[name] = (
+                    family.type,
+                    frozenset(getattr(collector, "_labelnames", family.samples[0].labels if family.samples else ())),
+                )
     return found
 
 
 async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: Path) -> None:
     rows = re.findall(r"^\| `(gradewire_\w+)` \| (\w+) \| ([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE)
     documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
-    assert documented == await exported(tmp_path, minilm) | families(GatewayTelemetry().registry)
+    assert documented == await exported(tmp_path, minilm) | families(GatewayTelemetry().registry) | families(traced())
 
 
 async def test_names_carry_base_units(tmp_path: Path, minilm: Path) -> None:

@@ -19,6 +19,7 @@ from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.score import Batch
 from gradewire._calls.stream import Stream
 from gradewire._calls.submit import Submissions, SubmitCallback
+from gradewire._tracing.tracing import call_trace
 from gradewire._transport.retries import Retries, until_answered
 from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike, ItemsLike
@@ -31,6 +32,7 @@ from gradewire.preparation import PrepareReport, ReferenceEntryLike
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 from gradewire.transport import Transport
+from gradewire_proto.conventions.telemetry_names import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
 
 # Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
 PREPARE_DEADLINE_S = 3600.0
@@ -75,6 +77,14 @@ class ClientCalls:
     ) -> ScoreReport:
         """Scores items, in order."""
         check_progress(progress)
+        with call_trace(CLIENT_SCORE, lambda: {ITEMS: len(items)}) as trace:
+            report = await self._score(items, options, progress)
+            trace.evaluated(items, report.items)
+            return report
+
+    async def _score(
+        self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None
+    ) -> ScoreReport:
         choice = await self._chosen(options)
         deadline_s = options.deadline_s
         if deadline_s is None and choice.asks_judge:
@@ -106,6 +116,18 @@ class ClientCalls:
         """Compares pairs, in order."""
         check_progress(progress)
         self._check_open()
+        with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
+            results = await self._compare(pairs, chosen, deadline_s, progress)
+            trace.evaluated(pairs, results)
+            return results
+
+    async def _compare(
+        self,
+        pairs: Sequence[PairLike],
+        chosen: ChosenComparison,
+        deadline_s: float | None,
+        progress: ProgressCallback | None,
+    ) -> list[Comparison]:
         if deadline_s is None:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -139,10 +161,10 @@ class ClientCalls:
             options = replace(options, defaults=replace(options.defaults, synthetic="prepared"))
         usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
         deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
-        preparation = Preparation(self._transport, await self._chosen(options), entries, deadline, progress)
-        if options.deadline_s is None:
-            await self._find_server()
-        with self._told_when_closed():
+        with call_trace(CLIENT_PREPARE, lambda: {ITEMS: len(entries)}), self._told_when_closed():
+            preparation = Preparation(self._transport, await self._chosen(options), entries, deadline, progress)
+            if options.deadline_s is None:
+                await self._find_server()
             return await preparation.run(lambda: self._known_limits(deadline), generation, immutable=immutable)
 
     def submit(

@@ -21,6 +21,7 @@ from gradewire.pairs.comparison import Comparison
 from gradewire.pairs.pair import PairLike, encode_pair
 from gradewire.results import Provenance, Status
 from gradewire.transport import Transport
+from gradewire_proto.conventions.telemetry_names import CLIENT_COMPARE_STREAM
 from gradewire_proto.v1 import judging_pb2, types_pb2
 
 # Each pair is two questions to the judge: as much work as a request of items has.
@@ -138,6 +139,10 @@ class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
         self._transport = transport
         self._chosen = chosen
         self._provenance: Provenance | None = None
+
+    @property
+    def _span_name(self) -> str:
+        return CLIENT_COMPARE_STREAM
 
     @property
     def _accepted(self) -> bool:

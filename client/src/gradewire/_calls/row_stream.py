@@ -7,16 +7,20 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
+from gradewire._tracing.tracing import UNTRACED, stream_trace
 from gradewire._transport.retries import Retries
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemProblem
 from gradewire.model_list import Limits
 from gradewire.results import Status
+
+if TYPE_CHECKING:
+    from gradewire._tracing.port import CallTrace
 
 # Items between the caller's source and the caller's hands. What a slow server has in work at a time must fit into the
 # deadline that it gives each item.
@@ -61,6 +65,7 @@ class RowStream(ABC, Generic[M, R, P]):
         noun: str,
         ahead: int = READ_AHEAD_ITEMS,
     ) -> None:
+        self._trace: CallTrace = UNTRACED
         self._stall_s = stall_s
         self._source = source
         self._limits = limits
@@ -80,6 +85,11 @@ class RowStream(ABC, Generic[M, R, P]):
 
     async def _begin(self) -> None:
         """What is to be known before the first row is read; by itself nothing."""
+
+    @property
+    @abstractmethod
+    def _span_name(self) -> str:
+        """Of the call, in traces."""
 
     @property
     @abstractmethod
@@ -129,27 +139,32 @@ class RowStream(ABC, Generic[M, R, P]):
         Args:
             told_when_closed: A context that says so where what goes wrong comes of the client's end.
         """
-        with told_when_closed():
-            await self._begin()
-        self._active_at = time.monotonic()
-        tasks = [asyncio.create_task(self._read_source()), asyncio.create_task(self._converse())]
-        try:
-            while True:
-                with told_when_closed():
-                    await self._wait()
-                    if self._error is not None and not self._done:
-                        raise self._error
-                done, self._done = self._done, []
-                if done:
-                    yield done
-                    for _ in done:
-                        self._room.release()
-                elif self._finished:
-                    return
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        with stream_trace(self._span_name) as self._trace:
+            with told_when_closed():
+                await self._begin()
+            self._active_at = time.monotonic()
+            tasks = [
+                asyncio.create_task(self._read_source()),
+                asyncio.create_task(self._converse(), context=self._trace.context),
+            ]
+            try:
+                while True:
+                    with told_when_closed():
+                        await self._wait()
+                        if self._error is not None and not self._done:
+                            raise self._error
+                    done, self._done = self._done, []
+                    if done:
+                        self._trace.answered(done)
+                        yield done
+                        for _ in done:
+                            self._room.release()
+                    elif self._finished:
+                        return
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
         """Waits until there is something to yield; raises when no result came for too long while items are in work."""
@@ -179,6 +194,7 @@ class RowStream(ABC, Generic[M, R, P]):
         try:
             async for row in self._source:
                 await self._room.acquire()
+                self._trace.noted(index, row)
                 message = self._encode(index, row, UNASKED_BYTES)
                 if isinstance(message, ItemProblem) and message.too_large:
                     limits = chunk_limits(await self._limits(), overhead_bytes=0)

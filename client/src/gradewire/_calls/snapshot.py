@@ -8,8 +8,11 @@ from typing import Any, Final
 from gradewire._input.aliases import ALIASES, LIST_FIELDS, TEXT_FIELDS
 from gradewire._input.values import plain
 from gradewire.items import Item
+from gradewire_proto.conventions.telemetry_names import TRACEPARENT_KEY
 
-READ_NAMES: Final = frozenset(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name])
+READ_NAMES: Final = frozenset(
+    (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name]))
+)
 """Of fields that every metric may read, in lower case; of pictures only those read that show them."""
 
 

@@ -10,6 +10,7 @@ from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits
 from gradewire.results import ItemScores, MetricScore, Provenance, Status
 from gradewire.transport import Transport
+from gradewire_proto.conventions.telemetry_names import CLIENT_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 
@@ -39,6 +40,10 @@ class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
 
     async def _begin(self) -> None:
         self._choice = self._named if isinstance(self._named, MetricChoice) else await self._named()
+
+    @property
+    def _span_name(self) -> str:
+        return CLIENT_STREAM
 
     @property
     def _accepted(self) -> bool:

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,8 @@ class _Submission:
     items: list[ItemLike] = field(default_factory=list)
     text_bytes: int = 0
     result: _Result = field(default_factory=_Result)
+    # Of who submitted: with it goes the span that is current there.
+    context: Context = field(default_factory=copy_context)
     # Set after the callback has returned: what flush and close wait for.
     finished: Future[None] = field(default_factory=Future)
 
@@ -183,7 +186,8 @@ class Submissions:
     async def _score(self, submission: _Submission) -> None:
         if submission.result.set_running_or_notify_cancel():
             try:
-                submission.result.set_result(await submission.score(submission.items))
+                scoring = submission.score(submission.items)
+                submission.result.set_result(await asyncio.create_task(scoring, context=submission.context))
             except asyncio.CancelledError:
                 self._fail(submission, ClientClosed("the client was closed before this was scored"))
                 raise

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from typing import TYPE_CHECKING, Any, Self
 
 from gradewire._fork_safety import keep_for_good
+from gradewire._tracing.tracing import engine_trace
 from gradewire._transport.status_codes import error_for
 from gradewire.errors import InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
@@ -60,7 +61,7 @@ class EmbeddedTransport:
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """As Scoring.Score."""
         handlers = await self._open()
-        with _translated():
+        with _translated(), engine_trace():
             return await handlers.score(request, deadline_s=timeout_s)
 
     async def score_stream(
@@ -68,7 +69,7 @@ class EmbeddedTransport:
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """As Scoring.ScoreStream."""
         handlers = await self._open()
-        with _translated():
+        with _translated(), engine_trace():
             async with contextlib.aclosing(handlers.score_stream(requests, deadline_s=timeout_s)) as responses:
                 async for response in responses:
                     yield response
@@ -76,7 +77,7 @@ class EmbeddedTransport:
     async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
         """As Judging.Compare."""
         handlers = await self._open()
-        with _translated():
+        with _translated(), engine_trace():
             return await handlers.compare(request, deadline_s=timeout_s)
 
     async def compare_stream(
@@ -84,7 +85,7 @@ class EmbeddedTransport:
     ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
         """As Judging.CompareStream."""
         handlers = await self._open()
-        with _translated():
+        with _translated(), engine_trace():
             async with contextlib.aclosing(handlers.compare_stream(requests, deadline_s=timeout_s)) as responses:
                 async for response in responses:
                     yield response
@@ -94,7 +95,7 @@ class EmbeddedTransport:
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """As References.Prepare."""
         handlers = await self._open()
-        with _translated():
+        with _translated(), engine_trace():
             async with contextlib.aclosing(handlers.prepare(request, deadline_s=timeout_s)) as steps:
                 async for progress in steps:
                     yield progress

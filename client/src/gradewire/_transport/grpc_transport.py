@@ -12,11 +12,14 @@ import grpc
 import grpc.aio
 
 from gradewire import errors
+from gradewire._tracing.port import Metadata
+from gradewire._tracing.tracing import request_trace
 from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.status_codes import error_for
 from gradewire.tls import Tls
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PUSHBACK_KEY, bearer
+from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import (
     judging_pb2,
     judging_pb2_grpc,
@@ -95,26 +98,34 @@ class GrpcTransport:
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """Calls Scoring.Score."""
-        return await self._reply(self._open().scoring.Score(request, timeout=timeout_s, metadata=self._metadata))
+        return await self._reply(
+            f"{SCORING}/Score",
+            lambda metadata: self._open().scoring.Score(request, timeout=timeout_s, metadata=metadata),
+        )
 
     def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Calls Scoring.ScoreStream."""
         return self._replies(
-            lambda: self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata)
+            f"{SCORING}/ScoreStream",
+            lambda metadata: self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=metadata),
         )
 
     async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
         """Calls Judging.Compare."""
-        return await self._reply(self._open().judging.Compare(request, timeout=timeout_s, metadata=self._metadata))
+        return await self._reply(
+            f"{JUDGING}/Compare",
+            lambda metadata: self._open().judging.Compare(request, timeout=timeout_s, metadata=metadata),
+        )
 
     def compare_stream(
         self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
         """Calls Judging.CompareStream."""
         return self._replies(
-            lambda: self._open().judging.CompareStream(requests, timeout=timeout_s, metadata=self._metadata)
+            f"{JUDGING}/CompareStream",
+            lambda metadata: self._open().judging.CompareStream(requests, timeout=timeout_s, metadata=metadata),
         )
 
     def prepare(
@@ -122,13 +133,16 @@ class GrpcTransport:
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """Calls References.Prepare."""
         return self._replies(
-            lambda: self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata)
+            f"{REFERENCES}/Prepare",
+            lambda metadata: self._open().references.Prepare(request, timeout=timeout_s, metadata=metadata),
         )
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """Calls Models.List."""
         request = models_pb2.ListModelsRequest()
-        return await self._reply(self._open().models.List(request, timeout=timeout_s, metadata=self._metadata))
+        return await self._reply(
+            f"{MODELS}/List", lambda metadata: self._open().models.List(request, timeout=timeout_s, metadata=metadata)
+        )
 
     async def close(self) -> None:
         """Closes the channel; calls in flight are cancelled."""
@@ -155,26 +169,37 @@ class GrpcTransport:
             )
         return self._stubs
 
-    async def _reply(self, call: grpc.aio.UnaryUnaryCall[Any, Reply]) -> Reply:
-        try:
-            reply = await call
-        except grpc.aio.AioRpcError as error:
-            raise await self._failure(error) from error
+    async def _reply(
+        self, method: str, start: Callable[[Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]]
+    ) -> Reply:
+        with request_trace(method, self._address) as trace:
+            try:
+                reply = await start(trace.metadata(self._metadata))
+            except grpc.aio.AioRpcError as error:
+                trace.answered_by(error.code().name)
+                raise await self._failure(error) from error
         self._has_answered = True
         return reply
 
     async def _replies(
-        self, start: Callable[[], grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]]
+        self,
+        method: str,
+        start: Callable[
+            [Metadata | None], grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]
+        ],
     ) -> AsyncGenerator[Reply]:
-        call = start()  # not before the first reply is asked for: a generator that nobody reads would never end it
-        try:
-            async for reply in call:
-                self._has_answered = True
-                yield reply
-        except grpc.aio.AioRpcError as error:
-            raise await self._failure(error) from error
-        finally:
-            call.cancel()
+        with request_trace(method, self._address) as trace:
+            # Not before the first reply is asked for: a generator that nobody reads would never end it.
+            call = start(trace.metadata(self._metadata))
+            try:
+                async for reply in call:
+                    self._has_answered = True
+                    yield reply
+            except grpc.aio.AioRpcError as error:
+                trace.answered_by(error.code().name)
+                raise await self._failure(error) from error
+            finally:
+                call.cancel()
 
     async def _failure(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
         failure = self._translate(error)

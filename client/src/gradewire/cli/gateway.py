@@ -49,6 +49,16 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usa
 @click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, show_default=True, help="Of one request.")
 @click.option("--metrics/--no-metrics", default=True, show_default=True, help="Whether GET /metrics shows figures.")
 @click.option(
+    "--otlp-endpoint", default="", metavar="URL", help="Collector of OpenTelemetry; see docs/operate/tracing.md."
+)
+@click.option(
+    "--trace-sample-ratio",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="Share of requests that are traced where the caller's trace does not say.",
+)
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.pass_context
@@ -59,7 +69,7 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
             flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
             raise click.UsageError(f"{flags} belong together: give both, or neither")
     serving, settings = _gateway_module("serving"), _gateway_module("settings")
-    _gateway_module("log").configure_log(options["log_level"])
+    _gateway_module("observing.log").configure_log(options["log_level"])
     made = _settings(settings, options)
     try:
         listening = serving.bind(made.listen)
@@ -89,6 +99,9 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         ),
         bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
         metrics=options["metrics"],
+        telemetry=settings.TelemetrySettings(
+            endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]
+        ),
     )
 
 

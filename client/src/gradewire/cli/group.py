@@ -10,6 +10,7 @@ import click
 
 from gradewire.cli.lazy_group import LazyGroup
 from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_stdout
+from gradewire.cli.tracing import traced_command
 
 _COMMANDS = {
     "agree": ("gradewire.cli.agree.command", "Compare scores with human labels."),
@@ -51,7 +52,8 @@ def main() -> NoReturn:
     # gRPC writes a line of its own for every broken header that a caller sends, and no bound of ours sees it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
-        code = gradewire.main(prog_name="gradewire", standalone_mode=False)
+        with traced_command(sys.argv[1:]):
+            code = gradewire.main(prog_name="gradewire", standalone_mode=False)
     except click.exceptions.Abort as error:
         fail(error, EXIT_INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.observing.tracing import calling
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.twins.unary import JSON_TYPE
@@ -63,28 +64,31 @@ class StreamTwin:
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
         """The server's; raises ProblemError, and DisconnectedError once the caller is gone."""
-        upstream = self._gateway.upstream
-        if self._method.client_streaming:
-            writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, options))
-        else:
-            request = await self._gateway.json.read(await body.read(), self._method.request_type)
-            writer = _Writer(self._gateway, self._method, body, upstream.server_stream(self._method, request, options))
-        sending = asyncio.create_task(writer.run())
-        try:
-            async for reply in writer.call:
-                yield reply
-            await writer.call.code()
-        except grpc.aio.AioRpcError as error:
-            raise writer.failure or ProblemError(problem_of(error)) from error
-        except grpc.aio.UsageError as error:  # the channel was closed
-            raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
-        except asyncio.CancelledError:
-            if writer.failure is None:
-                raise
-            raise writer.failure from None  # the writer ended the call
-        finally:
-            writer.call.cancel()  # does nothing to a call that has ended
-            sending.cancel()
+        with calling(options, self._method.path) as traced:
+            upstream = self._gateway.upstream
+            if self._method.client_streaming:
+                writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, traced))
+            else:
+                request = await self._gateway.json.read(await body.read(), self._method.request_type)
+                writer = _Writer(
+                    self._gateway, self._method, body, upstream.server_stream(self._method, request, traced)
+                )
+            sending = asyncio.create_task(writer.run())
+            try:
+                async for reply in writer.call:
+                    yield reply
+                await writer.call.code()
+            except grpc.aio.AioRpcError as error:
+                raise writer.failure or ProblemError(problem_of(error)) from error
+            except grpc.aio.UsageError as error:  # the channel was closed
+                raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
+            except asyncio.CancelledError:
+                if writer.failure is None:
+                    raise
+                raise writer.failure from None  # the writer ended the call
+            finally:
+                writer.call.cancel()  # does nothing to a call that has ended
+                sending.cancel()
 
 
 class _Writer:

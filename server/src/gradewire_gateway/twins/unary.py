@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.observing.tracing import calling
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.upstream import CallOptions
@@ -61,6 +62,11 @@ async def call_unary(
         ProblemError: What the server answers in place of a reply.
         DisconnectedError: The caller went away; the call is cancelled.
     """
+    with calling(options, method.path) as traced:
+        return await _call(gateway, method, request, traced, body)
+
+
+async def _call(gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body) -> Message:
     call = gateway.upstream.unary(method, request, options)
     gone = asyncio.ensure_future(body.disconnected())
     answer: asyncio.Future[Message] = asyncio.ensure_future(_reply(call))

@@ -1,15 +1,20 @@
 """What requests that ask a judge of themselves have in common: which judge, until when, and how it is told."""
 
 import time
+from collections.abc import Awaitable
 from typing import Any
 
+from gradewire_proto.conventions.spans import current_span
 from gradewire_proto.conventions.string_bounds import MAX_MODEL_BYTES, byte_count
+from gradewire_proto.conventions.telemetry_names import JUDGE
 from gradewire_proto.v1 import judging_pb2
-from gradewire_server.domain.ports import JudgeReply, ModelStatus
+from gradewire_server.domain.judge import Choose, Generate
+from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.unary.score import reply_margin_s
+from gradewire_server.scoring.judge_calls import judge_attributes, tell_judge_reply
 
 
 def judge_of(context: RequestContext, model: str) -> ModelStatus:
@@ -27,6 +32,17 @@ def judge_of(context: RequestContext, model: str) -> ModelStatus:
             raise InvalidRequestError("model", judge.message)
         raise NothingLoadedError(judge.message)
     return judge
+
+
+async def asked_judge(need: Choose | Generate, asking: Awaitable[JudgeReply[A]]) -> JudgeReply[A]:
+    """Waits for a judge's reply, and tells the request's trace of it, if there is one."""
+    span = current_span()
+    if span is None:
+        return await asking
+    with span.child(JUDGE, judge_attributes(need.model)) as part:
+        reply = await asking
+        tell_judge_reply(part, reply)
+        return reply
 
 
 def time_left_s(context: RequestContext, started_s: float, deadline_s: float | None) -> float:

@@ -13,7 +13,7 @@ from gradewire_server.domain.judge import Generate, Generated, JudgePrompt, Role
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.admission.work import Work
-from gradewire_server.requests.asking import ending_s, fill_failure, fill_source, judge_of, time_left_s
+from gradewire_server.requests.asking import asked_judge, ending_s, fill_failure, fill_source, judge_of, time_left_s
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError
 
@@ -51,7 +51,7 @@ async def complete(
     size_bytes = request.ByteSize() if size_bytes is None else size_bytes
     work = Work(caller, KIND, size_bytes, items=1, judged=True)
     with context.admission.interactive(work, left_s):
-        reply = await context.ports.judges.generate(need, deadline_s=ending_s(left_s, 1))
+        reply = await asked_judge(need, context.ports.judges.generate(need, deadline_s=ending_s(left_s, 1)))
     context.count_result(KIND, reply.answer.status if isinstance(reply.answer, Failure) else Status.OK)
     return _reply_of(reply, judge)
 

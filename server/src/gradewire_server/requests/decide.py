@@ -15,7 +15,7 @@ from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - the wire's word
 from gradewire_server.metrics.judged.neutralise import Delimiters, cut_to_words, neutralise
 from gradewire_server.requests.admission.work import Work
-from gradewire_server.requests.asking import ending_s, fill_failure, fill_source, judge_of, time_left_s
+from gradewire_server.requests.asking import asked_judge, ending_s, fill_failure, fill_source, judge_of, time_left_s
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError
 
@@ -56,7 +56,10 @@ async def decide(
     with context.admission.interactive(Work(caller, KIND, size_bytes, items=len(needs), judged=True), left_s):
         ends_s = ending_s(left_s, len(needs))
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(context.ports.judges.choose(need, deadline_s=ends_s)) for need in needs]
+            asked = [
+                group.create_task(asked_judge(need, context.ports.judges.choose(need, deadline_s=ends_s)))
+                for need in needs
+            ]
     reply = judging_pb2.DecideResponse(model=judge.name, model_digest=judge.digest)
     for task in asked:
         _fill(reply.decisions.add(), task.result(), cut=cut)

@@ -43,6 +43,8 @@ from gradewire_server.rpc.receiving.receiver import Receiver
 from gradewire_server.rpc.receiving.stream_memory import StreamMemory
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
+from gradewire_server.rpc.traces import ended, trace_headers
+from gradewire_server.tracing.port import CallTracer
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class Calls:
         telemetry: Prometheus metrics of calls.
         log: Told of each call that has ended.
         authentication: Knows the callers; None: every call is let in.
+        tracer: Traces calls; None: none is traced.
 
     Attributes:
         receiver: Receives the messages of all calls.
@@ -75,7 +78,9 @@ class Calls:
         log: RequestLog,
         *,
         authentication: Authentication | None = None,
+        tracer: CallTracer | None = None,
     ) -> None:
+        self._tracer = tracer
         self._lifecycle = lifecycle
         self._telemetry = telemetry
         self._request_log = log
@@ -191,6 +196,7 @@ class Calls:
         started = time.perf_counter()
         call_id, authorization, peer = self._read_metadata(context)
         call = RpcCall(CallRecord(call_id, method, peer), telemetry, context.time_remaining())
+        span = None if self._tracer is None else self._tracer.begin(method, trace_headers(context))
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
@@ -219,10 +225,12 @@ class Calls:
         finally:
             duration_s = time.perf_counter() - started
             telemetry.in_flight.dec()
-            telemetry.finished(code, duration_s)
+            telemetry.finished(code, duration_s, None if span is None else span.exemplar())
             self._telemetry.tenants.finished(call.caller, code)
             call.record.code, call.record.duration_s = code, duration_s
             self._request_log.add(call.record)
+            if span is not None:
+                ended(span, call.record)
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()

@@ -30,13 +30,13 @@ class MethodTelemetry:
         self.items = telemetry.items.labels(method)
         self.tenants = telemetry.tenants
 
-    def finished(self, code: str, duration_s: float) -> None:
-        """Counts a call that has ended with `code`."""
+    def finished(self, code: str, duration_s: float, exemplar: dict[str, str] | None = None) -> None:
+        """Counts a call that has ended with `code`; `exemplar` leads to its trace."""
         counter = self._by_code.get(code)
         if counter is None:
             counter = self._by_code[code] = self._calls.labels(self._method, code)
         counter.inc()
-        self._duration.observe(duration_s)
+        self._duration.observe(duration_s, exemplar)
 
     def request_message(self, size_bytes: int) -> None:
         """Counts a message that came in."""

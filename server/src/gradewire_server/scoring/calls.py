@@ -11,6 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from gradewire_proto.conventions.spans import Span, Value
+from gradewire_proto.conventions.telemetry_names import (
+    ANSWERED_FROM,
+    CORPUS,
+    EMBEDDINGS,
+    ENCODE,
+    ENCODE_TOKENS,
+    FAILURES,
+    GRADE,
+    INFERENCE_S,
+    OPERATION,
+    PREPARED,
+    QUEUE_S,
+    REQUEST_MODEL,
+    SYNONYMS,
+    TEXTS,
+)
 from gradewire_server.domain.needs import (
     Answer,
     AnswerSource,
@@ -39,6 +56,10 @@ _MAX_LOOKUPS_AT_ONCE = 64
 class PortCall(ABC, Generic[T]):
     """Distinct texts (or look-ups) that go to a port together, and who waits for which of them."""
 
+    span_name = ""
+    """Of its span, where the request is traced."""
+    operation = ""
+    """Of a model, as OpenTelemetry calls it."""
     weight = 1
     """How many sentence vectors one answer is as large as."""
 
@@ -77,6 +98,31 @@ class PortCall(ABC, Generic[T]):
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
         """Where every text was found and the seconds of the call, if the port says so."""
         return None
+
+    def asked(self) -> dict[str, Value]:
+        """Attributes of its span that are known before it is asked; no text of anybody's."""
+        found: dict[str, Value] = {TEXTS: len(self)}
+        if self.operation:
+            found[OPERATION] = self.operation
+        if self.model:
+            found[REQUEST_MODEL] = self.model.partition("@")[0]
+        return found
+
+    def tell(self, span: Span) -> None:
+        """Sets what is known after `ask`."""
+        bill = self._bill()
+        if bill is not None:
+            sources, timing = bill
+            for source, count in enumerate(np.bincount(sources, minlength=len(AnswerSource)).tolist()):
+                if count:
+                    span.set(f"{ANSWERED_FROM}.{AnswerSource(source).name.lower()}", count)
+            tell_timing(span, timing)
+        if failures := self._failures():
+            span.set(FAILURES, failures)
+
+    def _failures(self) -> int:
+        """How many of its texts failed, if the port says so."""
+        return 0
 
     def deliver(self) -> Iterator[AnyRun]:
         """Puts answers and costs into the runs, after `ask`, one run per step; yields those whose round is complete.
@@ -117,6 +163,13 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8], timi
     run.cost.add_timing(timing)
 
 
+def tell_timing(span: Span, timing: Timing) -> None:
+    """Sets what took a model's time; work that came from a cache took none."""
+    if timing.inference_s:
+        span.set(QUEUE_S, timing.queue_s)
+        span.set(INFERENCE_S, timing.inference_s)
+
+
 def _rows(positions: Positions) -> slice | list[int]:
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
 
@@ -124,6 +177,7 @@ def _rows(positions: Positions) -> slice | list[int]:
 class EmbedCall(PortCall[str]):
     """Sentence vectors."""
 
+    span_name, operation = ENCODE, EMBEDDINGS
     _reply: EmbedReply
 
     @override
@@ -142,10 +196,15 @@ class EmbedCall(PortCall[str]):
     def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
         return self._reply.sources, self._reply.timing
 
+    @override
+    def _failures(self) -> int:
+        return len(self._reply.failures)
+
 
 class TokensCall(PortCall[str]):
     """Token vectors of one layer."""
 
+    span_name, operation = ENCODE_TOKENS, EMBEDDINGS
     weight = 8
     _reply: TokensReply
 
@@ -171,10 +230,15 @@ class TokensCall(PortCall[str]):
     def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
         return self._reply.sources, self._reply.timing
 
+    @override
+    def _failures(self) -> int:
+        return sum(isinstance(item, Failure) for item in self._reply.items)
+
 
 class GradeCall(PortCall[GradedTexts]):
     """Logits of a grader."""
 
+    span_name = GRADE
     # Three texts of up to 32 768 characters are written as one for each answer, however often a text is used.
     weight = 8
     _reply: GradeReply
@@ -195,9 +259,15 @@ class GradeCall(PortCall[GradedTexts]):
     def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
         return self._reply.sources, self._reply.timing
 
+    @override
+    def _failures(self) -> int:
+        return len(self._reply.failures)
+
 
 class PreparedCall(PortCall[tuple[str, tuple[str, ...]]]):
     """Stored synthetic answers, by question and references."""
+
+    span_name = PREPARED
 
     def __init__(self, reference_set: str) -> None:
         super().__init__(model="")
@@ -231,6 +301,8 @@ class PreparedCall(PortCall[tuple[str, tuple[str, ...]]]):
 class SynonymsCall(PortCall[str]):
     """Synonyms by word."""
 
+    span_name = SYNONYMS
+
     def __init__(self) -> None:
         super().__init__(model="")
         self._found: Synonyms | Failure = {}
@@ -247,6 +319,8 @@ class SynonymsCall(PortCall[str]):
 
 class StatisticsCall(PortCall[CorpusStatistics]):
     """Counts of a corpus, which all items share."""
+
+    span_name = CORPUS
 
     def __init__(self, count: CountCorpus) -> None:
         super().__init__(model="")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from gradewire_proto.conventions.spans import current_span
 from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import (
     Answer,
@@ -243,7 +244,12 @@ class ProgramRunner(Generic[K, R]):
     async def _ask(self, call: PortCall[Any]) -> Failure | None:
         try:
             deadline_s = self._judge_deadline_s if isinstance(call, JudgeCall) else self._deadline_s
-            await call.ask(self._ports, deadline_s=deadline_s)
+            if (span := current_span()) is None:
+                await call.ask(self._ports, deadline_s=deadline_s)
+            else:
+                with span.child(call.span_name, call.asked()) as part:
+                    await call.ask(self._ports, deadline_s=deadline_s)
+                    call.tell(part)
         except Exception as error:  # noqa: BLE001 - backends answer with failures; one that raises fails this call alone
             _log_defect(type(call).__name__, error)
             return DEFECT

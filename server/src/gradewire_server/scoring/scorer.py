@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from gradewire_proto.conventions.spans import spanned
+from gradewire_proto.conventions.telemetry_names import ITEMS, METRICS, SCORE
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Program
@@ -102,7 +104,9 @@ class Scorer:
             turns=self._turns,
             is_large=_large_of(items),
         )
-        await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
+        names = [each.metric.info.name for each in requests if isinstance(each, MetricRequest)]
+        with spanned(SCORE, {ITEMS: len(items), METRICS: names}):
+            await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
 
     def corpora_of(self, items: Sequence[Item], *, reference_set: str, corpus_digest: str = "") -> RequestCorpora:
         """The corpora of a request whose items may be scored in several parts.

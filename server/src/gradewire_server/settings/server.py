@@ -27,7 +27,14 @@ from gradewire_server.settings.limits import Capacity, Connections, Deadlines, L
 from gradewire_server.settings.memory import MemoryConfig, with_shares
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import ENV_PREFIX, SettingsError, Values, read_values
-from gradewire_server.settings.transport import HttpApiConfig, ListenConfig, LogConfig, ShutdownConfig, Tls
+from gradewire_server.settings.transport import (
+    HttpApiConfig,
+    ListenConfig,
+    LogConfig,
+    ShutdownConfig,
+    Tls,
+    TracingConfig,
+)
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.settings.types import OptionalDirectory, OptionalPath
 
@@ -40,6 +47,7 @@ class Settings:
     listen: ListenConfig
     http_api: HttpApiConfig
     log: LogConfig
+    tracing: TracingConfig
     deadlines: Deadlines
     shutdown: ShutdownConfig
     memory: MemoryConfig
@@ -78,6 +86,7 @@ class Settings:
             listen=made.group(ListenConfig, tls=made.group(Tls) if given["tls_cert"] else None),
             http_api=made.group(HttpApiConfig),
             log=made.group(LogConfig),
+            tracing=made.group(TracingConfig),
             deadlines=made.group(Deadlines),
             shutdown=made.group(ShutdownConfig),
             limits=made.group(Limits),
@@ -140,7 +149,6 @@ def _check_protection(values: Mapping[str, Any]) -> None:
 
 def _check(given: Mapping[str, Any]) -> None:
     """Raises SettingsError where groups do not go together, or need what is not installed."""
-    backends = {given["backend"], given["judge_backend"]}
     if (given["tls_cert"] is None) != (given["tls_key"] is None):
         raise SettingsError("tls_cert and tls_key go together: set both or neither")
     if given["tls_client_ca"] is not None and given["tls_cert"] is None:
@@ -152,9 +160,16 @@ def _check(given: Mapping[str, Any]) -> None:
             raise SettingsError(f"{name} needs tokens: set auth_tokens or auth_tokens_file")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
+    _check_installed(given)
+
+
+def _check_installed(given: Mapping[str, Any]) -> None:
+    """Raises SettingsError where a setting needs what is not installed."""
     if given["http_api_port"] is not None and find_spec("uvicorn") is None:
         raise SettingsError("http_api_port needs what serves HTTP: pip install 'gradewire[http]'")
-    if "triton" in backends and find_spec("tritonclient") is None:
+    if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
+        raise SettingsError("otlp_endpoint needs OpenTelemetry's libraries: pip install 'gradewire[otel]'")
+    if "triton" in {given["backend"], given["judge_backend"]} and find_spec("tritonclient") is None:
         raise SettingsError("backend triton needs its client library: pip install 'gradewire[triton]'")
     judges = given["judge_backend"]
     if judges in {"openai", "decisions"} and find_spec("httpx2") is None:

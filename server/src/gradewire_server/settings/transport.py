@@ -1,4 +1,4 @@
-"""Where the server listens, who may call it, what it logs and how it stops."""
+"""Where the server listens, who may call it, what it logs and traces, and how it stops."""
 
 from dataclasses import field
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from gradewire_proto.telemetry.settings import DEFAULT_RATIO, TelemetrySettings
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import Count, Names, OptionalPath, OptionalPort, Port, Seconds, Tokens
 
@@ -103,6 +104,43 @@ class LogConfig:
             "Share of successful requests that are logged; failed ones always are, up to 50 a second of one kind.",
         ),
     ] = 1.0
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class TracingConfig:
+    """Of the server and of its HTTP gateway; headers, certificates, service name: OpenTelemetry's own variables."""
+
+    endpoint: Annotated[
+        str,
+        Setting(
+            "otlp_endpoint",
+            "Collector of OpenTelemetry (http://HOST:4317) for traces and evaluation events; empty: that of "
+            "OTEL_EXPORTER_OTLP_ENDPOINT, and where neither is set nothing is traced.",
+        ),
+    ] = ""
+    protocol: Annotated[
+        Literal["auto", "grpc", "http/protobuf"],
+        Setting("otlp_protocol", "Of the collector; auto: what OTEL_EXPORTER_OTLP_PROTOCOL says, else grpc."),
+    ] = "auto"
+    sample_ratio: Annotated[
+        float,
+        Field(ge=0, le=1),
+        Setting(
+            "trace_sample_ratio",
+            "Share of calls that are traced where the caller's trace does not say; OTEL_TRACES_SAMPLER wins over it.",
+        ),
+    ] = DEFAULT_RATIO
+    events: Annotated[
+        bool,
+        Setting(
+            "evaluation_events",
+            "Emit gen_ai.evaluation.result for the results of traced calls whose caller does not emit them itself.",
+        ),
+    ] = True
+
+    def telemetry(self) -> TelemetrySettings:
+        """As the server's and the gateway's process read it."""
+        return TelemetrySettings(self.endpoint.strip(), self.protocol, self.sample_ratio, self.events)
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

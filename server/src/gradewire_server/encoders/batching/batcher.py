@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -11,7 +12,7 @@ from gradewire_server.domain.turn import Lane, current_turn
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.fair_queue import plan_runs
 from gradewire_server.encoders.batching.lane_queue import LaneQueue
-from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of
+from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of, tell_run
 from gradewire_server.encoders.batching.workers import worker_pool
 from gradewire_server.settings.compute import ComputeConfig
 
@@ -106,14 +107,19 @@ class Batcher(Generic[J, R]):
     def _work(self, runs: Sequence[Sequence[Queued[J, R]]], *, exclusive: bool) -> None:
         # In a worker thread. Each run is delivered at once: a short call in the batch need not wait for the rest.
         for run in runs:
+            start_ns = time.time_ns()
             try:
                 results = self._run(jobs_of(run), exclusive=exclusive)
             except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
                 _log.exception("a run of %d texts failed", len(run))
                 self._loop.call_soon_threadsafe(end, run, error)
             else:
-                self._loop.call_soon_threadsafe(finish, run, results)
+                self._loop.call_soon_threadsafe(self._finish, run, results, start_ns, time.time_ns())
         self._loop.call_soon_threadsafe(self._freed)
+
+    def _finish(self, run: Sequence[Queued[J, R]], results: Sequence[R], start_ns: int, end_ns: int) -> None:
+        tell_run(run, start_ns=start_ns, end_ns=end_ns)
+        finish(run, results)
 
     def _freed(self) -> None:
         self._idle += 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from gradewire_server.domain.turn import Lane, current_turn
 from gradewire_server.encoders.batching.errors import DeadlinePassedError, QueueFullError, RunError
 from gradewire_server.encoders.batching.fair_queue import plan_runs
 from gradewire_server.encoders.batching.lane_queue import LaneQueue
-from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of
+from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of, tell_run
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64
@@ -159,6 +160,7 @@ class AsyncDispatcher(Generic[J, R]):
         self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep) if self._running else None
 
     async def _work(self, run: Sequence[Queued[J, R]]) -> None:
+        start_ns = time.time_ns()
         try:
             jobs = jobs_of(run)
             results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
@@ -170,6 +172,7 @@ class AsyncDispatcher(Generic[J, R]):
                 _log.exception("a run of %d texts failed", len(run))
             end(run, error)
         else:
+            tell_run(run, start_ns=start_ns, end_ns=time.time_ns())
             finish(run, results)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

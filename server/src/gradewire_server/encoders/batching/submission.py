@@ -6,6 +6,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
+from gradewire_proto.conventions.spans import current_span, tell_batch
+from gradewire_proto.conventions.telemetry_names import BATCH, TEXTS, TOKENS
 from gradewire_server.domain.turn import Lane
 
 
@@ -49,10 +51,14 @@ class Submission(Generic[J, R]):
     Args:
         jobs: All of them.
         lane: Which they wait in.
+
+    Attributes:
+        span: Of who asked, where that is traced.
     """
 
     def __init__(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
         self.lane = lane
+        self.span = current_span()
         self.queued = [Queued(job, self) for job in jobs]
         self._left = len(jobs)
         self._parts: list[Ended[J, R]] = []
@@ -96,6 +102,14 @@ class Queued(Generic[J, R]):
 def jobs_of(run: Sequence[Queued[J, R]]) -> list[J]:
     """The jobs of a run."""
     return [each.job for each in run]
+
+
+def tell_run(run: Sequence[Queued[J, R]], *, start_ns: int, end_ns: int) -> None:
+    """Tells the traces of all calls in a run of it; times in nanoseconds since 1970."""
+    if any(each.submission.span is not None for each in run):
+        attributes = {TEXTS: len(run), TOKENS: sum(each.length for each in run)}
+        waiting = (each.submission.span for each in run)
+        tell_batch(BATCH, waiting, start_ns=start_ns, end_ns=end_ns, attributes=attributes)
 
 
 def finish(run: Sequence[Queued[J, R]], results: Sequence[R]) -> None:

@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.conventions.spans import spanned
+from gradewire_proto.conventions.telemetry_names import CACHE, CACHE_HITS, CACHE_LEVEL, TEXTS
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
@@ -81,23 +83,10 @@ class CachedEncoder:
         What is all in memory is answered without a task, a thread or a turn of the event loop.
         """
         call = VectorCall(len(texts), deadline_s=deadline_s)
-        space = self.spaces.of(kind)
-        get = self._blobs.get
-        missing: list[int] = []
-        for start, end in _slices(texts):
-            if start:
-                await asyncio.sleep(0)
-            started_s = time.perf_counter()
-            names = space.hashes(texts[start:end])
-            for position, name in enumerate(names, start):
-                blob = get(name)
-                if blob is None:
-                    missing.append(position)
-                    continue
-                call.results[position] = blob
-                if blob[-1] < tiers[position] and self._stored is not None:
-                    self._blobs.used(self.spaces, Entry(texts[position], kind, name, blob), tiers[position])
-            call.timing.cache_s += time.perf_counter() - started_s
+        with spanned(CACHE, {CACHE_LEVEL: "memory", TEXTS: len(texts)}) as span:
+            missing = await self._look_up(call, texts, tiers, kind)
+            if span is not None:
+                span.set(CACHE_HITS, len(texts) - len(missing))
         if missing:
             wanted = [(position, texts[position], tiers[position]) for position in missing]
             names = []
@@ -118,6 +107,29 @@ class CachedEncoder:
         await self._encoder.close(reason)
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    async def _look_up(
+        self, call: VectorCall, texts: Sequence[str], tiers: Sequence[Tier], kind: VectorKind
+    ) -> list[int]:
+        """Puts what memory has into a call; returns the positions of what it has not."""
+        space = self.spaces.of(kind)
+        get = self._blobs.get
+        missing: list[int] = []
+        for start, end in _slices(texts):
+            if start:
+                await asyncio.sleep(0)
+            started_s = time.perf_counter()
+            names = space.hashes(texts[start:end])
+            for position, name in enumerate(names, start):
+                blob = get(name)
+                if blob is None:
+                    missing.append(position)
+                    continue
+                call.results[position] = blob
+                if blob[-1] < tiers[position] and self._stored is not None:
+                    self._blobs.used(self.spaces, Entry(texts[position], kind, name, blob), tiers[position])
+            call.timing.cache_s += time.perf_counter() - started_s
+        return missing
 
     def _subscribe(
         self, call: VectorCall, kind: VectorKind, wanted: Iterable[tuple[bytes, tuple[int, str, Tier]]]

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from typing_extensions import override
 
+from gradewire_proto.conventions.spans import spanned
+from gradewire_proto.conventions.telemetry_names import CACHE, CACHE_HITS, CACHE_LEVEL, TEXTS
 from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.submission import Ended
 from gradewire_server.encoders.waiting_calls import PendingText
@@ -31,7 +33,11 @@ class StoredFirst(VectorBackend):
     @override
     async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[EndedTexts]:
         started_s = time.perf_counter()
-        found = await find_stored(self._spaces, self._second, texts)
+        level = self._second.source.name.lower()
+        with spanned(CACHE, {CACHE_LEVEL: level, TEXTS: len(texts)}) as span:
+            found = await find_stored(self._spaces, self._second, texts)
+            if span is not None:
+                span.set(CACHE_HITS, sum(map(bool, found)))
         took_s = time.perf_counter() - started_s
         for call in {call for text in texts for call in text.calls()}:
             call.timing.cache_s += took_s

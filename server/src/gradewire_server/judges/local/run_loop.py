@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 import logging
+import time
 from typing import Final
 
+from gradewire_proto.conventions.spans import tell_batch
+from gradewire_proto.conventions.telemetry_names import JUDGE_RUN, PROCESS_PID, TOKENS
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.local.queue import EmbeddedQueue, Planned
 from gradewire_server.judges.local.supervisor import WorkerSupervisor
@@ -101,7 +104,7 @@ class RunLoop:
                 self._queue.start_over()  # states that nobody is sure of are never used again
 
     async def _run(self, planned: Planned) -> None:
-        begin_s = self._loop.time()
+        begin_s, begin_ns = self._loop.time(), time.time_ns()
         for work in planned.works:
             work.begun_s = work.begun_s or begin_s
         try:
@@ -114,6 +117,7 @@ class RunLoop:
                 work.fail(_CLOSED)
             raise
         duration_s = self._loop.time() - begin_s
+        self._trace(planned, begin_ns)
         decoded = 0
         for work, row, result in zip(planned.works, planned.run.rows, results, strict=False):
             decoded += work.computed == len(work.item)
@@ -123,6 +127,16 @@ class RunLoop:
         tokens = planned.run.tokens
         reused = len(planned.prefix.ids) * planned.begins if planned.prefix and planned.works else 0
         self._observer.ran(ModelRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s))
+
+    def _trace(self, planned: Planned, begin_ns: int) -> None:
+        """Tells the traces of all who wait for a run of it; the worker itself exports nothing."""
+        tell_batch(
+            JUDGE_RUN,
+            (work.span for work in planned.works),
+            start_ns=begin_ns,
+            end_ns=time.time_ns(),
+            attributes={TOKENS: planned.run.tokens, PROCESS_PID: self.worker_pid or 0},
+        )
 
     def _lost(self, what: str) -> Failure:
         supervisor = self._supervisor

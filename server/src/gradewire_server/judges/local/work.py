@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from gradewire_proto.conventions.spans import Span, current_span
 from gradewire_server.domain.result import Failure
 from gradewire_server.judges.local.prefixes import Prefix
 from gradewire_server.judges.worker.messages import Row, RowResult
@@ -30,6 +31,7 @@ class Work:
         written: Tokens of the answer so far.
         begun_s: When its first run left.
         inference_s: Sum of its runs.
+        span: Of who asked, where that is traced.
     """
 
     fixed: tuple[int, ...]
@@ -45,6 +47,7 @@ class Work:
     written: list[int] = field(default_factory=list)
     begun_s: float = 0.0
     inference_s: float = 0.0
+    span: Span | None = field(default_factory=current_span)
 
     @property
     def wanted(self) -> bool:

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from gradewire_proto.conventions.spans import tell_result
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.item import Item
@@ -201,6 +202,7 @@ class ScoreStream:
     def _put(self, item: OpenItem, metric_index: int, scored: ScoredResult) -> None:
         log_internal(self._metric_names[metric_index], scored.result)
         self._context.count_result(self._metric_names[metric_index], scored.result.status)
+        tell_result(self._metric_names[metric_index], item.index, scored.result)
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
     def _until_s(self, seconds: float) -> float:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradewire_proto.conventions.spans import tell_result
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
@@ -54,6 +55,7 @@ class ItemReplies:
         self._count_result = count_result
         self._diagnostics = diagnostics
         self._scored: list[list[Any]] = []
+        self._indices: list[int] = []
         self._closed = False
 
     def add(self, message: types_pb2.Item | judging_pb2.Pair, item: Item | Failure) -> None:
@@ -66,10 +68,11 @@ class ItemReplies:
         if isinstance(item, Item):
             self.items.append(item)
             self._scored.append(results)
+            self._indices.append(self._count - 1)
             return
         refused = ScoredResult(MetricResult.failed(item))
         for index, name in enumerate(self._metric_names):
-            self._count_result(name, item.status)
+            self._tell(name, self._count - 1, refused.result)
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
@@ -77,7 +80,7 @@ class ItemReplies:
         if self._closed:
             return
         log_internal(self._metric_names[metric_index], scored.result)
-        self._count_result(self._metric_names[metric_index], scored.result.status)
+        self._tell(self._metric_names[metric_index], self._indices[item_index], scored.result)
         result = self._scored[item_index][metric_index]
         self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
 
@@ -85,11 +88,15 @@ class ItemReplies:
         """Puts `failure` wherever there is no result yet."""
         self._closed = True
         late = ScoredResult(MetricResult.failed(failure))
-        for results in self._scored:
+        for item_index, results in zip(self._indices, self._scored, strict=True):
             for index, result in enumerate(results):
                 if result.status == types_pb2.STATUS_UNSPECIFIED:
-                    self._count_result(self._metric_names[index], failure.status)
+                    self._tell(self._metric_names[index], item_index, late.result)
                     self._fill(result, index, late, diagnostics=False)
+
+    def _tell(self, metric: str, item_index: int, result: MetricResult) -> None:
+        self._count_result(metric, result.status)
+        tell_result(metric, item_index, result)
 
     def _fill(self, result: Any, index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
         if self._size.overflowed:

@@ -2,21 +2,35 @@
 
 import logging
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.log import RequestLog
+from gradewire_gateway.observing.figures import GatewayTelemetry
+from gradewire_gateway.observing.log import RequestLog
 from gradewire_gateway.problems import CLIENT_CLOSED, Problem, ProblemError
 from gradewire_gateway.requests import RequestRecord, new_record
+from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.wire.body import DisconnectedError
+from gradewire_gateway.wire.bounding import Places
 from gradewire_proto.conventions.metadata import REQUEST_ID_KEY
+
+if TYPE_CHECKING:
+    from gradewire_gateway.observing.spans import HttpTracer
 
 _log = logging.getLogger(__name__)
 _DEFECT: Final = Problem(500, "internal", "internal error; the gateway's log has the details under the request id")
 _HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+
+
+class Watched(Protocol):
+    """What is asked of a gateway; see `Gateway`."""
+
+    settings: GatewaySettings
+    telemetry: GatewayTelemetry
+    places: Places
+    tracer: "HttpTracer | None"
 
 
 class Observed:
@@ -28,7 +42,7 @@ class Observed:
         log: Told of each that has ended.
     """
 
-    def __init__(self, app: ASGIApp, gateway: Gateway, log: RequestLog) -> None:
+    def __init__(self, app: ASGIApp, gateway: Watched, log: RequestLog) -> None:
         self._app = app
         self._gateway = gateway
         self._log = log
@@ -40,7 +54,8 @@ class Observed:
             return
         started_s = time.perf_counter()
         record = new_record(scope)
-        telemetry = self._gateway.telemetry
+        telemetry, tracer = self._gateway.telemetry, self._gateway.tracer
+        span = record.span = None if tracer is None else tracer.begin(scope)
         telemetry.in_flight.inc()
         try:
             await self._answer(scope, receive, _noting(record, send))
@@ -48,7 +63,10 @@ class Observed:
             telemetry.in_flight.dec()
             duration_s = time.perf_counter() - started_s
             record.status = record.status or CLIENT_CLOSED
-            telemetry.finished(record.route, record.status, duration_s)
+            exemplar = span.exemplar() if span is not None and span.call.sampled else None
+            telemetry.finished(record.route, record.status, duration_s, exemplar)
+            if tracer is not None and span is not None:
+                tracer.end(span, record)
             self._log.add(record, scope["method"], duration_s)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

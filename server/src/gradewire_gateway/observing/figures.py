@@ -36,7 +36,14 @@ class GatewayTelemetry:
             "gradewire_gateway_requests_in_flight", "HTTP requests being answered.", registry=self.registry
         )
 
-    def finished(self, route: str, status: int, duration_s: float) -> None:
-        """Counts a request that has ended; an empty `route` is one that the gateway does not have."""
+    def finished(self, route: str, status: int, duration_s: float, exemplar: dict[str, str] | None = None) -> None:
+        """Counts a request that has ended.
+
+        Args:
+            route: Empty where the gateway has none such.
+            status: Of HTTP.
+            duration_s: Seconds that it took.
+            exemplar: Leads to its trace; None where there is none.
+        """
         self._requests.labels(route or _NO_ROUTE, str(status)).inc()
-        self._duration.labels(route or _NO_ROUTE).observe(duration_s)
+        self._duration.labels(route or _NO_ROUTE).observe(duration_s, exemplar)

@@ -1,0 +1,95 @@
+"""What callers of gRPC pay for the HTTP API, the page and tracing together; all ways take turns in one run.
+
+Four servers run on this machine, each with its own cache: one with everything off; one with the HTTP API (and its page)
+alone; two that trace as well, to a receiver of OTLP in a process of its own: every call, and the default share of them.
+A warm request goes to each in turn, in a new order each time, so that a change of the machine's load affects all alike.
+Ratios are medians of the pairs of one round. No call carries a trace of the caller's, so each server draws for itself.
+"""
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from benchmarks.common.processes import free_port, started
+from benchmarks.common.servers import start_engine
+from benchmarks.latency.gateway import over_grpc
+
+_WARM_UP = 50
+_SIZES = (1, 32)
+_GOAL = 1.1
+_OFF = "off"
+_WAYS = ("HTTP API", "and traced, 100 %", "and traced, default")
+
+
+def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
+    """Seconds of every call by way and items; each round asks every way once for each size, in a new order."""
+    taken: dict[tuple[str, int], list[float]] = defaultdict(list)
+    source = random.Random(1)  # noqa: S311 - an order, not a secret
+    for number in range(rounds + _WARM_UP):
+        for items in _SIZES:
+            order = list(ways)
+            source.shuffle(order)
+            for name in order:
+                start_s = time.perf_counter()
+                ways[name](items)
+                if number >= _WARM_UP:
+                    taken[name, items].append(time.perf_counter() - start_s)
+    return taken
+
+
+def report(taken: dict[tuple[str, int], list[float]]) -> None:
+    """Prints medians, ratios and how far a ratio of two halves of the run differs from another."""
+    print(
+        "| items | way | median | ratio to off | of the run's halves | 95th percentile |\n|---:|---|---:|---:|---|---:|"
+    )
+    for items in _SIZES:
+        off = taken[_OFF, items]
+        for way in (_OFF, *_WAYS):
+            each = taken[way, items]
+            ratios = [here / there for here, there in zip(each, off, strict=True)]
+            middle = len(ratios) // 2
+            halves = " and ".join(f"{statistics.median(half):.2f}" for half in (ratios[:middle], ratios[middle:]))
+            tail = statistics.quantiles(each, n=20)[-1]
+            print(
+                f"| {items} | {way} | {statistics.median(each) * 1e3:.2f} ms | {statistics.median(ratios):.3f} "
+                f"| {halves} | {tail * 1e3:.2f} ms |"
+            )
+    print(f"\nmedians of {len(taken[_OFF, 1])} calls a way; goal: ratios <= {_GOAL}")
+
+
+def main() -> None:
+    """Starts the servers and the receiver, measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=400, help="calls of each size and way (default: 400)")
+    options = parser.parse_args()
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"load of the machine at the start: {load}", file=sys.stderr)
+    with ExitStack() as stack:
+        receiver, line = stack.enter_context(started([sys.executable, "-m", "benchmarks.latency.otlp_receiver"]))
+        flags = {"judge-backend": "none", "log-request-share": "0"}
+        traced = {"otlp-endpoint": f"http://127.0.0.1:{line.strip()}"}
+        settings = {
+            _OFF: flags,
+            _WAYS[0]: flags | {"http-api-port": str(free_port())},
+            _WAYS[1]: flags | traced | {"http-api-port": str(free_port()), "trace-sample-ratio": "1"},
+            _WAYS[2]: flags | traced | {"http-api-port": str(free_port())},
+        }
+        ways = {
+            name: over_grpc(stack.enter_context(start_engine("embedded", given)).address, stack)
+            for name, given in settings.items()
+        }
+        taken = measure(ways, options.rounds)
+        time.sleep(6)  # longer than a batch of spans waits
+        spans, events = receiver.communicate("")[0].split()
+        print(f"the receiver got {spans} spans and {events} events", file=sys.stderr)
+    report(taken)
+
+
+if __name__ == "__main__":
+    main()

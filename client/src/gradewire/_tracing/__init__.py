@@ -1,0 +1,1 @@
+"""OpenTelemetry in the client: spans and events by the application's own providers, where it has loaded the library."""

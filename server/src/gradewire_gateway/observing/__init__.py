@@ -1,0 +1,1 @@
+"""What is noted of requests: log, figures, traces, and the middleware that notes it."""

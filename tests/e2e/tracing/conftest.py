@@ -1,0 +1,35 @@
+"""A real server with its HTTP gateway, both of which send to a real receiver of OTLP."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.servers.otlp_receiver import OtlpReceiver, otlp_receiver
+from tests.support.servers.server_process import ServerProcess
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[OtlpReceiver]:
+    with otlp_receiver() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def traced_server(
+    tmp_path_factory: pytest.TempPathFactory, minilm: Path, receiver: OtlpReceiver
+) -> Iterator[ServerProcess]:
+    directory = tmp_path_factory.mktemp("traced")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+        patch.setenv("OTEL_BLRP_SCHEDULE_DELAY", "50")
+        patch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+        settings = {
+            "model_repository": minilm,
+            "judge_backend": "none",
+            "wordnet_directory": directory / "nowhere",
+            "http_api_port": 0,
+            "otlp_endpoint": receiver.endpoint,
+            "trace_sample_ratio": 0,  # what is sampled is what callers sample
+        }
+        with ServerProcess(directory, **settings) as process:
+            yield process
