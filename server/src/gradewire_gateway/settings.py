@@ -94,6 +94,7 @@ class GatewaySettings:
         bounds: How much.
         metrics: Whether ``GET /metrics`` shows the gateway's figures.
         log_share: Share of successful requests that are logged, 0 to 1.
+        page: Whether ``GET /`` shows the page.
     """
 
     upstream: UpstreamSettings
@@ -101,6 +102,7 @@ class GatewaySettings:
     bounds: Bounds
     metrics: bool = True
     log_share: float = 1.0
+    page: bool = True
 
     def to_message(self) -> dict[str, Any]:
         """As plain values."""
@@ -116,4 +118,5 @@ class GatewaySettings:
             bounds=Bounds(**message["bounds"]),
             metrics=message["metrics"],
             log_share=message["log_share"],
+            page=message["page"],
         )

@@ -62,6 +62,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
         bounds=Bounds(max_requests=api.max_requests, max_body_bytes=settings.limits.max_message_bytes),
         metrics=not settings.listen.auth_http,
         log_share=settings.log.request_share,
+        page=api.page,
     )
 
 
