@@ -50,7 +50,7 @@ export function lineChart(title, format, most) {
       svg("line", { class: "axis", x1: LEFT, x2: WIDTH - LEFT, y1: y(0), y2: y(0) }),
       svg("text", { class: "tick", x: LEFT, y: HEIGHT - 5 }, "older"),
       svg("text", { class: "tick", x: WIDTH - LEFT, y: HEIGHT - 5, "text-anchor": "end" }, "now"),
-      series.map((one, at) => svg("path", { class: `line line-${at}`, d: path(one.values, points, x, y) })));
+      ...series.map((one, at) => svg("path", { class: `line line-${at}`, d: path(one.values, points, x, y) })));
   };
   return { node, show };
 }

@@ -122,7 +122,10 @@ export class FileView {
     byId("file-progress").hidden = false;
     cancel.hidden = !is;
     start.disabled = is;
-    if (is) cancel.focus();
+    if (!is) return;
+    byId("file-bar").value = 0;
+    byId("file-count").textContent = "beginning …";
+    cancel.focus();
   }
 
   #show(run) {

@@ -2,6 +2,7 @@
 
 const DELIMITERS = [",", ";", "\t", "|"];
 const MISSING = new Set(["nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"]);
+const ONE_ARRAY = "the file is one JSON array: write an object a line (JSONL)";
 const MAX_ROW_CHARACTERS = 4_000_000;
 
 /** The file cannot be read any further; the message says why. */
@@ -43,10 +44,12 @@ function lineRow(decoder, bytes, number) {
   if (!text) return null;
   try {
     const fields = JSON.parse(text);
+    if (number === 1 && Array.isArray(fields)) throw new UnreadableFileError(ONE_ARRAY);
     if (fields === null || typeof fields !== "object" || Array.isArray(fields)) return { fields: null, problem: "is not an object of JSON" };
     return { fields, problem: "" };
   } catch (error) {
-    if (number === 1 && text.startsWith("[")) throw new UnreadableFileError("the file is one JSON array: write an object a line (JSONL)");
+    if (error instanceof UnreadableFileError) throw error;
+    if (number === 1 && text.startsWith("[")) throw new UnreadableFileError(ONE_ARRAY);
     return { fields: null, problem: `is not JSON: ${error.message}` };
   }
 }

@@ -84,7 +84,7 @@ function referenceList(references, results, asked) {
     el("h4", {}, "References"),
     el("ol", {}, references.map((reference, at) => el("li", { class: matched[at].length ? "matched" : "" },
       foreign(reference.normalize("NFC")),
-      matched[at].length ? el("small", {}, ` matched by ${matched[at].join(", ")}`) : null))));
+      matched[at].length ? [" ", el("small", {}, `matched by ${matched[at].join(", ")}`)] : null))));
 }
 
 function resultBlock(asked, result, provenance, catalog, marked) {

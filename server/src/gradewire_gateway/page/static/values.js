@@ -58,17 +58,22 @@ export function listIn(cell) {
   } catch {
     list = pythonList(text);
   }
+  if (list === null && LISTS_OF_LISTS.test(text) && text.slice(1, -1).match(INNER_LIST).every(pythonList)) return [[]];
   // "[0, 1]" is an answer: an interval, a list of code.
   if (!Array.isArray(list) || (list.length && list.every((entry) => typeof entry === "number"))) return null;
   return list;
 }
 
+// With commas between its texts, or as numpy prints arrays: with none at all.
 const PYTHON_LIST = /^\[\s*(?:(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*(?:,\s*|(?=\])))*\]$/su;
+const NUMPY_ARRAY = /^\[\s*(?:(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*)+\]$/su;
+const LISTS_OF_LISTS = /^\[\s*(?:\[[^[\]]*\]\s*,?\s*)+\]$/u;
+const INNER_LIST = /\[[^[\]]*\]/gu;
 const QUOTED = /'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/gsu;
 const ESCAPES = { n: "\n", t: "\t", r: "\r", "\\": "\\", "'": "'", '"': '"' };
 
 function pythonList(text) {
-  if (!PYTHON_LIST.test(text)) return null;
+  if (!PYTHON_LIST.test(text) && !NUMPY_ARRAY.test(text)) return null;
   return [...text.matchAll(QUOTED)].map((found) => (found[1] ?? found[2]).replace(
     /\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))/gisu,
     (whole, two, four, eight, one) => (one ? ESCAPES[one] ?? whole : String.fromCodePoint(parseInt(two ?? four ?? eight, 16)))));
