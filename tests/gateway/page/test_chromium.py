@@ -391,7 +391,8 @@ def test_texts_stand_out_in_both_themes_and_nothing_is_wider_than_a_phone(page: 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.set_viewport_size({"width": 1280, "height": 900})
     page.evaluate(
-        "delete document.documentElement.dataset.theme; document.querySelectorAll('details').forEach(one => { one.open = false; })"
+        "delete document.documentElement.dataset.theme;"
+        "document.querySelectorAll('details').forEach(one => { one.open = false; })"
     )
 
 
@@ -400,7 +401,8 @@ def test_a_screen_reader_finds_names_and_landmarks(page: Page) -> None:
     for role in ("banner", "navigation", "main", "contentinfo"):
         assert page.get_by_role(role).count() == 1, role
     unnamed = page.locator("button:visible, select:visible, input:visible, textarea:visible").evaluate_all(
-        "all => all.filter(one => !one.textContent.trim() && !one.labels?.length && !one.ariaLabel).map(one => one.outerHTML)"
+        "all => all.filter(one => !one.textContent.trim() && !one.labels?.length && !one.ariaLabel)"
+        ".map(one => one.outerHTML)"
     )
     assert unnamed == []
     assert page.locator("#announcer").get_attribute("aria-live") == "polite"

@@ -31,7 +31,7 @@ WORDS = [
     "3.5",
     "—",
     "x_y",
-    "𝒳𝒴",
+    "\U0001d4b3\U0001d4b4",
     "İ",
     "running",
     "…",
@@ -84,7 +84,10 @@ def test_windows_are_found_where_the_report_finds_them(page: Page) -> None:
                 ),
             )
         )
-    script = "return given.map(([text, window]) => { const f = m.findWindow(text, window); return f && [text.slice(f.start, f.end), f.exact, f.start]; });"
+    script = """return given.map(([text, window]) => {
+      const found = m.findWindow(text, window);
+      return found && [text.slice(found.start, found.end), found.exact, found.start];
+    });"""
     ours = called(page, "window.js", script, pairs)
     for (text, window), found in zip(pairs, ours, strict=True):
         theirs = find_window(text, window)
@@ -118,7 +121,7 @@ def test_values_are_the_texts_that_the_client_takes_them_for(page: Page, value: 
 
 
 def test_numbers_that_a_browser_has_cut_are_refused(page: Page) -> None:
-    script = "return import('/page/values.js').then((m) => m.textOf(JSON.parse(given), 'id')).catch((error) => error.message);"
+    script = "try { return m.textOf(JSON.parse(given), 'id'); } catch (error) { return error.message; }"
     assert "write it as a string" in called(page, "values.js", script, "12345678901234567890")
 
 

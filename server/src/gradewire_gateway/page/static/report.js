@@ -16,11 +16,11 @@ export class ReportFrame {
     const lines = outputs.report.blob("application/x-ndjson");
     this.place.replaceChildren(el("h3", {}, "Agreement with people"));
     if (!this.limits.available) {
-      this.#say("The server's machine lacks what makes the report: pip install 'gradewire[agree]'. Save the scores and run gradewire agree FILE --scores SCORES --report report.html elsewhere.");
+      this.#say("The server's machine lacks what makes the report (pip install 'gradewire[agree]'); gradewire agree FILE --server HOST:PORT --report report.html makes it elsewhere.");
       return;
     }
     if (lines.size > this.limits.maxBytes) {
-      this.#say(`The labelled rows have ${size(lines.size)}; here a report takes up to ${size(this.limits.maxBytes)}. Save the scores and run gradewire agree FILE --scores SCORES --report report.html.`);
+      this.#say(`The labelled rows have ${size(lines.size)}; here a report takes up to ${size(this.limits.maxBytes)}. gradewire agree FILE --server HOST:PORT --report report.html has no such limit.`);
       return;
     }
     const status = el("p", { class: "note", role: "status" }, `Making the report of ${count(outputs.reported)} labelled rows …`);
