@@ -343,6 +343,18 @@ def test_task_12_watch_the_load_and_sign_out(page: Page, server: ServerProcess) 
     other.close()
 
 
+def test_a_file_may_be_dropped(file_view: Page) -> None:
+    page = file_view
+    page.locator("#drop").evaluate("""place => {
+      const given = new DataTransfer();
+      given.items.add(new File(["answer,response\\ncat,a cat\\n"], "dropped.csv"));
+      place.dispatchEvent(new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true }));
+    }""")
+    expect(page.locator("#mapping legend")).to_contain_text("dropped.csv")
+    press_on(page, page.get_by_role("button", name="Score the file"))
+    expect(page.locator("#file-rows td.text")).to_have_text("a cat")
+
+
 def test_a_token_that_is_good_for_less_is_told_so(context: BrowserContext, server: ServerProcess) -> None:
     page = context.new_page()
     page.goto(f"{server.api}/#live")

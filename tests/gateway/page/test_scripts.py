@@ -39,13 +39,35 @@ WORDS = [
 STATIC = resources.files("gradewire_gateway.page").joinpath("static")
 
 
+def answer(route: Route) -> None:
+    """A server that is busy the first time, and refuses every request with an item that is too much for it."""
+    items = json.loads(route.request.post_data or "")["items"]
+    predictions = [item["prediction"] for item in items]
+    if "busy" in predictions and not ASKED:
+        ASKED.append(predictions)
+        problem = {"status": 429, "code": "resource_exhausted", "detail": "too much", "retryAfterS": 0.01}
+        route.fulfill(status=429, json=problem)
+    elif "bad" in predictions:
+        route.fulfill(status=413, json={"status": 413, "code": "resource_exhausted", "detail": "too large"})
+    elif "secret" in predictions:
+        route.fulfill(status=403, json={"status": 403, "code": "permission_denied", "detail": "not yours"})
+    else:
+        results = [{"results": [{"score": len(text), "status": "STATUS_OK"}]} for text in predictions]
+        route.fulfill(json={"items": results, "provenance": [{"line": "m/1"}]})
+
+
+ASKED: list[list[str]] = []
+
+
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     """An empty page beside the modules, which come from their files."""
 
     def answered(route: Route) -> None:
         name = route.request.url.rpartition("/")[2]
-        if name.endswith(".js"):
+        if name == "Score":
+            answer(route)
+        elif name.endswith(".js"):
             route.fulfill(body=STATIC.joinpath(name).read_bytes(), content_type="text/javascript")
         else:
             route.fulfill(body="<!doctype html><title>empty</title>", content_type="text/html")
@@ -244,3 +266,40 @@ def test_rates_and_quantiles_of_two_snapshots(page: Page) -> None:
     assert rates == pytest.approx({"callsPerS": 5, "itemsPerS": 10, "half": 0.1, "most": 0.19, "hits": 0.75})
     restarted = called(page, "live-view.js", "return m.ratesOf(given[1], given[0]).callsPerS;", [before, now])
     assert json.dumps(restarted) == "NaN", "a server that began again has no rates yet"
+
+
+RUN = """
+  const catalog = { partsOf: () => null }, asked = [{ label: 'm', spec: { m: {} } }];
+  const columns = (await import('/page/aliases.js')).mapped(['reference', 'pred']);
+  const rows = async function* () {
+    for (const [index, pred] of given.entries()) {
+      const fields = pred === null ? null : { reference: 'r', pred };
+      yield { index, place: `line ${index}`, fields, problem: 'is odd' };
+    }
+  };
+  const found = [], pauses = [];
+  const stop = new AbortController(), onPause = (seconds, why) => pauses.push(why);
+  try {
+    for await (const row of m.scored(rows(), { columns, asked, catalog, signal: stop.signal, onPause })) {
+      found.push([row.row.index, row.scores.m.score, row.scores.m.status]);
+    }
+  } catch (error) { found.push(error.status); }
+  return [found, pauses];
+"""
+
+
+def test_a_run_waits_for_a_busy_server_and_finds_the_row_at_fault_by_halves(page: Page) -> None:
+    given = [*(f"a{at % 9}" for at in range(70)), "bad", None, "busy", 3, ""]
+    found, pauses = called(page, "run.js", RUN, given)
+    assert [index for index, *_ in found] == list(range(75)), "in their order"
+    assert [result for result in found if result[2] != "OK"] == [
+        [70, None, "INVALID_INPUT"],
+        [71, None, "INVALID_INPUT"],
+    ]
+    assert pauses == ["too much"]
+
+
+def test_a_run_ends_where_the_token_is_not_good_for_it(page: Page) -> None:
+    found, _ = called(page, "run.js", RUN, ["a"] * 40 + ["secret"] + ["a"] * 40)
+    assert found[-1] == 403
+    assert len(found) == 1 + 32, "what was scored before stands"

@@ -123,6 +123,8 @@ export class FileView {
     cancel.hidden = !is;
     start.disabled = is;
     if (!is) return;
+    byId("file-results").hidden = true;  // of the run before
+    byId("file-report").replaceChildren();
     byId("file-bar").value = 0;
     byId("file-count").textContent = "beginning …";
     cancel.focus();
@@ -137,9 +139,10 @@ export class FileView {
       el("button", { type: "button", onclick: () => save(run.outputs.csv.blob("text/csv"), `${stem}.scores.csv`) }, "Save as CSV"));
     byId("file-summary").replaceChildren(summaryOf(run.summary));
     byId("file-rows").replaceChildren(run.tables.node());
-    byId("file-report").replaceChildren();
-    if (run.outputs.reported) new ReportFrame(byId("file-report"), this.access).make(run.outputs, stem);
-    else byId("file-report").append(el("p", { class: "note" }, "No row has a label (label, human_score, labels), so there is no report of agreement with people."));
+    const report = el("div", {});  // a report that comes late finds this one, and not that of a later run
+    byId("file-report").replaceChildren(report);
+    if (run.outputs.reported) new ReportFrame(report, this.access).make(run.outputs, stem);
+    else report.append(el("p", { class: "note" }, "No row has a label (label, human_score, labels), so there is no report of agreement with people."));
     place.focus({ preventScroll: true });
     place.scrollIntoView({ block: "start" });
     announce(`${count(run.summary.rows)} rows ${run.outcome}, ${count(run.summary.failed)} with a failure`);
