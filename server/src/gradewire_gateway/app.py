@@ -77,8 +77,8 @@ def _routes(gateway: Gateway) -> list[Route]:
         _route(MODELS_PATH, MemberErrors(JudgeList(gateway)), "GET"),
         *(_route(path, MemberErrors(DecisionEndpoint(gateway, path))) for path in (SYSTEM_ONE_PATH, DECISIONS_PATH)),
     ]
-    chat += page_routes(gateway)
-    return [*twins, *chat, *(Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown)]
+    figures = [Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown]
+    return [*twins, *chat, *figures, *page_routes(gateway)]
 
 
 def _route(path: str, app: ASGIApp, method: str = "POST") -> Route:

@@ -1,17 +1,26 @@
 """Monitoring.Snapshot: the figures of the registry, in short, for those who may see them."""
 
+from pathlib import Path
+
 import grpc
 import pytest
-from tests.support.servers.wire import EXACT, SBERT, error_of, item, request, wire_server
+from tests.support.servers.wire import EXACT, SBERT, Wire, error_of, item, request, wire_server
 
 from gradewire_proto.v1 import monitoring_pb2, monitoring_pb2_grpc
 from gradewire_server.domain.caller import Caller, Scope
 from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.rpc.monitoring.snapshots import READ
 
 
-async def snapshot(wire, **metadata: str) -> monitoring_pb2.SnapshotResponse:  # noqa: ANN001 - the fixture's
+async def snapshot(wire: Wire, **metadata: str) -> monitoring_pb2.SnapshotResponse:
     stub = monitoring_pb2_grpc.MonitoringStub(wire.channel)
     return await stub.Snapshot(monitoring_pb2.SnapshotRequest(), metadata=tuple(metadata.items()))
+
+
+def test_it_reads_figures_that_there_are() -> None:
+    """The page of figures is held against a real server by a test of its own."""
+    page = (Path(__file__).parents[4] / "docs/operate/prometheus.md").read_text(encoding="utf-8")
+    assert [name for name in READ if f"`{name.removesuffix('_bucket')}`" not in page] == []
 
 
 async def test_it_counts_what_was_called_but_not_itself() -> None:

@@ -104,7 +104,7 @@ export class LiveView {
       ["Waiting for a judge", count(now.judgeQueueItems ?? 0)],
       ["Memory of the process", size(Number(now.residentBytes ?? 0))],
       ["Cache in memory", size(Number(now.cacheBytes ?? 0))],
-      ["Texts since the start", Object.entries(texts).map(([source, times]) => `${source} ${count(Number(times))}`).join(", ") || "none"],
+      ["Texts since the start", Object.entries(texts).sort().map(([source, times]) => `${source} ${count(Number(times))}`).join(", ") || "none"],
     ];
     byId("live-table").replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures of the server" },
       el("table", {}, el("caption", {}, "Figures of the server"),
