@@ -87,6 +87,7 @@ _WEIGHTS: Final = {
     "gradewire.v1.Scoring/ScoreStream": 5,
     "gradewire.v1.References/Prepare": 5,
     "gradewire.v1.Models/List": 1,
+    "gradewire.v1.Monitoring/Snapshot": 1,
     "grpc.health.v1.Health/Check": 1,
     "grpc.health.v1.Health/Watch": 1,
     "grpc.health.v1.Health/List": 1,

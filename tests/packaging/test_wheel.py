@@ -19,6 +19,7 @@ DATA = [
     "gradewire_models/catalog/calibrations/*.json",
     "gradewire_models/judges/judges.toml",
     "gradewire_server/metrics/judged/prompts/*.toml",
+    "gradewire_gateway/page/static/index.html",
     "gradewire_triton/environment.lock",
 ]
 # What `import gradewire` may load beside the standard library: the messages, and no gRPC before the first call.

@@ -20,6 +20,7 @@ from gradewire_gateway.member_errors import MemberErrors
 from gradewire_gateway.observing.around import Observed
 from gradewire_gateway.observing.log import RequestLog
 from gradewire_gateway.openapi.document import document
+from gradewire_gateway.page.routes import page_routes
 from gradewire_gateway.problems import Problem
 from gradewire_gateway.requests import record_of
 from gradewire_gateway.settings import GatewaySettings
@@ -58,7 +59,7 @@ def create_app(settings: GatewaySettings) -> Starlette:
 
 def _routes(gateway: Gateway) -> list[Route]:
     health = Health(gateway)
-    page = document()
+    page = document(with_page=gateway.settings.page)
 
     async def openapi(_request: Request) -> Response:
         return JSONResponse(page, headers={"cache-control": "no-cache"})
@@ -76,7 +77,8 @@ def _routes(gateway: Gateway) -> list[Route]:
         _route(MODELS_PATH, MemberErrors(JudgeList(gateway)), "GET"),
         *(_route(path, MemberErrors(DecisionEndpoint(gateway, path))) for path in (SYSTEM_ONE_PATH, DECISIONS_PATH)),
     ]
-    return [*twins, *chat, *(Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown)]
+    figures = [Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown]
+    return [*twins, *chat, *figures, *page_routes(gateway)]
 
 
 def _route(path: str, app: ASGIApp, method: str = "POST") -> Route:

@@ -97,6 +97,7 @@ class GatewaySettings:
         metrics: Whether ``GET /metrics`` shows the gateway's figures.
         log_share: Share of successful requests that are logged, 0 to 1.
         telemetry: Whether and where traces go.
+        page: Whether ``GET /`` shows the page.
     """
 
     upstream: UpstreamSettings
@@ -105,6 +106,7 @@ class GatewaySettings:
     metrics: bool = True
     log_share: float = 1.0
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    page: bool = True
 
     def to_message(self) -> dict[str, Any]:
         """As plain values."""
@@ -121,4 +123,5 @@ class GatewaySettings:
             metrics=message["metrics"],
             log_share=message["log_share"],
             telemetry=TelemetrySettings(**message["telemetry"]),
+            page=message["page"],
         )

@@ -33,6 +33,7 @@ from gradewire_server.rpc.connections.descriptors import raise_descriptor_limit
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.log_bound import FloodFilter
+from gradewire_server.rpc.monitoring.snapshots import Snapshots
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
@@ -139,7 +140,7 @@ async def serve(
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         server, port = await start_server(
             _address(settings),
-            service_handlers(calls),
+            service_handlers(calls, Snapshots(registry, lifecycle)),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from tests.support.servers.server_process import ServerProcess
 
-TOKENS = '[own]\ntoken = "right"\n[narrow]\ntoken = "narrow"\nscopes = ["prepare"]\n'
+TOKENS = (
+    '[own]\ntoken = "right"\nscopes = ["score", "prepare", "judge", "admin"]\n'
+    '[narrow]\ntoken = "narrow"\nscopes = ["prepare"]\n'
+)
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,13 @@ class RunningGateway:
 
 @asynccontextmanager
 async def gateway_over(
-    target: str, *, names: tuple[str, ...] = (), private: bool = False, metrics: bool = True, **bounds: Any
+    target: str,
+    *,
+    names: tuple[str, ...] = (),
+    private: bool = False,
+    metrics: bool = True,
+    page: bool = True,
+    **bounds: Any,
 ) -> AsyncIterator[RunningGateway]:
     """Runs one in front of the gRPC server at `target`; `bounds` are fields of `Bounds`."""
     settings = GatewaySettings(
@@ -42,6 +48,7 @@ async def gateway_over(
         listen=ListenSettings(port=0, names=names),
         bounds=Bounds(**bounds),
         metrics=metrics,
+        page=page,
     )
     listening = bind(settings.listen)
     port = listening.getsockname()[1]

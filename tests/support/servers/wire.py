@@ -28,6 +28,7 @@ from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.rpc.monitoring.snapshots import Snapshots
 from gradewire_server.rpc.request_log import RequestLog
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
@@ -113,7 +114,7 @@ async def wire_server(
     async with AsyncExitStack() as stack:
         server, port = await start_server(
             "127.0.0.1:0",
-            service_handlers(calls),
+            service_handlers(calls, Snapshots(registry, lifecycle)),
             lifecycle,
             max_message_bytes=limits.max_message_bytes,
             authentication=authentication if guard_health else None,

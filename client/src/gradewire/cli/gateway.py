@@ -48,6 +48,7 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usa
 @click.option("--max-requests", type=click.IntRange(1), default=128, show_default=True, help="Requests in flight.")
 @click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, show_default=True, help="Of one request.")
 @click.option("--metrics/--no-metrics", default=True, show_default=True, help="Whether GET /metrics shows figures.")
+@click.option("--page/--no-page", default=True, show_default=True, help="Whether GET / shows the page.")
 @click.option(
     "--otlp-endpoint", default="", metavar="URL", help="Collector of OpenTelemetry; see docs/operate/tracing.md."
 )
@@ -102,6 +103,7 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         telemetry=settings.TelemetrySettings(
             endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]
         ),
+        page=options["page"],
     )
 
 

@@ -7,6 +7,8 @@ from gradewire_gateway.openapi.chat import SCHEMAS as CHAT_SCHEMAS
 from gradewire_gateway.openapi.chat import chat_paths
 from gradewire_gateway.openapi.decisions import SCHEMAS as DECISION_SCHEMAS
 from gradewire_gateway.openapi.decisions import decision_paths
+from gradewire_gateway.openapi.page import SCHEMAS as PAGE_SCHEMAS
+from gradewire_gateway.openapi.page import page_paths
 from gradewire_gateway.openapi.schemas import Schema, Schemas, reference
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
 from gradewire_gateway.requests import TIMEOUT_HEADER
@@ -33,13 +35,18 @@ _PROBLEM: Final[Schema] = {
 _HEALTH: Final[Schema] = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
 
 
-def document() -> dict[str, Any]:
-    """Made of the protos' descriptors; a method that is added there is in it."""
+def document(*, with_page: bool = True) -> dict[str, Any]:
+    """Made of the protos' descriptors; a method that is added there is in it.
+
+    Args:
+        with_page: Whether the gateway has the page, and what the page asks.
+    """
     schemas = Schemas()
     paths = {method.path: {"post": _operation(method, schemas)} for method in all_methods()}
     paths |= {
         **chat_paths(_problems()),
         **decision_paths(_problems()),
+        **(page_paths(_problems()) if with_page else {}),
         "/healthz": {"get": _shown("health", "Whether the server takes calls.", _HEALTH, (401, 503))},
         "/openapi.json": {"get": _shown("openapi", "This document.", {"type": "object"}, ())},
     }
@@ -54,7 +61,13 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "security": [{}, {"token": []}],
         "components": {
-            "schemas": {**dict(sorted(schemas.found.items())), **CHAT_SCHEMAS, **DECISION_SCHEMAS, "Problem": _PROBLEM},
+            "schemas": {
+                **dict(sorted(schemas.found.items())),
+                **CHAT_SCHEMAS,
+                **DECISION_SCHEMAS,
+                **(PAGE_SCHEMAS if with_page else {}),
+                "Problem": _PROBLEM,
+            },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "parameters": {
                 "Timeout": {

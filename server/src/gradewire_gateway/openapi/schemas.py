@@ -59,7 +59,9 @@ class Schemas:
         if held is not None and held.GetOptions().map_entry:
             return {"type": "object", "additionalProperties": self._value(held.fields_by_name["value"])}
         value = self._value(field)
-        return {"type": "array", "items": value} if field.is_repeated else value
+        if field.is_repeated:
+            return {"type": "array", "items": value}
+        return value if field.has_presence or field.enum_type is not None else {**value, "default": _default(field)}
 
     def _value(self, field: FieldDescriptor) -> Schema:
         if field.message_type is not None:
@@ -81,6 +83,13 @@ def _scalar(field: FieldDescriptor) -> Schema:
     if kind in _TEXT_INTEGERS:
         return {"type": "string", "pattern": _TEXT_INTEGERS[kind]}
     return {"type": "boolean" if kind == FieldDescriptor.CPPTYPE_BOOL else "string"}
+
+
+def _default(field: FieldDescriptor) -> object:
+    """What a field that is left out of JSON means."""
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return ""
+    return str(field.default_value) if field.cpp_type in _TEXT_INTEGERS else field.default_value
 
 
 def _choices(descriptor: Descriptor) -> Schema:

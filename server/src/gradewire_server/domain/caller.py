@@ -15,7 +15,7 @@ class Scope(StrEnum):
     JUDGE = "judge"
     """Whatever has a judge work: metrics of a judge, comparisons, and written synthetic answers."""
     ADMIN = "admin"
-    """What tells of all tenants together: /metrics over HTTP, where `auth_http` asks for a token."""
+    """What tells of all tenants together: snapshots, and /metrics over HTTP where `auth_http` asks for a token."""
 
 
 ALL_SCOPES: Final = frozenset(Scope)

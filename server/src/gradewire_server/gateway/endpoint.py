@@ -63,6 +63,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
         metrics=not settings.listen.auth_http,
         log_share=settings.log.request_share,
         telemetry=settings.tracing.telemetry(),
+        page=api.page,
     )
 
 

@@ -4,22 +4,26 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
+from gradewire_proto.conventions.services import JUDGING, MODELS, MONITORING, REFERENCES, SCORING
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.v1.monitoring_pb2 import SnapshotRequest, SnapshotResponse
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.access.scopes import check_asking, check_generation, check_judges
 from gradewire_server.rpc.call import Method, RpcCall
 from gradewire_server.rpc.calls import Calls
+from gradewire_server.rpc.monitoring.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     import grpc
 
 Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
 """Handlers by service and method."""
 
 
-def service_handlers(calls: Calls) -> Services:
+def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
     """The method handlers of all our services."""
     return {
         SCORING: {
@@ -42,6 +46,11 @@ def service_handlers(calls: Calls) -> Services:
             )
         },
         MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), _list)},
+        MONITORING: {
+            "Snapshot": calls.unary(
+                Method(f"{MONITORING}/Snapshot", SnapshotRequest, Scope.ADMIN), _snapshot(snapshots)
+            )
+        },
     }
 
 
@@ -138,3 +147,10 @@ async def _list(
 ) -> models_pb2.ListModelsResponse:
     del request, call
     return await handlers.list_models()
+
+
+def _snapshot(snapshots: Snapshots) -> "Callable[[Handlers, object, RpcCall], Awaitable[SnapshotResponse]]":
+    async def snapshot(_handlers: Handlers, _request: object, _call: RpcCall) -> SnapshotResponse:
+        return snapshots.take()
+
+    return snapshot

@@ -89,6 +89,7 @@ class HttpApiConfig:
     max_requests: Annotated[
         Count, Setting("http_api_max_requests", "Requests of the HTTP API in flight; one more is told to come back.")
     ] = 128
+    page: Annotated[bool, Setting("http_api_page", "Show the page at / of the HTTP API.")] = True
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

@@ -1,0 +1,48 @@
+// The report of agreement with people: made by the code of `gradewire agree`, shown in a frame that may do nothing else.
+
+import { announce, el, save } from "./dom.js";
+import { postLines } from "./api.js";
+import { count, size } from "./numbers.js";
+
+const PATH = "/page/report";
+
+export class ReportFrame {
+  constructor(place, access) {
+    this.place = place;
+    this.limits = access.report;
+  }
+
+  async make(outputs, stem) {
+    const lines = outputs.report.blob("application/x-ndjson");
+    this.place.replaceChildren(el("h3", {}, "Agreement with people"));
+    if (!this.limits.available) {
+      this.#say("The server's machine lacks what makes the report (pip install 'gradewire[agree]'); gradewire agree FILE --server HOST:PORT --report report.html makes it elsewhere.");
+      return;
+    }
+    if (lines.size > this.limits.maxBytes) {
+      this.#say(`The labelled rows have ${size(lines.size)}; here a report takes up to ${size(this.limits.maxBytes)}. gradewire agree FILE --server HOST:PORT --report report.html has no such limit.`);
+      return;
+    }
+    const status = el("p", { class: "note", role: "status" }, `Making the report of ${count(outputs.reported)} labelled rows …`);
+    this.place.append(status);
+    let page;
+    try {
+      page = await postLines(PATH, lines, {});
+    } catch (error) {
+      status.remove();
+      this.#say(`There is no report: ${error.said ?? error.message}`);
+      return;
+    }
+    const blob = new Blob([page], { type: "text/html" });
+    status.textContent = `The report of ${count(outputs.reported)} labelled rows, ${size(blob.size)}.`;
+    this.place.append(
+      el("div", { class: "row" }, el("button", { type: "button", onclick: () => save(blob, `${stem}.report.html`) }, "Save the report")),
+      // Scripts of the report's own run there by their digests, which this page's policy names, in an origin of its own.
+      el("iframe", { title: "Report of agreement with people", sandbox: "allow-scripts", src: URL.createObjectURL(blob), class: "report" }));
+    announce("the report is ready");
+  }
+
+  #say(text) {
+    this.place.append(el("p", { class: "error" }, text));
+  }
+}
