@@ -33,4 +33,4 @@ def smollm2_gguf() -> Path:
 
 
 if __name__ == "__main__":
-    smollm2_repository()
+    print(smollm2_repository())
