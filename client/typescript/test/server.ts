@@ -15,6 +15,7 @@ export const TOKEN = "right";
 
 const TOKENS = `[own]\ntoken = "${TOKEN}"\n[narrow]\ntoken = "narrow"\nscopes = ["prepare"]\n`;
 const JUDGE = "smollm2-135m-instruct";
+const JUDGES = "from tests.support.judges.smollm2 import smollm2_repository; print(smollm2_repository())";
 const START_MS = 60_000;
 
 export interface RunningServer {
@@ -29,7 +30,7 @@ let child: ChildProcess | undefined;
 
 async function start(): Promise<RunningServer> {
   writeFileSync(join(directory, "tokens.toml"), TOKENS);
-  const judges = execFileSync(join(ROOT, ".venv/bin/python"), ["-m", "tests.support.judges.smollm2"], { cwd: ROOT });
+  const judges = execFileSync(join(ROOT, ".venv/bin/python"), ["-c", JUDGES], { cwd: ROOT });
   const settings = {
     port: 0,
     http: false,

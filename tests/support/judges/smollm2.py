@@ -33,4 +33,4 @@ def smollm2_gguf() -> Path:
 
 
 if __name__ == "__main__":
-    print(smollm2_repository())
+    smollm2_repository()
