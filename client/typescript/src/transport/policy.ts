@@ -15,6 +15,15 @@ export interface CallPolicy {
 }
 
 const DEADLINE_MS = 30_000;
+const BROKEN = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "ERR_HTTP2_GOAWAY_SESSION",
+  "ERR_HTTP2_INVALID_SESSION",
+  "ERR_HTTP2_INVALID_STREAM",
+  "ERR_STREAM_DESTROYED",
+  "ERR_STREAM_PREMATURE_CLOSE",
+]);
 
 /**
  * A transport that adds token and deadline, makes calls again where that helps, and throws `GradewireError`.
@@ -75,8 +84,24 @@ function headersOf(given: HeadersInit | undefined, policy: CallPolicy): Headers 
 
 function told(reason: unknown, signal: AbortSignal | undefined): GradewireError {
   const error = GradewireError.from(reason);
+  if (signal?.aborted || error.requestId !== undefined) {
+    return error;
+  }
+  if (error.code === Code.Aborted || brokenConnection(error)) {
+    return new GradewireError(`the connection broke: ${error.rawMessage}`, Code.Unavailable, { cause: reason });
+  }
   // A server with more calls than it can take in drops some unread, and nobody here asked for that.
-  return error.code === Code.Canceled && !signal?.aborted ? error.with({ mayPass: true }) : error;
+  return error.code === Code.Canceled ? error.with({ mayPass: true }) : error;
+}
+
+/** Whether Node says so; connect-node has an internal error for some of these. */
+function brokenConnection(error: Error): boolean {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if ("code" in cause && typeof cause.code === "string" && BROKEN.has(cause.code)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 async function* toldOf<T>(messages: AsyncIterable<T>, signal: AbortSignal | undefined): AsyncGenerator<T> {
