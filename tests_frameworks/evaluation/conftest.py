@@ -1,17 +1,15 @@
 """A real gradewire server out of `.venv`, rows to grade, and frameworks that send nothing home."""
 
-import json
 import os
 import socket
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from tests_frameworks.evaluation.rows import ITEMS
+from tests_frameworks.evaluation.serving import serving
 
 from gradewire import Client
 from gradewire.integrations.evaluation import close_connections
@@ -40,41 +38,13 @@ if _INSTALLED:
     # Before any framework is imported: each reads its own then.
     os.environ.update(_OFFLINE)
 
-_ROOT = Path(__file__).parents[2]
-_START_S = 60.0
-
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """HOST:PORT of a server in a process of its own, over the default encoder."""
-    directory = tmp_path_factory.mktemp("server")
-    log_file = directory / "server.log"
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
-    settings = {"GRADEWIRE_PORT": "0", "GRADEWIRE_HTTP": "false", "GRADEWIRE_DISK_DIRECTORY": str(directory / "store")}
-    with log_file.open("wb") as log:
-        process = subprocess.Popen(
-            [_ROOT / ".venv/bin/gradewire", "serve"],
-            env=clean | settings,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield f"127.0.0.1:{_port(process, log_file)}"
-    finally:
+    with serving(tmp_path_factory.mktemp("server")) as server:
+        yield server.address
         close_connections()
-        process.kill()
-        process.wait()
-
-
-def _port(process: subprocess.Popen[bytes], log_file: Path) -> int:
-    give_up = time.monotonic() + _START_S
-    while time.monotonic() < give_up and process.poll() is None:
-        for line in log_file.read_text().splitlines():
-            if line.startswith("{") and (event := json.loads(line)["event"]).startswith("serving on port "):
-                return int(event.rpartition(" ")[2])
-        time.sleep(0.05)
-    raise TimeoutError(f"the server did not start: {log_file.read_text()}")
 
 
 @pytest.fixture

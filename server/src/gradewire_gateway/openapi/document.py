@@ -9,7 +9,7 @@ from gradewire_gateway.openapi.decisions import SCHEMAS as DECISION_SCHEMAS
 from gradewire_gateway.openapi.decisions import decision_paths
 from gradewire_gateway.openapi.page import SCHEMAS as PAGE_SCHEMAS
 from gradewire_gateway.openapi.page import page_paths
-from gradewire_gateway.openapi.schemas import Schema, Schemas, reference
+from gradewire_gateway.openapi.schemas import Schema, Schemas, described, reference
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
 from gradewire_gateway.requests import TIMEOUT_HEADER
 from gradewire_gateway.twins.stream import LINES_TYPE
@@ -55,8 +55,8 @@ def document(*, with_page: bool = True) -> dict[str, Any]:
         "info": {
             "title": "gradewire",
             "version": version("gradewire"),
-            "description": "Grades answers. Bodies are the JSON form of the messages of gradewire.v1; what its fields "
-            "mean stands in the protos.",
+            "description": "Grades answers. Bodies are the JSON form of the messages of gradewire.v1; descriptions "
+            "are the protos' own, and name fields as these do.",
         },
         "paths": paths,
         "security": [{}, {"token": []}],
@@ -94,6 +94,7 @@ def _operation(method: RpcMethod, schemas: Schemas) -> dict[str, Any]:
     return {
         "operationId": f"{method.service.rpartition('.')[2]}.{method.name}",
         "tags": [method.service],
+        **described(f"{method.service}.{method.name}"),
         "parameters": [{"$ref": "#/components/parameters/Timeout"}, {"$ref": "#/components/parameters/RequestId"}],
         "requestBody": {"required": True, "content": _content(request, lines=method.client_streaming)},
         "responses": {

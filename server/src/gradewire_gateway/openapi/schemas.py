@@ -5,6 +5,8 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from gradewire_proto.conventions.comments import all_comments
+
 Schema: TypeAlias = dict[str, Any]
 
 _INTEGERS: Final = {
@@ -26,6 +28,12 @@ def reference(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def described(name: str) -> Schema:
+    """What the protos say of something, by its full name."""
+    comment = all_comments().get(name)
+    return {"description": comment} if comment else {}
+
+
 class Schemas:
     """Gathers the schemas of messages and of all that is in them.
 
@@ -42,8 +50,9 @@ class Schemas:
         if name not in self.found:
             self.found[name] = {}  # a message may hold itself
             self.found[name] = {
+                **described(descriptor.full_name),
                 "type": "object",
-                "properties": {field.json_name: self._field(field) for field in descriptor.fields},
+                "properties": {field.json_name: self._property(field) for field in descriptor.fields},
                 "additionalProperties": False,
                 **_choices(descriptor),
             }
@@ -51,8 +60,13 @@ class Schemas:
 
     def _enum(self, descriptor: EnumDescriptor) -> Schema:
         name = _name(descriptor)
-        self.found.setdefault(name, {"type": "string", "enum": [value.name for value in descriptor.values]})
+        if name not in self.found:
+            values = [value.name for value in descriptor.values]
+            self.found[name] = {"type": "string", "enum": values} | _enum_description(descriptor)
         return reference(name)
+
+    def _property(self, field: FieldDescriptor) -> Schema:
+        return self._field(field) | described(field.full_name)
 
     def _field(self, field: FieldDescriptor) -> Schema:
         held = field.message_type
@@ -69,6 +83,15 @@ class Schemas:
         if field.enum_type is not None:
             return self._enum(field.enum_type)
         return _scalar(field)
+
+
+def _enum_description(descriptor: EnumDescriptor) -> Schema:
+    """Of the enum and of its values, which JSON Schema has no place for; in the protos values stand beside the enum."""
+    comments = all_comments()
+    values = {value.name: comments.get(f"{descriptor.full_name}.{value.name}") for value in descriptor.values}
+    said = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
+    text = "\n\n".join(filter(None, said))
+    return {"description": text} if text else {}
 
 
 def _scalar(field: FieldDescriptor) -> Schema:

@@ -1,0 +1,10 @@
+export { Code } from "@connectrpc/connect";
+export * from "./errors.js";
+export * from "./gen/gradewire/v1/judging_pb.js";
+export * from "./gen/gradewire/v1/models_pb.js";
+export * from "./gen/gradewire/v1/references_pb.js";
+export * from "./gen/gradewire/v1/scoring_pb.js";
+export * from "./gen/gradewire/v1/types_pb.js";
+export * from "./metrics.js";
+export type { Services } from "./services.js";
+export type { CallPolicy } from "./transport/policy.js";

@@ -1,0 +1,276 @@
+import { setInterval } from "node:timers";
+
+import { Code } from "@connectrpc/connect";
+
+import { GradewireError } from "../errors.js";
+import { Retries } from "../transport/retries.js";
+import { Condition } from "./condition.js";
+
+// What every server takes in a message, unless a single row is larger.
+const MESSAGE_ROWS = 32;
+const MESSAGE_BYTES = 256 * 1_024;
+const AHEAD_ROWS = 256;
+const STALL_MS = 60_000;
+
+/** How a stream of rows is read ahead, watched and ended. */
+export interface StreamOptions {
+  /** Most rows between the source and whoever takes the results; 256 by default. */
+  readonly aheadRows?: number;
+  /**
+   * Longest wait for the next result while rows are in work, new connections included, in milliseconds; 60 000 by
+   * default. Where a judge is asked, give it what the judge needs.
+   */
+  readonly stallMs?: number;
+  /** Ends the stream, as leaving the loop does. */
+  readonly signal?: AbortSignal;
+}
+
+/** What one kind of stream sends and reads. */
+export interface RowCalls<Row, Request, Reply, Result> {
+  /** Opens a connection. */
+  open(requests: AsyncIterable<Request>, signal: AbortSignal): AsyncIterable<Reply>;
+  /** The first request. */
+  first(): Request;
+  /** A request with rows. */
+  rows(rows: Row[]): Request;
+  /** Bytes of a row on the wire. */
+  sizeBytes(row: Row): number;
+  /** What a reply holds of some rows, by their running number in the connection. */
+  parts(reply: Reply): Iterable<RowPart<Result>>;
+  /** The result of a row from all its parts, in the order in which they came. */
+  result(index: number, first: Result, others: Result[]): Result;
+}
+
+/** A row's result, or a piece of it. */
+export interface RowPart<Result> {
+  readonly number: number;
+  readonly part: Result;
+  readonly complete: boolean;
+}
+
+interface OpenRow<Row, Result> {
+  readonly row: Row;
+  parts: Result[];
+}
+
+/** One connection of a stream. */
+interface Connection {
+  /** Rows that were sent on it, in order, by index. */
+  readonly sent: number[];
+  /** Set by the server's first message, which comes before any row is sent. */
+  accepted: boolean;
+  over: boolean;
+}
+
+/** Sends rows, bounded in memory, and yields results as they are done; goes on with the unfinished after a break. */
+export class RowStream<Row, Request, Reply, Result> {
+  readonly #changed = new Condition();
+  readonly #open = new Map<number, OpenRow<Row, Result>>();
+  readonly #ending = new AbortController();
+  readonly #aheadRows: number;
+  readonly #stallMs: number;
+  readonly #retries: Retries;
+  #unsent: number[] = [];
+  #done: Result[] = [];
+  #taken = 0;
+  #read = 0;
+  #exhausted = false;
+  #finished = false;
+  #everAccepted = false;
+  #failure: { readonly error: unknown } | undefined;
+  #activeAtMs = performance.now();
+
+  constructor(
+    private readonly source: Iterable<Row> | AsyncIterable<Row>,
+    private readonly calls: RowCalls<Row, Request, Reply, Result>,
+    options: StreamOptions,
+  ) {
+    this.#aheadRows = Math.max(1, options.aheadRows ?? AHEAD_ROWS);
+    this.#stallMs = options.stallMs ?? STALL_MS;
+    this.#retries = new Retries(() => this.#leftMs());
+    const signal = options.signal;
+    const stop = (): void => this.#fail(new GradewireError("cancelled by the caller", Code.Canceled));
+    if (signal?.aborted) {
+      stop();
+    }
+    signal?.addEventListener("abort", stop, { once: true, signal: this.#ending.signal });
+  }
+
+  /** Runs it. Results come in any order; leaving the loop ends the call. */
+  async *run(): AsyncGenerator<Result, void, undefined> {
+    const watch = setInterval(() => this.#watch(), Math.min(1_000, this.#stallMs / 4));
+    // A loop that is left without an end must not keep the process.
+    watch.unref();
+    const work = [this.#readSource(), this.#converse()].map((part) => part.catch((error) => this.#fail(error)));
+    try {
+      for (;;) {
+        await this.#changed.until(() => this.#done.length > 0 || this.#finished || this.#failure !== undefined);
+        for (const result of this.#done.splice(0)) {
+          yield result;
+          this.#taken += 1;
+          this.#changed.notify();
+        }
+        if (this.#failure !== undefined) {
+          throw this.#failure.error;
+        }
+        if (this.#finished && this.#done.length === 0) {
+          break;
+        }
+      }
+    } finally {
+      clearInterval(watch);
+      this.#ending.abort();
+      this.#changed.notify();
+    }
+    await Promise.all(work);
+  }
+
+  get #ended(): boolean {
+    return this.#ending.signal.aborted || this.#failure !== undefined;
+  }
+
+  async #readSource(): Promise<void> {
+    for await (const row of this.source) {
+      await this.#changed.until(() => this.#read - this.#taken < this.#aheadRows || this.#ended);
+      if (this.#ended) {
+        return;
+      }
+      if (this.#open.size === 0) {
+        this.#activeAtMs = performance.now();
+      }
+      this.#open.set(this.#read, { row, parts: [] });
+      this.#unsent.push(this.#read);
+      this.#read += 1;
+      this.#changed.notify();
+    }
+    this.#exhausted = true;
+    this.#changed.notify();
+  }
+
+  async #converse(): Promise<void> {
+    while (!this.#ended) {
+      const connection: Connection = { sent: [], accepted: false, over: false };
+      this.#unsent = [...this.#open.keys()].sort((one, other) => one - other);
+      try {
+        await this.#exchange(connection);
+        break;
+      } catch (error) {
+        if (this.#ended || (this.#exhausted && this.#open.size === 0 && connection.accepted)) {
+          break;
+        }
+        for (const row of this.#open.values()) {
+          row.parts = [];
+        }
+        await this.#retries.waitAfter(resumable(error), this.#ending.signal);
+      } finally {
+        connection.over = true;
+        this.#changed.notify();
+      }
+    }
+    this.#finished = true;
+    this.#changed.notify();
+  }
+
+  async #exchange(connection: Connection): Promise<void> {
+    const stop = new AbortController();
+    const signal = AbortSignal.any([stop.signal, this.#ending.signal]);
+    try {
+      for await (const reply of this.calls.open(this.#requests(connection), signal)) {
+        connection.accepted = this.#everAccepted = true;
+        for (const { number, part, complete } of this.calls.parts(reply)) {
+          this.#take(connection, number, part, complete);
+        }
+        this.#changed.notify();
+      }
+    } finally {
+      stop.abort();
+    }
+    if (this.#open.size > 0 || !this.#exhausted) {
+      throw new GradewireError(`the stream ended with ${this.#open.size} rows unanswered`, Code.Internal);
+    }
+  }
+
+  async *#requests(connection: Connection): AsyncGenerator<Request> {
+    const over = (): boolean => connection.over || this.#ended;
+    yield this.calls.first();
+    await this.#changed.until(() => connection.accepted || over());
+    while (!over()) {
+      await this.#changed.until(() => this.#unsent.length > 0 || this.#exhausted || over());
+      // So that a source that has rows at hand fills a message.
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      while (this.#unsent.length > 0 && !over()) {
+        const indices = this.#nextMessage();
+        connection.sent.push(...indices);
+        yield this.calls.rows(indices.map((index) => this.#rowOf(index)));
+      }
+      if (this.#exhausted && this.#unsent.length === 0) {
+        return;
+      }
+    }
+  }
+
+  #nextMessage(): number[] {
+    let bytes = 0;
+    let rows = 0;
+    for (const index of this.#unsent.slice(0, MESSAGE_ROWS)) {
+      bytes += this.calls.sizeBytes(this.#rowOf(index));
+      if (rows > 0 && bytes > MESSAGE_BYTES) {
+        break;
+      }
+      rows += 1;
+    }
+    return this.#unsent.splice(0, rows);
+  }
+
+  #rowOf(index: number): Row {
+    return this.#openRow(index).row;
+  }
+
+  #openRow(index: number | undefined): OpenRow<Row, Result> {
+    const row = index === undefined ? undefined : this.#open.get(index);
+    if (row === undefined) {
+      throw new GradewireError("the server answered a row that is not in work", Code.Internal);
+    }
+    return row;
+  }
+
+  #take(connection: Connection, number: number, part: Result, complete: boolean): void {
+    const index = connection.sent[number];
+    const row = this.#openRow(index);
+    this.#activeAtMs = performance.now();
+    if (!complete || index === undefined) {
+      row.parts.push(part);
+      return;
+    }
+    const [first = part, ...others] = [...row.parts, part];
+    this.#open.delete(index);
+    this.#done.push(this.calls.result(index, first, others));
+    this.#retries.progressed();
+  }
+
+  #leftMs(): number {
+    if (this.#open.size === 0 && this.#everAccepted) {
+      return this.#stallMs; // while the source gives no row, no result is owed
+    }
+    return this.#activeAtMs + this.#stallMs - performance.now();
+  }
+
+  #watch(): void {
+    if (this.#open.size > 0 && this.#leftMs() <= 0) {
+      const said = `no result came for ${this.#stallMs} ms while ${this.#open.size} rows were in work`;
+      this.#fail(new GradewireError(said, Code.DeadlineExceeded));
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#ending.abort();
+    this.#changed.notify();
+  }
+}
+
+/** A server that ends a stream by its own clock has not lost what was sent on it. */
+function resumable(reason: unknown): GradewireError {
+  const error = GradewireError.from(reason);
+  return error.code === Code.DeadlineExceeded ? error.with({ mayPass: true }) : error;
+}

@@ -1,0 +1,113 @@
+import { Code, type StreamResponse, type Transport } from "@connectrpc/connect";
+
+import { GradewireError } from "../errors.js";
+import { Retries } from "./retries.js";
+
+/** What holds for all calls of a connection. */
+export interface CallPolicy {
+  /** Sent with each call, as `authorization: Bearer TOKEN`. */
+  readonly token?: string | undefined;
+  /**
+   * Milliseconds that a unary call may take, attempts and waits included, unless the call has its own `timeoutMs`;
+   * 30 000 by default, 0: without end. Streams have no deadline but their own.
+   */
+  readonly deadlineMs?: number | undefined;
+}
+
+const DEADLINE_MS = 30_000;
+const BROKEN = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "ERR_HTTP2_GOAWAY_SESSION",
+  "ERR_HTTP2_INVALID_SESSION",
+  "ERR_HTTP2_INVALID_STREAM",
+  "ERR_STREAM_DESTROYED",
+  "ERR_STREAM_PREMATURE_CLOSE",
+]);
+
+/**
+ * A transport that adds token and deadline, makes calls again where that helps, and throws `GradewireError`.
+ *
+ * @param closed Ends all calls, those to come as well.
+ */
+export function withPolicy(inner: Transport, policy: CallPolicy, closed?: AbortSignal): Transport {
+  return {
+    async unary(method, given, timeoutMs, header, input, contextValues) {
+      const signal = anyOf(given, closed);
+      const givenMs = timeoutMs ?? policy.deadlineMs ?? DEADLINE_MS;
+      const endMs = givenMs > 0 ? performance.now() + givenMs : Infinity;
+      const leftMs = (): number => endMs - performance.now();
+      const retries = new Retries(leftMs);
+      for (;;) {
+        try {
+          const attemptMs = endMs === Infinity ? 0 : Math.max(1, Math.ceil(leftMs()));
+          return await inner.unary(method, signal, attemptMs, headersOf(header, policy), input, contextValues);
+        } catch (error) {
+          await retries.waitAfter(told(error, signal), signal);
+        }
+      }
+    },
+    async stream(method, given, timeoutMs, header, input, contextValues) {
+      const signal = anyOf(given, closed);
+      try {
+        const reply = await inner.stream(
+          method,
+          signal,
+          timeoutMs,
+          headersOf(header, policy),
+          input,
+          contextValues,
+        );
+        return { ...reply, message: toldOf(reply.message, signal) } as StreamResponse<
+          typeof method.input,
+          typeof method.output
+        >;
+      } catch (error) {
+        throw told(error, signal);
+      }
+    },
+  };
+}
+
+function anyOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const present = signals.filter((signal) => signal !== undefined);
+  return present.length > 0 ? AbortSignal.any(present) : undefined;
+}
+
+function headersOf(given: HeadersInit | undefined, policy: CallPolicy): Headers {
+  const headers = new Headers(given);
+  if (policy.token !== undefined && !headers.has("authorization")) {
+    headers.set("authorization", `Bearer ${policy.token}`);
+  }
+  return headers;
+}
+
+function told(reason: unknown, signal: AbortSignal | undefined): GradewireError {
+  const error = GradewireError.from(reason);
+  if (signal?.aborted || error.requestId !== undefined) {
+    return error;
+  }
+  if (error.code === Code.Aborted || brokenConnection(error)) {
+    return new GradewireError(`the connection broke: ${error.rawMessage}`, Code.Unavailable, { cause: reason });
+  }
+  // A server with more calls than it can take in drops some unread, and nobody here asked for that.
+  return error.code === Code.Canceled ? error.with({ mayPass: true }) : error;
+}
+
+/** Whether Node says so; connect-node has an internal error for some of these. */
+function brokenConnection(error: Error): boolean {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if ("code" in cause && typeof cause.code === "string" && BROKEN.has(cause.code)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+async function* toldOf<T>(messages: AsyncIterable<T>, signal: AbortSignal | undefined): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw told(error, signal);
+  }
+}

@@ -1,0 +1,65 @@
+import { Code } from "@connectrpc/connect";
+
+import { GradewireError } from "../errors.js";
+
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 2_000;
+// Clients of a server that restarts must not come back all at once.
+const JITTER = 0.2;
+// With less time than this left, another attempt answers nothing.
+const TOO_LATE_MS = 50;
+
+/** Whether and when a call is made again: after failures that may pass, until its deadline. */
+export class Retries {
+  #failures = 0;
+  #failingSinceMs = 0;
+
+  /** @param leftMs Milliseconds until the deadline; Infinity where there is none. */
+  constructor(private readonly leftMs: () => number) {}
+
+  /** Something was answered since the last failure: waits are short again. */
+  progressed(): void {
+    this.#failures = 0;
+  }
+
+  /** Waits until the next attempt; throws the error where trying again cannot help, or not in time. */
+  async waitAfter(error: GradewireError, signal: AbortSignal | undefined): Promise<void> {
+    if (!error.mayPass) {
+      throw error;
+    }
+    if (this.#failures === 0) {
+      this.#failingSinceMs = performance.now();
+    }
+    this.#failures += 1;
+    const waitMs = this.#waitMs(error);
+    if (waitMs + TOO_LATE_MS > this.leftMs()) {
+      const passedS = ((performance.now() - this.#failingSinceMs) / 1_000).toFixed(1);
+      const times = this.#failures === 1 ? "once" : `${this.#failures} times`;
+      throw error.with({}, `; tried ${times} in ${passedS} s`);
+    }
+    await sleep(waitMs, signal);
+  }
+
+  #waitMs(error: GradewireError): number {
+    const grownMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(this.#failures - 1, 10), LONGEST_WAIT_MS);
+    return (error.retryAfterMs ?? grownMs) * (1 + JITTER * Math.random());
+  }
+}
+
+function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(new GradewireError("cancelled by the caller", Code.Canceled, { cause: signal?.reason }));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    if (signal?.aborted) {
+      stop();
+    } else {
+      signal?.addEventListener("abort", stop, { once: true });
+    }
+  });
+}

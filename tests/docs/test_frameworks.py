@@ -1,0 +1,86 @@
+"""docs/guides/frameworks.md tells versions, lines of glue and tests of today; `python tests/docs/test_frameworks.py`
+writes its lines afresh."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/guides/frameworks.md"
+_CODE = re.compile(r"`([^`]+)`")
+_LOCKED = re.compile(r"^([\w.-]+)==([\w.]+)", re.MULTILINE)
+# Not installed by us, or for one environment alone that is not made here by a lock.
+WITHOUT_A_LOCK = {
+    "areal", "grpc-go", "grpc-java", "ms-vlmeval", "nemo-gym", "openrlhf", "slime,", "torch",
+    "trl", "verifiers", "verl",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table, as it is written."""
+
+    framework: str
+    version: str
+    hook: str
+    glue: str
+    lines: str
+    test: str
+
+    @property
+    def glue_files(self) -> list[Path]:
+        """All files under *glue*."""
+        named = [ROOT / path for path in _CODE.findall(self.glue)]
+        return [file for path in named for file in (sorted(path.glob("*.py")) if path.is_dir() else [path])]
+
+    def counted(self) -> int:
+        """Lines of them, as `wc -l` counts."""
+        return sum(file.read_text("utf-8").count("\n") for file in self.glue_files)
+
+
+def rows() -> list[Row]:
+    """All but the headings."""
+    cells = [line.strip("| ").split(" | ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
+    return [Row(*row) for row in cells if len(row) == 6 and row[0] != "framework"]
+
+
+def locked() -> dict[str, set[str]]:
+    """Versions of each package in any of the lock files."""
+    found: dict[str, set[str]] = {}
+    for lock in (ROOT / "requirements").glob("*.lock"):
+        for name, version in _LOCKED.findall(lock.read_text("utf-8")):
+            found.setdefault(name, set()).add(version)
+    packages = json.loads((ROOT / "client/typescript/package-lock.json").read_text("utf-8"))["packages"]
+    for path, package in packages.items():
+        found.setdefault(path.removeprefix("node_modules/"), set()).add(package["version"])
+    return found
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.framework)
+def test_a_row_tells_what_is_there(row: Row) -> None:
+    name, _, version = row.version.partition(" ")
+    if name in locked():
+        assert version in locked()[name]
+    else:
+        assert name in WITHOUT_A_LOCK
+    assert (row.glue == "none of ours") == (not row.glue_files)
+    assert row.counted() == int(row.lines)
+    tests = _CODE.findall(row.test.partition(";")[0].partition(", on")[0])
+    assert all((ROOT / path).is_file() for path in tests)
+    assert bool(tests) != row.test.startswith("none: ")
+
+
+def test_all_rows_are_read() -> None:
+    written = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ") and "**" not in line]
+    assert len(rows()) == len(written) - 1 > 30
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text("utf-8")
+    for each in rows():
+        begin = f"| {each.framework} | {each.version} | {each.hook} | {each.glue} | "
+        text = text.replace(f"{begin}{each.lines} |", f"{begin}{each.counted()} |")
+    PAGE.write_text(text, "utf-8")
