@@ -1,5 +1,7 @@
 """What all endpoints of one gateway share."""
 
+from contextlib import AsyncExitStack
+
 from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.telemetry import GatewayTelemetry
 from gradewire_gateway.upstream import Upstream
@@ -19,6 +21,7 @@ class Gateway:
         places: Requests in flight.
         budget: Bytes of their bodies.
         json: Reads and writes messages.
+        closing: What is to be closed with it, before the channel is.
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
@@ -27,6 +30,7 @@ class Gateway:
         self.places = Places(settings.bounds.max_requests)
         self.budget = ByteBudget(settings.bounds.max_bytes_in_flight)
         self.json = Json()
+        self.closing = AsyncExitStack()
         self._upstream: Upstream | None = None
 
     @property
@@ -41,7 +45,8 @@ class Gateway:
         self._upstream = Upstream(self.settings.upstream)
 
     async def close(self) -> None:
-        """Closes the channel."""
+        """Closes all that is open, the channel last."""
+        await self.closing.aclose()
         self.json.close()
         if self._upstream is not None:
             await self._upstream.close()

@@ -31,7 +31,7 @@ async def verify(scorer: RewardScorer, body: Any) -> PostReply:
         reward = await scorer.ascore_one(sample_of(body))
     except GradewireError as error:
         return failed(error)
-    return PostReply(_verified(fields_of(body), reward))
+    return PostReply(reply_of(fields_of(body), reward))
 
 
 def sample_of(body: Any) -> RewardSample:
@@ -50,6 +50,25 @@ def sample_of(body: Any) -> RewardSample:
     prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
     question = prompt if isinstance(prompt, str) else last_question([turn for turn in prompt if _is_turn(turn)])
     return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
+
+
+def reply_of(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
+    """Gym's reply to `/verify`: the request's fields, with the reward or the mask."""
+    reply = {**fields, "extracted_answer": reward.answer, "gradewire": reward.to_info()}
+    if reward.value is not None:
+        return {**reply, "reward": reward.value}
+    config = fields.get("instance_config")
+    # The second place is read by older versions of NeMo RL.
+    masked = {**(config if isinstance(config, Mapping) else {}), "mask_sample": True}
+    kind = "gradewire:no_answer" if reward.status is Status.EMPTY_PREDICTION else None
+    return {
+        **reply,
+        "reward": 0.0,
+        "mask_sample": True,
+        "failure_kind": kind or _KINDS.get(reward.status, "verifier_error"),
+        "failure_reason": f"{reward.status}: {reward.reason}",
+        "instance_config": masked,
+    }
 
 
 def seed_session(body: Any) -> PostReply:
@@ -79,24 +98,6 @@ def aggregate_metrics(body: Any) -> PostReply:
             "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
         }
     )
-
-
-def _verified(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
-    reply = {**fields, "extracted_answer": reward.answer, "gradewire": reward.to_info()}
-    if reward.value is not None:
-        return {**reply, "reward": reward.value}
-    config = fields.get("instance_config")
-    # The second place is read by older versions of NeMo RL.
-    masked = {**(config if isinstance(config, Mapping) else {}), "mask_sample": True}
-    kind = "gradewire:no_answer" if reward.status is Status.EMPTY_PREDICTION else None
-    return {
-        **reply,
-        "reward": 0.0,
-        "mask_sample": True,
-        "failure_kind": kind or _KINDS.get(reward.status, "verifier_error"),
-        "failure_reason": f"{reward.status}: {reward.reason}",
-        "instance_config": masked,
-    }
 
 
 def _is_turn(turn: object) -> bool:

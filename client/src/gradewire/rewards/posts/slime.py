@@ -9,7 +9,7 @@ from gradewire.errors import GradewireError
 from gradewire.rewards._extraction.templates import without_end
 from gradewire.rewards.columns import question_in
 from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward
-from gradewire.rewards.reward import RewardSample, as_references
+from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
 # Below the 120 s after which slime gives a post up.
@@ -30,7 +30,7 @@ async def answer(scorer: RewardScorer, body: Any, reward_key: str | None = None)
         return failed(error)
     if (problem := no_reward([reward])) is not None:
         return problem
-    return PostReply(reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()})
+    return PostReply(reply_of(reward, reward_key))
 
 
 def sample_of(body: Any) -> RewardSample:
@@ -43,3 +43,8 @@ def sample_of(body: Any) -> RewardSample:
     return RewardSample(
         without_end(str(fields["response"])), as_references(fields["label"]), question_in(fields["prompt"])
     )
+
+
+def reply_of(reward: Reward, reward_key: str | None = None) -> Any:
+    """The reply that slime reads: the number, or a mapping that has it under the key."""
+    return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
