@@ -7,6 +7,8 @@ from gradewire_gateway.openapi.chat import SCHEMAS as CHAT_SCHEMAS
 from gradewire_gateway.openapi.chat import chat_paths
 from gradewire_gateway.openapi.decisions import SCHEMAS as DECISION_SCHEMAS
 from gradewire_gateway.openapi.decisions import decision_paths
+from gradewire_gateway.openapi.rewards import SCHEMAS as REWARD_SCHEMAS
+from gradewire_gateway.openapi.rewards import reward_paths
 from gradewire_gateway.openapi.schemas import Schema, Schemas, reference
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
 from gradewire_gateway.requests import TIMEOUT_HEADER
@@ -40,6 +42,7 @@ def document() -> dict[str, Any]:
     paths |= {
         **chat_paths(_problems()),
         **decision_paths(_problems()),
+        **reward_paths(_problems()),
         "/healthz": {"get": _shown("health", "Whether the server takes calls.", _HEALTH, (401, 503))},
         "/openapi.json": {"get": _shown("openapi", "This document.", {"type": "object"}, ())},
     }
@@ -54,7 +57,13 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "security": [{}, {"token": []}],
         "components": {
-            "schemas": {**dict(sorted(schemas.found.items())), **CHAT_SCHEMAS, **DECISION_SCHEMAS, "Problem": _PROBLEM},
+            "schemas": {
+                **dict(sorted(schemas.found.items())),
+                **CHAT_SCHEMAS,
+                **DECISION_SCHEMAS,
+                **REWARD_SCHEMAS,
+                "Problem": _PROBLEM,
+            },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "parameters": {
                 "Timeout": {

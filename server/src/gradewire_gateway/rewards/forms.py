@@ -7,13 +7,8 @@ from typing import Any, Final, TypeAlias
 from gradewire.rewards import Reward, RewardSample
 from gradewire.rewards.posts import nemo_gym, openrlhf, slime
 from gradewire.rewards.posts.reply import PostReply, no_reward
+from gradewire_gateway.rewards.paths import AGGREGATE_PATH, OPENRLHF_PATH, SEED_PATH, SLIME_PATH, VERIFY_PATH
 from gradewire_gateway.settings import RewardPostSettings
-
-OPENRLHF_PATH: Final = "/get_reward"
-SLIME_PATH: Final = "/slime/reward"
-VERIFY_PATH: Final = "/verify"
-SEED_PATH: Final = "/seed_session"
-AGGREGATE_PATH: Final = "/aggregate_metrics"
 
 Body: TypeAlias = Mapping[str, Any]
 

@@ -3,10 +3,11 @@
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
-from gradewire.rewards import FailureHandling, RewardScorer
+from gradewire.rewards import RewardScorer
+from gradewire.rewards.shared import scorer_of
 from gradewire.transport import Transport
 from gradewire_gateway.settings import RewardPostSettings
 
@@ -24,21 +25,9 @@ def make_scorer(settings: RewardPostSettings, transport: Transport | None = None
     Raises:
         InvalidRequest: They cannot; the message names the setting without its `rewards_`.
     """
-    failures: Any = FailureHandling(
-        policy=cast("Any", settings.policy),
-        value=settings.value,
-        empty_value=settings.empty_value,
-        hold_s=settings.hold_s,
-        max_failure_rate=settings.max_failure_rate,
-    )
-    return RewardScorer(
-        metric=settings.metric,
-        reads=cast("Any", settings.reads),
-        extraction=cast("Any", settings.extraction),
-        failures=failures,
-        deadline_s=settings.deadline_s,
-        transport=transport,
-    )
+    given = asdict(settings)
+    del given["slime_key"]
+    return scorer_of(given, transport=transport)
 
 
 @dataclass(slots=True)

@@ -27,7 +27,14 @@ from gradewire_server.settings.limits import Capacity, Connections, Deadlines, L
 from gradewire_server.settings.memory import MemoryConfig, with_shares
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import ENV_PREFIX, SettingsError, Values, read_values
-from gradewire_server.settings.transport import HttpApiConfig, ListenConfig, LogConfig, ShutdownConfig, Tls
+from gradewire_server.settings.transport import (
+    HttpApiConfig,
+    ListenConfig,
+    LogConfig,
+    RewardsConfig,
+    ShutdownConfig,
+    Tls,
+)
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.settings.types import OptionalDirectory, OptionalPath
 
@@ -76,7 +83,7 @@ class Settings:
         return made.group(
             cls,
             listen=made.group(ListenConfig, tls=made.group(Tls) if given["tls_cert"] else None),
-            http_api=made.group(HttpApiConfig),
+            http_api=made.group(HttpApiConfig, rewards=made.group(RewardsConfig)),
             log=made.group(LogConfig),
             deadlines=made.group(Deadlines),
             shutdown=made.group(ShutdownConfig),

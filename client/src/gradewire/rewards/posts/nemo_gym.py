@@ -6,13 +6,13 @@ from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest
 from gradewire.results import Status
-from gradewire.rewards._extraction.chat import last_question
 from gradewire.rewards.columns import reference_name
-from gradewire.rewards.posts.reply import PostReply, failed, fields_of
+from gradewire.rewards.posts.reply import PostReply, failed, fields_of, question_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
 _TASK = "_ng_task_index"
+_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
 # Gym's words for kinds of failures.
 _KINDS = {
     Status.TIMEOUT: "transport_timeout",
@@ -48,7 +48,9 @@ def sample_of(body: Any) -> RewardSample:
     columns = {**(metadata if isinstance(metadata, Mapping) else {}), **fields}
     references = columns[reference_name(columns, None)]
     prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
-    question = prompt if isinstance(prompt, str) else last_question([turn for turn in prompt if _is_turn(turn)])
+    # Calls of tools and the like stand between the messages.
+    turns = [turn for turn in prompt if _is_turn(turn)] if isinstance(prompt, list) else prompt
+    question = question_of(turns, "responses_create_params.input")
     return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
 
 
@@ -79,13 +81,20 @@ def seed_session(body: Any) -> PostReply:
 
 
 def aggregate_metrics(body: Any) -> PostReply:
-    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples."""
+    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
+
+    Raises:
+        InvalidRequest: A field is missing, or no number where one is needed.
+    """
     responses = fields_of(body, "verify_responses")["verify_responses"]
-    tasks: dict[Any, list[float]] = {}
-    for response in responses:
-        rewards = tasks.setdefault(response.get(_TASK, 0), [])
+    if not isinstance(responses, list):
+        raise InvalidRequest(f"verify_responses is a {type(responses).__name__}: post a list")
+    tasks: dict[int | str, list[float]] = {}
+    for index, response in enumerate(responses):
+        task, reward = _rewarded(response, f"verify_responses[{index}]")
+        rewards = tasks.setdefault(task, [])
         if not response.get("mask_sample"):
-            rewards.append(float(response["reward"]))
+            rewards.append(reward)
     measured = [reward for rewards in tasks.values() for reward in rewards]
     overall = _figures(measured)
     if len(measured) < len(responses):
@@ -98,6 +107,18 @@ def aggregate_metrics(body: Any) -> PostReply:
             "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
         }
     )
+
+
+def _rewarded(response: Any, at: str) -> tuple[int | str, float]:
+    """The task of a response, and its reward."""
+    if not isinstance(response, Mapping):
+        raise InvalidRequest(f"{at} is a {type(response).__name__}: post what /verify answered")
+    task, reward = response.get(_TASK, 0), response.get("reward")
+    if not isinstance(task, int | str):
+        raise InvalidRequest(f"{at}.{_TASK} is a {type(task).__name__}: post a number")
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not abs(reward) < _MOST_REWARD:
+        raise InvalidRequest(f"{at}.reward is no number that can be averaged")
+    return task, float(reward)
 
 
 def _is_turn(turn: object) -> bool:

@@ -7,8 +7,7 @@ from typing import Any
 
 from gradewire.errors import GradewireError
 from gradewire.rewards._extraction.templates import without_end
-from gradewire.rewards.columns import question_in
-from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward
+from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward, question_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
@@ -41,7 +40,7 @@ def sample_of(body: Any) -> RewardSample:
     """
     fields = fields_of(body, "prompt", "response", "label")
     return RewardSample(
-        without_end(str(fields["response"])), as_references(fields["label"]), question_in(fields["prompt"])
+        without_end(str(fields["response"])), as_references(fields["label"]), question_of(fields["prompt"], "prompt")
     )
 
 
