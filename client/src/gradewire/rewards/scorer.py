@@ -16,9 +16,10 @@ from gradewire.items import Item
 from gradewire.metric_types.choice import MetricDefaults, MetricsLike
 from gradewire.metric_types.encoders import Preset, Synthetic
 from gradewire.results import MetricScore, Status
+from gradewire.rewards._gathering.gatherer import Gatherer
 from gradewire.rewards.answer import Answer, Extraction, Extractor, extract_answer
 from gradewire.rewards.failures import FailureHandling, FailureWindow
-from gradewire.rewards.gathering import Gatherer, Gathering
+from gradewire.rewards.gathering import Gathering
 from gradewire.rewards.reward import Reward, RewardSample
 from gradewire.rewards.settings import RewardSettings
 from gradewire.tls import Tls
@@ -213,7 +214,7 @@ class RewardScorer:
             for gone in [known for known in self._gatherers if known.is_closed()]:
                 del self._gatherers[gone]
             settings = self._settings
-            gatherer = Gatherer(calls or settings.make_calls(), settings.options_within, settings.gathering)
+            gatherer = Gatherer(calls or settings.make_calls(), settings.options.choose(), settings.gathering)
             self._gatherers[loop] = gatherer
         return gatherer
 

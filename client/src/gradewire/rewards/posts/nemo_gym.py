@@ -89,7 +89,7 @@ def aggregate_metrics(body: Any) -> PostReply:
     responses = fields_of(body, "verify_responses")["verify_responses"]
     if not isinstance(responses, list):
         raise InvalidRequest(f"verify_responses is a {type(responses).__name__}: post a list")
-    tasks: dict[int | str, list[float]] = {}
+    tasks: dict[int, list[float]] = {}
     for index, response in enumerate(responses):
         task, reward = _rewarded(response, f"verify_responses[{index}]")
         rewards = tasks.setdefault(task, [])
@@ -109,12 +109,12 @@ def aggregate_metrics(body: Any) -> PostReply:
     )
 
 
-def _rewarded(response: Any, at: str) -> tuple[int | str, float]:
+def _rewarded(response: Any, at: str) -> tuple[int, float]:
     """The task of a response, and its reward."""
     if not isinstance(response, Mapping):
         raise InvalidRequest(f"{at} is a {type(response).__name__}: post what /verify answered")
     task, reward = response.get(_TASK, 0), response.get("reward")
-    if not isinstance(task, int | str):
+    if type(task) is not int:  # no bool
         raise InvalidRequest(f"{at}.{_TASK} is a {type(task).__name__}: post a number")
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not abs(reward) < _MOST_REWARD:
         raise InvalidRequest(f"{at}.reward is no number that can be averaged")
