@@ -1,6 +1,6 @@
 """What a reward scorer is made of, and all that is pickled of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gradewire._calls.arguments import check_deadline
 from gradewire._calls.client_calls import ClientCalls

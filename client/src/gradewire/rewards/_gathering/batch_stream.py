@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Never, TypeAlias
+from typing import Never, Self, TypeAlias
 
 from gradewire._calls.decode import decode_call_provenance, decode_score
 from gradewire._calls.row_stream import Connection, RowStream
@@ -32,7 +32,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
     """
 
     def __init__(self, transport: Transport, choice: MetricChoice, limits: Callable[[], Awaitable[Limits]]) -> None:
-        super().__init__(_nothing(), limits, stall_s=0, noun="item")
+        super().__init__(_NoSource(), limits, stall_s=0, noun="item")
         self._transport = transport
         self._choice = choice
         self._provenance: dict[str, Provenance] = {}
@@ -134,7 +134,11 @@ def _are_texts(item: Item) -> bool:
     return type(item.references) in {list, tuple} and all(type(text) is str for text in texts)
 
 
-async def _nothing() -> AsyncIterator[Never]:
-    """Items are handed over: there is no source to read."""
-    return
-    yield
+class _NoSource:
+    """Items are handed over, and never asked for."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Never:
+        raise StopAsyncIteration

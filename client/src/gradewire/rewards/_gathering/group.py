@@ -24,7 +24,7 @@ class Group:
 
     items: Sequence[Item]
     until: float
-    done: "asyncio.Future[None]"
+    done: asyncio.Future[None]
     scores: list[MetricScore | None]
     left: int
 

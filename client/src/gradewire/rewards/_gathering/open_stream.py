@@ -31,7 +31,7 @@ class OpenStream:
     def __init__(self, calls: ClientCalls, choice: MetricChoice, changed: "Callable[[OpenStream], None]") -> None:
         self._changed = changed
         self._places: dict[int, tuple[Group, int]] = {}
-        self._waiting = 0
+        self._first = 0
         self._begun = calls.rows(lambda transport, limits: self._begin(BatchStream(transport, choice, limits)))
         self._task = asyncio.create_task(self._run())
         asyncio.get_running_loop().call_later(_OPEN_S, self._stream.end)
@@ -53,14 +53,22 @@ class OpenStream:
 
     def take(self, batch: Sequence[Piece]) -> None:
         """Sends a batch; its groups are told of each score. Only where it is free."""
-        self._waiting = len(batch)
+        waiting = len(batch)
+
+        def one_less(_done: "asyncio.Future[None]") -> None:
+            nonlocal waiting
+            waiting -= 1
+            # Nobody waits any more: the server need not go on. The next batch may be under way when this is called.
+            if waiting == 0 and self._places and self._first == first:
+                self._task.cancel()
+
         for group, _ in batch:
-            group.done.add_done_callback(self._one_less)
+            group.done.add_done_callback(one_less)
         places = [(group, position) for group, positions in batch for position in positions]
         deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
         # Less than its callers wait, so that they are told what kept it: no server, no time.
         stall_s = max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S)
-        first = self._stream.hand([group.items[position] for group, position in places], stall_s)
+        self._first = first = self._stream.hand([group.items[position] for group, position in places], stall_s)
         self._places = dict(enumerate(places, first))
 
     def cancel(self) -> None:
@@ -70,11 +78,6 @@ class OpenStream:
     def _begin(self, stream: BatchStream) -> BatchStream:
         self._stream = stream
         return stream
-
-    def _one_less(self, _done: "asyncio.Future[None]") -> None:
-        self._waiting -= 1
-        if self._waiting == 0 and self._places:  # nobody waits any more: the server need not go on
-            self._task.cancel()
 
     async def _run(self) -> None:
         try:
