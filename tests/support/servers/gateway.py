@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx2
 
 from gradewire_gateway.serving import bind, serve
-from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, UpstreamSettings
+from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
 
 JSON: Final = {"content-type": "application/json"}
 LINES: Final = {"content-type": "application/x-ndjson"}
@@ -34,13 +34,20 @@ class RunningGateway:
 
 @asynccontextmanager
 async def gateway_over(
-    target: str, *, names: tuple[str, ...] = (), private: bool = False, metrics: bool = True, **bounds: Any
+    target: str,
+    *,
+    names: tuple[str, ...] = (),
+    private: bool = False,
+    metrics: bool = True,
+    rewards: RewardPostSettings | None = None,
+    **bounds: Any,
 ) -> AsyncIterator[RunningGateway]:
     """Runs one in front of the gRPC server at `target`; `bounds` are fields of `Bounds`."""
     settings = GatewaySettings(
         upstream=UpstreamSettings(target=target, private=private),
         listen=ListenSettings(port=0, names=names),
         bounds=Bounds(**bounds),
+        rewards=rewards or RewardPostSettings(),
         metrics=metrics,
     )
     listening = bind(settings.listen)
