@@ -295,8 +295,7 @@ async def test_streams_take_batches_one_after_the_other_and_no_sample_is_lost(sm
     async with RewardScorer(small_server.address, deadline_s=20, gathering=Gathering(window_s=0)) as scorer:
 
         async def work() -> None:
-            for sample in samples:
-                rewards.append((await scorer.ascore_one(sample)).value)
+            rewards.extend([(await scorer.ascore_one(sample)).value for sample in samples])
 
         await asyncio.gather(*(work() for _ in range(16)))
     assert sorted(rewards, key=str) == [0.0] * 400 + [1.0] * 400
