@@ -1,11 +1,11 @@
 """Single-sample reward posts over HTTP against one batched call: samples a second, ways taking turns in one run.
 
-Each round scores the same 512 completions of 64 prompts in every way, in a new order: one call of the client with all of
-them over gRPC; one post of OpenRLHF's form with all of them; 512 posts of slime's form from a pool of 64 connections that
+Each round scores 512 completions of 64 prompts in every way, in a new order: one call of the client with all of them
+over gRPC; one post of OpenRLHF's form with all of them; 512 posts of slime's form from a pool of 64 connections that
 stay open, as slime's own client has it; and as many posts that the gateway answers without any server (`/seed_session`
-with an empty object), the floor of what HTTP costs. The server, with its gateway in front, and the client of all ways
-are processes of their own. The client of HTTP writes and reads bytes on sockets, for a library would be most of what is
-measured; bodies are written and replies read as JSON. "cold" completions are in no cache, and each way has its own.
+with an empty object), the floor of what HTTP costs. The server, its gateway and the client of all ways are processes of
+their own. The client of HTTP writes and reads bytes on sockets, for a library would be most of what is measured; bodies
+are written and replies read as JSON. "cold" completions are in no cache, and each way has its own.
 """
 
 import argparse

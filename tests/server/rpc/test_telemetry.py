@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from gradewire_gateway.rewards.figures import RewardFigures
 from gradewire_gateway.telemetry import GatewayTelemetry
 from gradewire_server.app import open_handlers
 from gradewire_server.settings.server import Settings
@@ -37,7 +38,9 @@ def families(registry: CollectorRegistry) -> dict[str, tuple[str, frozenset[str]
 async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: Path) -> None:
     rows = re.findall(r"^\| `(gradewire_\w+)` \| (\w+) \| ([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE)
     documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
-    assert documented == await exported(tmp_path, minilm) | families(GatewayTelemetry().registry)
+    gateway = GatewayTelemetry().registry
+    RewardFigures(gateway)
+    assert documented == await exported(tmp_path, minilm) | families(gateway)
 
 
 async def test_names_carry_base_units(tmp_path: Path, minilm: Path) -> None:
