@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -134,6 +134,19 @@ $(VENV)-frameworks/.installed: requirements/frameworks.lock pyproject.toml
 test-frameworks: $(VENV)-frameworks/.installed $(MODEL) ## what needs training frameworks, each the real one (not a part of make test: half a gigabyte of libraries)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-frameworks/bin/python -m pytest -q --timeout=300 tests_frameworks
 
+# verl wants an older transformers than the others. Its wheel brings a package called tests, which would hide ours.
+$(VENV)-verl/.installed: requirements/verl.lock pyproject.toml
+	@echo "installing torch and verl into $(VENV)-verl …"
+	@test -x $(VENV)-verl/bin/python || $(PYTHON) -m venv $(VENV)-verl
+	@$(VENV)-verl/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(TORCH)
+	@$(VENV)-verl/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --require-hashes -r requirements/verl.lock
+	@$(VENV)-verl/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@rm -rf $(VENV)-verl/lib/python3*/site-packages/tests
+	@touch $@
+
+test-verl: $(VENV)-verl/.installed $(MODEL) ## what needs verl, the real one (not a part of make test: half a gigabyte of libraries)
+	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-verl/bin/python -m pytest -q --timeout=300 tests_frameworks/rewards/test_verl.py
+
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
 	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py --figures $(FIGURES) || failed=1; \
@@ -209,7 +222,8 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted; \
 	$$compile requirements/node.in -o requirements/node.lock; \
 	$$compile pyproject.toml requirements/evaluation.in -o requirements/evaluation.lock $$unemitted; \
-	$$compile pyproject.toml requirements/frameworks.in $(wildcard requirements/frameworks-*.in) --extra server -o requirements/frameworks.lock $$unemitted
+	$$compile pyproject.toml requirements/frameworks.in $(wildcard requirements/frameworks-*.in) --extra server -o requirements/frameworks.lock $$unemitted; \
+	$$compile pyproject.toml requirements/verl.in --extra server -o requirements/verl.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks $(VENV)-node $(NODE_MODULES) $(TYPESCRIPT)/dist $(TYPESCRIPT)/build .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks $(VENV)-verl $(VENV)-node $(NODE_MODULES) $(TYPESCRIPT)/dist $(TYPESCRIPT)/build .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log

@@ -74,13 +74,13 @@ def rows_of(samples: Rows) -> list[dict[str, object]]:
 
 async def each(call: Callable[[RewardSample], Awaitable[object]], samples: Rows, at_a_time: int) -> None:
     """Calls once for each sample, so many at a time."""
-    room = asyncio.Semaphore(at_a_time)
+    left = iter(samples)
 
-    async def one(sample: RewardSample) -> None:
-        async with room:
+    async def work() -> None:
+        for sample in left:
             await call(sample)
 
-    await asyncio.gather(*map(one, samples))
+    await asyncio.gather(*(work() for _ in range(at_a_time)))
 
 
 def ways_over(client: AsyncClient, scorer: RewardScorer, metric: str) -> dict[str, Way]:

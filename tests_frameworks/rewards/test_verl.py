@@ -1,6 +1,6 @@
 """verl's own reward loop calls for rewards of a real server, and its advantages leave out what has none.
 
-verl wants an older transformers than other frameworks: it has an environment of its own (docs/guides/rl-rewards.md).
+verl wants an older transformers than other frameworks: it has an environment of its own (`make test-verl`).
 """
 
 import asyncio

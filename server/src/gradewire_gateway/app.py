@@ -23,6 +23,7 @@ from gradewire_gateway.openapi.document import document
 from gradewire_gateway.page.routes import page_routes
 from gradewire_gateway.problems import Problem
 from gradewire_gateway.requests import record_of
+from gradewire_gateway.rewards.endpoints import reward_endpoints
 from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.twins.stream import StreamTwin
 from gradewire_gateway.twins.unary import UnaryTwin
@@ -77,8 +78,9 @@ def _routes(gateway: Gateway) -> list[Route]:
         _route(MODELS_PATH, MemberErrors(JudgeList(gateway)), "GET"),
         *(_route(path, MemberErrors(DecisionEndpoint(gateway, path))) for path in (SYSTEM_ONE_PATH, DECISIONS_PATH)),
     ]
+    rewards = [_route(path, app) for path, app in reward_endpoints(gateway).items()]
     figures = [Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown]
-    return [*twins, *chat, *figures, *page_routes(gateway)]
+    return [*twins, *chat, *rewards, *figures, *page_routes(gateway)]
 
 
 def _route(path: str, app: ASGIApp, method: str = "POST") -> Route:

@@ -1,6 +1,7 @@
 """What all endpoints of one gateway share."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from gradewire_gateway.observing.figures import GatewayTelemetry
@@ -27,6 +28,7 @@ class Gateway:
         budget: Bytes of their bodies.
         json: Reads and writes messages.
         tracer: Traces requests; None before `open`, and where nothing is traced.
+        closing: What is to be closed with it, before the channel is.
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
@@ -36,6 +38,7 @@ class Gateway:
         self.budget = ByteBudget(settings.bounds.max_bytes_in_flight)
         self.json = Json()
         self.tracer: HttpTracer | None = None
+        self.closing = AsyncExitStack()
         self._upstream: Upstream | None = None
 
     @property
@@ -51,7 +54,8 @@ class Gateway:
         self.tracer = open_tracer(self.settings.telemetry, self.telemetry.registry)
 
     async def close(self) -> None:
-        """Closes the channel."""
+        """Closes all that is open, the channel last."""
+        await self.closing.aclose()
         self.json.close()
         if self._upstream is not None:
             await self._upstream.close()

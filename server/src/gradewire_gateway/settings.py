@@ -87,6 +87,35 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RewardPostSettings:
+    """How posts of frameworks for reinforcement learning are answered, as `gradewire.rewards` takes it.
+
+    Attributes:
+        metric: Line of the one metric whose score is the reward.
+        reads: "score", or "correct": the metric's verdict as 1 or 0.
+        extraction: Where the final answer stands: auto, boxed, tagged, phrase, whole.
+        policy: What becomes of samples that could not be scored: exclude, raise, hold, value.
+        value: The reward of such samples with the policy "value"; with it alone.
+        empty_value: The reward of a completion without an answer; None: it is excluded.
+        deadline_s: Of one post, seconds; a caller's Connect-Timeout-Ms may shorten it.
+        hold_s: How long "hold" tries again, seconds.
+        max_failure_rate: Share of failures among the last 512 rewards of a caller above which all posts fail; 1: never.
+        slime_key: Name under which slime reads the reward (its --reward-key); empty: the reply is the number.
+    """
+
+    metric: str = "smile"
+    reads: str = "score"
+    extraction: str = "auto"
+    policy: str = "exclude"
+    value: float | None = None
+    empty_value: float | None = None
+    deadline_s: float = 60.0
+    hold_s: float = 40.0
+    max_failure_rate: float = 1.0
+    slime_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
     """All of them; `to_message` and `from_message` carry them to a child process.
 
@@ -94,6 +123,7 @@ class GatewaySettings:
         upstream: The server.
         listen: Where to listen.
         bounds: How much.
+        rewards: How posts of frameworks for reinforcement learning are answered.
         metrics: Whether ``GET /metrics`` shows the gateway's figures.
         log_share: Share of successful requests that are logged, 0 to 1.
         telemetry: Whether and where traces go.
@@ -103,6 +133,7 @@ class GatewaySettings:
     upstream: UpstreamSettings
     listen: ListenSettings
     bounds: Bounds
+    rewards: RewardPostSettings = RewardPostSettings()
     metrics: bool = True
     log_share: float = 1.0
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
@@ -120,6 +151,7 @@ class GatewaySettings:
             upstream=UpstreamSettings(**message["upstream"]),
             listen=ListenSettings(**listen),
             bounds=Bounds(**message["bounds"]),
+            rewards=RewardPostSettings(**message["rewards"]),
             metrics=message["metrics"],
             log_share=message["log_share"],
             telemetry=TelemetrySettings(**message["telemetry"]),

@@ -286,3 +286,17 @@ async def test_a_caller_that_goes_away_ends_its_stream_and_no_other(small_server
 def test_wrong_bounds_of_gathering_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest, match=next(iter(wrong))):
         Gathering(**wrong)
+
+
+async def test_streams_take_batches_one_after_the_other_and_no_sample_is_lost(small_server: SmallServer) -> None:
+    # Callers are told of one batch while the next is on its way on the same stream.
+    samples = iter([RIGHT, WRONG] * 400)
+    rewards: list[float | None] = []
+    async with RewardScorer(small_server.address, deadline_s=20, gathering=Gathering(window_s=0)) as scorer:
+
+        async def work() -> None:
+            rewards.extend([(await scorer.ascore_one(sample)).value for sample in samples])
+
+        await asyncio.gather(*(work() for _ in range(16)))
+    assert sorted(rewards, key=str) == [0.0] * 400 + [1.0] * 400
+    assert small_server.script.streams < 40, "800 samples, in batches of 16 at the most"

@@ -6,6 +6,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from gradewire_gateway.observing.figures import GatewayTelemetry
+from gradewire_gateway.rewards.figures import RewardFigures
 from gradewire_proto.telemetry.figures import TelemetryFigures
 from gradewire_proto.telemetry.outbox import Outbox
 from gradewire_server.app import open_handlers
@@ -50,7 +51,9 @@ def families(registry: CollectorRegistry) -> dict[str, tuple[str, frozenset[str]
 async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: Path) -> None:
     rows = re.findall(r"^\| `(gradewire_\w+)` \| (\w+) \| ([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE)
     documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
-    assert documented == await exported(tmp_path, minilm) | families(GatewayTelemetry().registry) | families(traced())
+    gateway = GatewayTelemetry().registry
+    RewardFigures(gateway)
+    assert documented == await exported(tmp_path, minilm) | families(gateway) | families(traced())
 
 
 async def test_names_carry_base_units(tmp_path: Path, minilm: Path) -> None:

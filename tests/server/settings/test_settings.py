@@ -60,6 +60,9 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
         "judge_assistant_prefill": "no",
         "judge_sees_images": "yes",
         "otlp_protocol": "grpc",
+        "rewards_reads": "correct",
+        "rewards_extraction": "boxed",
+        "rewards_policy": "hold",
     }
     given = own.get(name, samples[kind])
     partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})

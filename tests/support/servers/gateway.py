@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx2
 
 from gradewire_gateway.serving import bind, serve
-from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, UpstreamSettings
+from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
 
 JSON: Final = {"content-type": "application/json"}
 LINES: Final = {"content-type": "application/x-ndjson"}
@@ -40,6 +40,7 @@ async def gateway_over(
     private: bool = False,
     metrics: bool = True,
     page: bool = True,
+    rewards: RewardPostSettings | None = None,
     **bounds: Any,
 ) -> AsyncIterator[RunningGateway]:
     """Runs one in front of the gRPC server at `target`; `bounds` are fields of `Bounds`."""
@@ -47,6 +48,7 @@ async def gateway_over(
         upstream=UpstreamSettings(target=target, private=private),
         listen=ListenSettings(port=0, names=names),
         bounds=Bounds(**bounds),
+        rewards=rewards or RewardPostSettings(),
         metrics=metrics,
         page=page,
     )

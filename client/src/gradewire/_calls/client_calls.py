@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from gradewire._calls.decode import decode_model_list
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import Preparation, PrepareCallback
 from gradewire._calls.requests import ProgressCallback
+from gradewire._calls.row_stream import M, P, R, RowStream
 from gradewire._calls.score import Batch
 from gradewire._calls.stream import Stream
 from gradewire._calls.submit import Submissions, SubmitCallback
@@ -105,6 +106,13 @@ class ClientCalls:
         named = choice if options.metrics is not None else lambda: self._chosen(options)
         stream = Stream(self._transport, named, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._told_when_closed)
+
+    def rows(
+        self, begin: Callable[[Transport, Callable[[], Awaitable[Limits]]], RowStream[M, R, P]]
+    ) -> AsyncGenerator[list[R]]:
+        """As `stream`, of a stream that is made by the caller from the transport and from what asks for the limits."""
+        self._check_open()
+        return begin(self._transport, lambda: self._known_limits(self._deadline(None))).run(self._told_when_closed)
 
     async def compare(
         self,

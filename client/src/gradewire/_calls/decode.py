@@ -170,6 +170,15 @@ def decode_results(
     return scores
 
 
+def decode_score(index: int, result: types_pb2.MetricResult, provenance: Provenance | None) -> MetricScore:
+    """The score of items[index] by itself, without what it cost and is made of; else as `decode_results`."""
+    status, message = _outcome(index, result)
+    if status is not Status.OK:
+        retry_after_s = _retry_after_s(status, result)
+        return MetricScore(None, status, message, provenance=provenance, retry_after_s=retry_after_s)
+    return MetricScore(result.score, status, message, correct=_correct(result), provenance=provenance)
+
+
 def complete_item(choice: MetricChoice, index: int, identifier: str, scores: dict[str, MetricScore]) -> ItemScores:
     """All results of one item, in the order of the call.
 

@@ -86,6 +86,10 @@ class RowStream(ABC, Generic[M, R, P]):
     async def _begin(self) -> None:
         """What is to be known before the first row is read; by itself nothing."""
 
+    def _told(self, done: Sequence[R]) -> Sequence[Any]:
+        """Results as events tell them; by itself those that the caller gets."""
+        return done
+
     @property
     @abstractmethod
     def _span_name(self) -> str:
@@ -155,7 +159,8 @@ class RowStream(ABC, Generic[M, R, P]):
                             raise self._error
                     done, self._done = self._done, []
                     if done:
-                        self._trace.answered(done)
+                        if self._trace is not UNTRACED:
+                            self._trace.answered(self._told(done))
                         yield done
                         for _ in done:
                             self._room.release()
@@ -190,30 +195,37 @@ class RowStream(ABC, Generic[M, R, P]):
         return self._active_at + self._stall_s - time.monotonic()
 
     async def _read_source(self) -> None:
-        index = 0
         try:
-            async for row in self._source:
-                await self._room.acquire()
-                self._trace.noted(index, row)
-                message = self._encode(index, row, UNASKED_BYTES)
-                if isinstance(message, ItemProblem) and message.too_large:
-                    limits = chunk_limits(await self._limits(), overhead_bytes=0)
-                    message = self._encode(index, row, limits.max_item_bytes)
-                if isinstance(message, ItemProblem):
-                    failure = (Status.INVALID_INPUT, message.message)
-                    self._done.append(self._failed(index, message.id, failure))
-                else:
-                    if not self._open:
-                        self._active_at = time.monotonic()
-                    self._open[index] = OpenRow(message)
-                    self._unsent.append(index)
-                    self._to_send.set()
-                self._to_take.set()
-                index += 1
+            await self._read_rows()
         except Exception as error:  # noqa: BLE001 - the caller's source failed; it is raised where the caller waits
             self._fail(error)
         self._exhausted = True
         self._to_send.set()
+
+    async def _read_rows(self) -> None:
+        """Adds each row of the source while there is room."""
+        index = 0
+        async for row in self._source:
+            await self._room.acquire()
+            await self._add(index, row)
+            index += 1
+
+    async def _add(self, index: int, row: Any) -> None:
+        self._trace.noted(index, row)
+        message = self._encode(index, row, UNASKED_BYTES)
+        if isinstance(message, ItemProblem) and message.too_large:
+            limits = chunk_limits(await self._limits(), overhead_bytes=0)
+            message = self._encode(index, row, limits.max_item_bytes)
+        if isinstance(message, ItemProblem):
+            failure = (Status.INVALID_INPUT, message.message)
+            self._done.append(self._failed(index, message.id, failure))
+        else:
+            if not self._open:
+                self._active_at = time.monotonic()
+            self._open[index] = OpenRow(message)
+            self._unsent.append(index)
+            self._to_send.set()
+        self._to_take.set()
 
     async def _converse(self) -> None:
         try:

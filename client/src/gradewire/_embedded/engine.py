@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._tracing.tracing import engine_trace
 from gradewire._transport.status_codes import error_for
 from gradewire.errors import InvalidRequest, MissingExtra, NotReady
+from gradewire.rewards.shared import scorer_of
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run
 from gradewire_server.encoders.opening import check_installed
@@ -193,11 +195,22 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
         MissingExtra: What the engine runs on is not installed.
     """
     settings = _load(values)
+    _check_rewards(settings)
     try:
         check_installed(settings.engine)
     except ImportError as error:
         raise MissingExtra.of(f"backend = {settings.backend}", error) from error
     return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))
+
+
+def _check_rewards(settings: Settings) -> None:
+    """Raises InvalidRequest where the HTTP API could not answer posts for rewards: it is said before it starts."""
+    given = asdict(settings.http_api.rewards)
+    del given["slime_key"]
+    try:
+        scorer_of(given)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"the settings rewards_…: {error}") from error
 
 
 def _load(values: Mapping[str, Any], before_message: str = "") -> Settings:

@@ -9,6 +9,7 @@ import click
 
 from gradewire.cli.options.connection import MAX_PORT
 from gradewire.cli.options.group import INPUT_FILE
+from gradewire.cli.options.rewards import reward_options, reward_settings_of
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _EXIT_CANNOT_START = 1
     epilog="""\b
 A server on this machine needs no gateway of its own: gradewire serve --http-api-port 8080 starts one.
 Tokens, deadlines and limits are the server's: callers send the header Authorization: Bearer TOKEN.
+Posts of frameworks for reinforcement learning are answered as --rewards-… say (docs/guides/rl-rewards.md).
 Without --name it goes by the names of the loopback address where it listens there, elsewhere by any.
 
 \b
@@ -59,6 +61,7 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usa
     show_default=True,
     help="Share of requests that are traced where the caller's trace does not say.",
 )
+@reward_options
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
@@ -99,6 +102,7 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
             names=options["names"],
         ),
         bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
+        rewards=settings.RewardPostSettings(**reward_settings_of(options)),
         metrics=options["metrics"],
         telemetry=settings.TelemetrySettings(
             endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from gradewire._blocking.background_calls import BackgroundCalls
+from gradewire._calls.arguments import check_deadline
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._fork_safety import forget_in_children, keep_for_good
+from gradewire._tracing.tracing import current_traceparent
 from gradewire._transport.endpoint import Endpoint
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metric_types.choice import MetricDefaults, MetricsLike
 from gradewire.metric_types.encoders import Preset, Synthetic
 from gradewire.results import MetricScore, Status
+from gradewire.rewards._gathering.gatherer import Gatherer
 from gradewire.rewards.answer import Answer, Extraction, Extractor, extract_answer
 from gradewire.rewards.failures import FailureHandling, FailureWindow
-from gradewire.rewards.gathering import Gatherer, Gathering
+from gradewire.rewards.gathering import Gathering
 from gradewire.rewards.reward import Reward, RewardSample
 from gradewire.rewards.settings import RewardSettings
 from gradewire.tls import Tls
@@ -121,25 +124,30 @@ class RewardScorer:
 
     def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
         """As `ascore`, for callers without an event loop; threads may call it at the same time."""
-        return self._background.run(lambda calls: self._score(samples, calls))
+        return self._background.run(lambda calls: self._score(samples, calls, self.deadline_s))
 
     def score_one(self, sample: RewardSample) -> Reward:
         """The reward of one sample; calls of several threads are gathered."""
         return self.score([sample])[0]
 
-    async def ascore(self, samples: Sequence[RewardSample]) -> list[Reward]:
+    async def ascore(self, samples: Sequence[RewardSample], *, deadline_s: float | None = None) -> list[Reward]:
         """The rewards of samples, in order: of a prompt's completions in one call.
+
+        Args:
+            samples: The completions.
+            deadline_s: Of this call, seconds; None: the scorer's.
 
         Raises:
             RewardFailureRate: Too many of the last rewards failed.
             RewardFailed: The policy for failures does not go on.
             GradewireError: The call itself is wrong: metric, token, address.
         """
-        return await self._score(samples, None)
+        given_s = self.deadline_s if deadline_s is None else check_deadline(deadline_s)
+        return await self._score(samples, None, given_s)
 
-    async def ascore_one(self, sample: RewardSample) -> Reward:
+    async def ascore_one(self, sample: RewardSample, *, deadline_s: float | None = None) -> Reward:
         """The reward of one sample; calls of the same event loop are gathered."""
-        return (await self._score([sample], None))[0]
+        return (await self.ascore([sample], deadline_s=deadline_s))[0]
 
     def close(self) -> None:
         """Closes the connection of the blocking calls."""
@@ -169,7 +177,9 @@ class RewardScorer:
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)
 
-    async def _score(self, samples: Sequence[RewardSample], calls: ClientCalls | None) -> list[Reward]:
+    async def _score(
+        self, samples: Sequence[RewardSample], calls: ClientCalls | None, deadline_s: float
+    ) -> list[Reward]:
         answers = await self._read(samples)
         rewards = [_without_score(answer) for answer in answers]
         unscored = [index for index, answer in enumerate(answers) if answer.text]
@@ -177,9 +187,10 @@ class RewardScorer:
         loop = asyncio.get_running_loop()
         hold_until = loop.time() + self._settings.failures.hold_s
         wait_s = 0.5
+        traceparent = current_traceparent()
         while unscored:
-            items = [_item(samples[index], answers[index]) for index in unscored]
-            for index, score in zip(unscored, await gatherer.score(items, self.deadline_s), strict=True):
+            items = [_item(samples[index], answers[index], traceparent) for index in unscored]
+            for index, score in zip(unscored, await gatherer.score(items, deadline_s), strict=True):
                 rewards[index] = self._reward(answers[index], score)
             unscored = [index for index in unscored if rewards[index].status.may_pass]
             if self._settings.failures.policy != "hold" or loop.time() + wait_s >= hold_until:
@@ -205,7 +216,7 @@ class RewardScorer:
             for gone in [known for known in self._gatherers if known.is_closed()]:
                 del self._gatherers[gone]
             settings = self._settings
-            gatherer = Gatherer(calls or settings.make_calls(), settings.options_within, settings.gathering)
+            gatherer = Gatherer(calls or settings.make_calls(), settings.options.choose(), settings.gathering)
             self._gatherers[loop] = gatherer
         return gatherer
 
@@ -224,5 +235,11 @@ def _without_score(answer: Answer) -> Reward:
     return Reward(None, Status.EMPTY_PREDICTION, answer.reason, answer.text)
 
 
-def _item(sample: RewardSample, answer: Answer) -> Item:
-    return Item(references=sample.references, prediction=answer.text, question=sample.question, id=sample.id)
+def _item(sample: RewardSample, answer: Answer, traceparent: str) -> Item:
+    return Item(
+        references=sample.references,
+        prediction=answer.text,
+        question=sample.question,
+        id=sample.id,
+        traceparent=traceparent,
+    )

@@ -1,6 +1,6 @@
 """What a reward scorer is made of, and all that is pickled of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gradewire._calls.arguments import check_deadline
 from gradewire._calls.client_calls import ClientCalls
@@ -46,7 +46,3 @@ class RewardSettings:
         """The calls of one process and event loop."""
         carrier = connect(self.carrier) if isinstance(self.carrier, Endpoint) else self.carrier
         return ClientCalls(carrier, self.deadline_s, MAX_PENDING_ITEMS, MAX_PENDING_BYTES)
-
-    def options_within(self, deadline_s: float) -> CallOptions:
-        """The options of one stream."""
-        return replace(self.options, deadline_s=deadline_s)

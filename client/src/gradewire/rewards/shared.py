@@ -49,6 +49,20 @@ def _settings_of_environment() -> dict[str, Any]:
 
 @lru_cache(_MOST_SCORERS)
 def _scorer(settings: tuple[tuple[str, Any], ...]) -> RewardScorer:
-    rest = dict(settings)
+    return scorer_of(dict(settings))
+
+
+def scorer_of(settings: Mapping[str, Any], **others: Any) -> RewardScorer:
+    """A scorer from flat settings.
+
+    Args:
+        settings: Arguments of `RewardScorer`, and those of `FailureHandling` beside them.
+        **others: Further ones of `RewardScorer`.
+
+    Raises:
+        InvalidRequest: A setting is wrong; the message names it.
+        TypeError: There is none of its name.
+    """
+    rest = {**settings, **others}
     failures = {name: rest.pop(name) for name in _FAILURES if name in rest}
     return RewardScorer(failures=FailureHandling(**failures), **rest)

@@ -65,6 +65,7 @@ FAILURES: Final = "gradewire.failures"
 
 CLIENT_SCORE: Final = "gradewire score"
 CLIENT_STREAM: Final = "gradewire score_stream"
+CLIENT_REWARDS: Final = "gradewire rewards"
 CLIENT_COMPARE: Final = "gradewire compare"
 CLIENT_COMPARE_STREAM: Final = "gradewire compare_stream"
 CLIENT_PREPARE: Final = "gradewire prepare"

@@ -9,6 +9,8 @@ from gradewire_gateway.openapi.decisions import SCHEMAS as DECISION_SCHEMAS
 from gradewire_gateway.openapi.decisions import decision_paths
 from gradewire_gateway.openapi.page import SCHEMAS as PAGE_SCHEMAS
 from gradewire_gateway.openapi.page import page_paths
+from gradewire_gateway.openapi.rewards import SCHEMAS as REWARD_SCHEMAS
+from gradewire_gateway.openapi.rewards import reward_paths
 from gradewire_gateway.openapi.schemas import Schema, Schemas, described, reference
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
 from gradewire_gateway.requests import TIMEOUT_HEADER
@@ -47,6 +49,7 @@ def document(*, with_page: bool = True) -> dict[str, Any]:
         **chat_paths(_problems()),
         **decision_paths(_problems()),
         **(page_paths(_problems()) if with_page else {}),
+        **reward_paths(_problems()),
         "/healthz": {"get": _shown("health", "Whether the server takes calls.", _HEALTH, (401, 503))},
         "/openapi.json": {"get": _shown("openapi", "This document.", {"type": "object"}, ())},
     }
@@ -66,6 +69,7 @@ def document(*, with_page: bool = True) -> dict[str, Any]:
                 **CHAT_SCHEMAS,
                 **DECISION_SCHEMAS,
                 **(PAGE_SCHEMAS if with_page else {}),
+                **REWARD_SCHEMAS,
                 "Problem": _PROBLEM,
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},

@@ -40,6 +40,12 @@ class Json:
             return read_message(data, kind, at)
         return await asyncio.get_running_loop().run_in_executor(self._thread, read_message, data, kind, at)
 
+    async def read_object(self, data: bytes) -> dict[str, Any]:
+        """An object of JSON; raises as the function of this name."""
+        if len(data) < _LARGE_BYTES:
+            return read_object(data)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, read_object, data)
+
     async def write(self, message: Message) -> bytes:
         """The JSON form of a message on one line, without a line end."""
         if message.ByteSize() < _LARGE_BYTES:

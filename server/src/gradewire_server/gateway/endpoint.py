@@ -5,11 +5,11 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, UpstreamSettings
+from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
 from gradewire_server.rpc.connections.binding import bind_error
 from gradewire_server.settings.server import Settings
 
@@ -60,6 +60,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
             host=api.host, port=api.port or 0, cert=cert, key=key, client_ca=client_ca, names=api.names
         ),
         bounds=Bounds(max_requests=api.max_requests, max_body_bytes=settings.limits.max_message_bytes),
+        rewards=RewardPostSettings(**asdict(api.rewards)),
         metrics=not settings.listen.auth_http,
         log_share=settings.log.request_share,
         telemetry=settings.tracing.telemetry(),

@@ -9,7 +9,7 @@ from pydantic import ByteSize
 
 from gradewire_server.settings.fields import SettingField
 from gradewire_server.settings.surface import ENV_PREFIX
-from gradewire_server.settings.types import BYTE_UNITS, HIDDEN, Port, Price
+from gradewire_server.settings.types import BYTE_UNITS, HIDDEN, Finite, Port, Price
 
 STARS: Final = "*****"
 
@@ -55,7 +55,7 @@ def setting_info(each: SettingField) -> SettingInfo:
         kind = "list"
     elif Path in {base, *get_args(base)}:
         kind = "path"
-    elif Price in get_args(base):
+    elif {Finite, Price} & set(get_args(base)):
         kind = "number"
     elif Port in get_args(base):
         kind = "integer"

@@ -31,6 +31,7 @@ from gradewire_server.settings.transport import (
     HttpApiConfig,
     ListenConfig,
     LogConfig,
+    RewardsConfig,
     ShutdownConfig,
     Tls,
     TracingConfig,
@@ -84,7 +85,7 @@ class Settings:
         return made.group(
             cls,
             listen=made.group(ListenConfig, tls=made.group(Tls) if given["tls_cert"] else None),
-            http_api=made.group(HttpApiConfig),
+            http_api=made.group(HttpApiConfig, rewards=made.group(RewardsConfig)),
             log=made.group(LogConfig),
             tracing=made.group(TracingConfig),
             deadlines=made.group(Deadlines),

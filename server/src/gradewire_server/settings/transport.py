@@ -9,7 +9,18 @@ from pydantic.dataclasses import dataclass
 
 from gradewire_proto.telemetry.settings import DEFAULT_RATIO, TelemetrySettings
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import Count, Names, OptionalPath, OptionalPort, Port, Seconds, Tokens
+from gradewire_server.settings.types import (
+    Count,
+    Names,
+    OptionalFinite,
+    OptionalPath,
+    OptionalPort,
+    Port,
+    PositiveSeconds,
+    Seconds,
+    Share,
+    Tokens,
+)
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -68,6 +79,51 @@ class ListenConfig:
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
+class RewardsConfig:
+    """How the HTTP API answers the posts of frameworks for reinforcement learning."""
+
+    metric: Annotated[
+        str,
+        Field(min_length=1),
+        Setting("rewards_metric", "Line of the one metric whose score is the reward of a post."),
+    ] = "smile"
+    reads: Annotated[
+        Literal["score", "correct"], Setting("rewards_reads", "What of it: the score, or the verdict as 1 or 0.")
+    ] = "score"
+    extraction: Annotated[
+        Literal["auto", "boxed", "tagged", "phrase", "whole"],
+        Setting("rewards_extraction", "Where the final answer stands in a completion."),
+    ] = "auto"
+    policy: Annotated[
+        Literal["exclude", "raise", "hold", "value"],
+        Setting("rewards_policy", "What becomes of samples that could not be scored; never a 0 by itself."),
+    ] = "exclude"
+    value: Annotated[
+        OptionalFinite, Setting("rewards_value", "Their reward with the policy value, and with no other.")
+    ] = None
+    empty_value: Annotated[
+        OptionalFinite,
+        Setting("rewards_empty_value", "Reward of a completion without an answer; unset: it has none."),
+    ] = None
+    deadline_s: Annotated[
+        PositiveSeconds, Setting("rewards_deadline_s", "Deadline of a post; a caller may ask for a shorter one.")
+    ] = 60.0
+    hold_s: Annotated[
+        PositiveSeconds, Setting("rewards_hold_s", "How long the policy hold tries again what may pass.")
+    ] = 40.0
+    max_failure_rate: Annotated[
+        Share,
+        Setting(
+            "rewards_max_failure_rate",
+            "Share of failures among the last 512 rewards of a caller above which its posts fail; 1: never.",
+        ),
+    ] = 1.0
+    slime_key: Annotated[
+        str, Setting("rewards_slime_key", "Name under which slime reads a reward (its --reward-key); unset: none.")
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
 class HttpApiConfig:
     """The HTTP API, a gateway in a process of its own: where it listens, how much it takes; without `port`: none."""
 
@@ -90,6 +146,7 @@ class HttpApiConfig:
         Count, Setting("http_api_max_requests", "Requests of the HTTP API in flight; one more is told to come back.")
     ] = 128
     page: Annotated[bool, Setting("http_api_page", "Show the page at / of the HTTP API.")] = True
+    rewards: RewardsConfig = field(default_factory=RewardsConfig)
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

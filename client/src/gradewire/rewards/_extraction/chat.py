@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SPEAKERS = ("assistant", "model", "ai", "gpt")
+_ASKERS = ("user", "human")  # no set: what stands in a post's role may have no hash
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -21,7 +22,7 @@ def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
 def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
     """The text of the last message of the user; empty where there is none."""
     for message in reversed(messages):
-        if message.get("role") in {"user", "human"}:
+        if message.get("role") in _ASKERS:
             return message_text(message)
     return ""
 

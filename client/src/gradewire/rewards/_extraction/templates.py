@@ -27,6 +27,8 @@ def completion_in(query: str, prompt: str) -> str | None:
 
 def without_end(completion: str) -> str:
     """A completion without the marks by which a model ends its turn."""
+    if not completion.endswith(">") and not completion[-1:].isspace():
+        return completion  # as most do: the search below would begin at every blank
     tail = completion[-_LONGEST_END:]
     return completion[: len(completion) - len(tail)] + _END.sub("", tail)
 

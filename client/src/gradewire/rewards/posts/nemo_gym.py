@@ -6,13 +6,13 @@ from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest
 from gradewire.results import Status
-from gradewire.rewards._extraction.chat import last_question
 from gradewire.rewards.columns import reference_name
-from gradewire.rewards.posts.reply import PostReply, failed, fields_of
+from gradewire.rewards.posts.reply import PostReply, failed, fields_of, question_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
 _TASK = "_ng_task_index"
+_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
 # Gym's words for kinds of failures.
 _KINDS = {
     Status.TIMEOUT: "transport_timeout",
@@ -31,7 +31,7 @@ async def verify(scorer: RewardScorer, body: Any) -> PostReply:
         reward = await scorer.ascore_one(sample_of(body))
     except GradewireError as error:
         return failed(error)
-    return PostReply(_verified(fields_of(body), reward))
+    return PostReply(reply_of(fields_of(body), reward))
 
 
 def sample_of(body: Any) -> RewardSample:
@@ -48,40 +48,14 @@ def sample_of(body: Any) -> RewardSample:
     columns = {**(metadata if isinstance(metadata, Mapping) else {}), **fields}
     references = columns[reference_name(columns, None)]
     prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
-    question = prompt if isinstance(prompt, str) else last_question([turn for turn in prompt if _is_turn(turn)])
+    # Calls of tools and the like stand between the messages.
+    turns = [turn for turn in prompt if _is_turn(turn)] if isinstance(prompt, list) else prompt
+    question = question_of(turns, "responses_create_params.input")
     return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
 
 
-def seed_session(body: Any) -> PostReply:
-    """Answers `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
-    fields = fields_of(body)
-    session = fields.get("resources_session_id")
-    return PostReply({} if session is None else {"resources_session_id": session})
-
-
-def aggregate_metrics(body: Any) -> PostReply:
-    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples."""
-    responses = fields_of(body, "verify_responses")["verify_responses"]
-    tasks: dict[Any, list[float]] = {}
-    for response in responses:
-        rewards = tasks.setdefault(response.get(_TASK, 0), [])
-        if not response.get("mask_sample"):
-            rewards.append(float(response["reward"]))
-    measured = [reward for rewards in tasks.values() for reward in rewards]
-    overall = _figures(measured)
-    if len(measured) < len(responses):
-        overall["coverage/measured_rollouts"] = len(measured)
-        overall["coverage/masked_rollouts"] = len(responses) - len(measured)
-    return PostReply(
-        {
-            "group_level_metrics": [{_TASK: task, **_figures(rewards)} for task, rewards in tasks.items() if rewards],
-            "agent_metrics": overall,
-            "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
-        }
-    )
-
-
-def _verified(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
+def reply_of(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
+    """Gym's reply to `/verify`: the request's fields, with the reward or the mask."""
     reply = {**fields, "extracted_answer": reward.answer, "gradewire": reward.to_info()}
     if reward.value is not None:
         return {**reply, "reward": reward.value}
@@ -97,6 +71,54 @@ def _verified(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
         "failure_reason": f"{reward.status}: {reward.reason}",
         "instance_config": masked,
     }
+
+
+def seed_session(body: Any) -> PostReply:
+    """Answers `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
+    fields = fields_of(body)
+    session = fields.get("resources_session_id")
+    return PostReply({} if session is None else {"resources_session_id": session})
+
+
+def aggregate_metrics(body: Any) -> PostReply:
+    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
+
+    Raises:
+        InvalidRequest: A field is missing, or no number where one is needed.
+    """
+    responses = fields_of(body, "verify_responses")["verify_responses"]
+    if not isinstance(responses, list):
+        raise InvalidRequest(f"verify_responses is a {type(responses).__name__}: post a list")
+    tasks: dict[int, list[float]] = {}
+    for index, response in enumerate(responses):
+        task, reward = _rewarded(response, f"verify_responses[{index}]")
+        rewards = tasks.setdefault(task, [])
+        if not response.get("mask_sample"):
+            rewards.append(reward)
+    measured = [reward for rewards in tasks.values() for reward in rewards]
+    overall = _figures(measured)
+    if len(measured) < len(responses):
+        overall["coverage/measured_rollouts"] = len(measured)
+        overall["coverage/masked_rollouts"] = len(responses) - len(measured)
+    return PostReply(
+        {
+            "group_level_metrics": [{_TASK: task, **_figures(rewards)} for task, rewards in tasks.items() if rewards],
+            "agent_metrics": overall,
+            "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
+        }
+    )
+
+
+def _rewarded(response: Any, at: str) -> tuple[int, float]:
+    """The task of a response, and its reward."""
+    if not isinstance(response, Mapping):
+        raise InvalidRequest(f"{at} is a {type(response).__name__}: post what /verify answered")
+    task, reward = response.get(_TASK, 0), response.get("reward")
+    if type(task) is not int:  # no bool
+        raise InvalidRequest(f"{at}.{_TASK} is a {type(task).__name__}: post a number")
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not abs(reward) < _MOST_REWARD:
+        raise InvalidRequest(f"{at}.reward is no number that can be averaged")
+    return task, float(reward)
 
 
 def _is_turn(turn: object) -> bool:

@@ -1,6 +1,6 @@
 """OpenRLHF's reward server: POST of query, prompts and labels (`--reward.remote_url`, 0.11)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest
@@ -41,7 +41,7 @@ def samples_of(body: Any) -> list[RewardSample]:
     return samples
 
 
-def reply_of(rewards: list[Reward]) -> dict[str, Any]:
+def reply_of(rewards: Sequence[Reward]) -> dict[str, Any]:
     """OpenRLHF's reply: numbers alone reach its logs, all else is beside them."""
     values = [reward.value for reward in rewards]
     return {

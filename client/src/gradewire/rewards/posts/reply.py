@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
+from gradewire.rewards._extraction.chat import last_question
 from gradewire.rewards.errors import RewardError
 from gradewire.rewards.reward import Reward
 
@@ -68,6 +69,23 @@ def fields_of(body: object, *needed: str) -> Mapping[str, Any]:
             there = ", ".join(sorted(map(str, body))) or "nothing"
             raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
     return body
+
+
+def question_of(prompt: object, at: str) -> str:
+    """The question that a prompt asks.
+
+    Args:
+        prompt: A text, or the messages of a chat.
+        at: Its path in the body.
+
+    Raises:
+        InvalidRequest: It is neither.
+    """
+    if isinstance(prompt, list) and all(isinstance(turn, Mapping) for turn in prompt):
+        return last_question(prompt)
+    if not isinstance(prompt, str):
+        raise InvalidRequest(f"{at} is a {type(prompt).__name__}: post a text, or a list of messages")
+    return prompt
 
 
 def _problem(status: int, detail: str) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from typing import Any
 
 from gradewire.errors import GradewireError
 from gradewire.rewards._extraction.templates import without_end
-from gradewire.rewards.columns import question_in
-from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward
-from gradewire.rewards.reward import RewardSample, as_references
+from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward, question_of
+from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
 # Below the 120 s after which slime gives a post up.
@@ -30,7 +29,7 @@ async def answer(scorer: RewardScorer, body: Any, reward_key: str | None = None)
         return failed(error)
     if (problem := no_reward([reward])) is not None:
         return problem
-    return PostReply(reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()})
+    return PostReply(reply_of(reward, reward_key))
 
 
 def sample_of(body: Any) -> RewardSample:
@@ -41,5 +40,10 @@ def sample_of(body: Any) -> RewardSample:
     """
     fields = fields_of(body, "prompt", "response", "label")
     return RewardSample(
-        without_end(str(fields["response"])), as_references(fields["label"]), question_in(fields["prompt"])
+        without_end(str(fields["response"])), as_references(fields["label"]), question_of(fields["prompt"], "prompt")
     )
+
+
+def reply_of(reward: Reward, reward_key: str | None = None) -> Any:
+    """The reply that slime reads: the number, or a mapping that has it under the key."""
+    return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
