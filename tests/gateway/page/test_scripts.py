@@ -243,6 +243,16 @@ def test_cells_of_csv_are_no_formulas(page: Page) -> None:
     assert cells == ["'=1+1", '"a,b"', '"say ""x"""', "-0.5", "", "'@x", '"line\nline"']
 
 
+def test_labelled_rows_beyond_what_a_report_takes_are_let_go(page: Page) -> None:
+    script = """const outputs = new m.Outputs(['m'], given), item = { id: 'a', prediction: 'p'.repeat(90) };
+      for (let index = 0; index < 50; index += 1) {
+        outputs.add({ row: { index }, item, more: { label: 1 }, scores: { m: { score: 1, status: 'OK' } } });
+      }
+      return [outputs.reported, outputs.tooManyForReport, outputs.report.blob('').size > 0];"""
+    assert called(page, "outputs.js", script, 1000) == [50, True, False]
+    assert called(page, "outputs.js", script, 100_000) == [50, False, True]
+
+
 def test_snippets_of_python_are_programs(page: Page) -> None:
     item = {"id": "a", "question": "", "references": ["it's", 'a "cat"\n🐈\\'], "prediction": "\u2028</script>"}
     script = "return m.pythonProgram({items: [given]}, [{line: 'smile:v1/1?x=1'}], true);"
