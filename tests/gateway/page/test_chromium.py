@@ -1,6 +1,7 @@
 """The page in a real browser, in front of a real server that asks for tokens.
 
-Twelve tasks are done by keyboard alone, each a test of its own; no mouse is used anywhere:
+Twelve tasks are done by keyboard alone, each a test of its own. What a task begins with may be filled in by
+script (an answer that is scored); no mouse is used anywhere:
 
 1.  sign in, after a token that the server does not know;
 2.  skip to the content;

@@ -17,6 +17,7 @@ from tests.support.debian.chromium import headless_chromium
 from gradewire._input.aliases import ALIASES
 from gradewire._input.values import UnreadableValueError, text_of, texts_of
 from gradewire.report.window import find_window
+from gradewire_gateway.openapi.document import document
 
 WORDS = [
     "cat",
@@ -243,6 +244,16 @@ def test_cells_of_csv_are_no_formulas(page: Page) -> None:
     assert cells == ["'=1+1", '"a,b"', '"say ""x"""', "-0.5", "", "'@x", '"line\nline"']
 
 
+def test_labelled_rows_beyond_what_a_report_takes_are_let_go(page: Page) -> None:
+    script = """const outputs = new m.Outputs(['m'], given), item = { id: 'a', prediction: 'p'.repeat(90) };
+      for (let index = 0; index < 50; index += 1) {
+        outputs.add({ row: { index }, item, more: { label: 1 }, scores: { m: { score: 1, status: 'OK' } } });
+      }
+      return [outputs.reported, outputs.tooManyForReport, outputs.report.blob('').size > 0];"""
+    assert called(page, "outputs.js", script, 1000) == [50, True, False]
+    assert called(page, "outputs.js", script, 100_000) == [50, False, True]
+
+
 def test_snippets_of_python_are_programs(page: Page) -> None:
     item = {"id": "a", "question": "", "references": ["it's", 'a "cat"\n🐈\\'], "prediction": "\u2028</script>"}
     script = "return m.pythonProgram({items: [given]}, [{line: 'smile:v1/1?x=1'}], true);"
@@ -303,3 +314,42 @@ def test_a_run_ends_where_the_token_is_not_good_for_it(page: Page) -> None:
     found, _ = called(page, "run.js", RUN, ["a"] * 40 + ["secret"] + ["a"] * 40)
     assert found[-1] == 403
     assert len(found) == 1 + 32, "what was scored before stands"
+
+
+CARD = """
+  const { Catalog } = await import('/page/catalog.js');
+  const catalog = new Catalog({}, given.document);
+  const asked = given.names.map((name) => ({ label: name, metric: { name, minimum: 0, maximum: 1 } }));
+  const item = { prediction: 'a cat', references: ['cat', 'dog'] };
+  const results = given.results.map((result, metricIndex) => ({ ...result, metricIndex }));
+  const card = m.answerCard({ name: 'Answer 1', item, results, asked, provenance: [], catalog });
+  return [...card.querySelectorAll('.metric')].map((one) => one.textContent);
+"""
+
+
+def test_results_say_who_decided_and_why_there_is_no_score(page: Page) -> None:
+    asked = {"decidedBy": "judge", "reason": "band", "judgeStatus": "OK", "judgeScore": 0.75}
+    band = {"bandLower": 0.2, "bandUpper": 0.8}
+    given = {
+        "document": document(),
+        "names": ["auto", "calibrated", "calibrated", "lave", "smile"],
+        "results": [
+            {"status": "STATUS_OK", "score": 1, "auto": asked},
+            {"status": "STATUS_OK", "score": 0.9, "correct": True, "calibrated": band},
+            {
+                "status": "STATUS_OK", "score": 0.5, "warnings": ["WARNING_UNCERTAIN"],
+                "calibrated": {**band, "uncertainReason": "unlike"},
+            },
+            {"status": "STATUS_TIMEOUT", "message": "not done in time"},
+            {"status": "STATUS_OK", "score": 0.1, "warnings": ["WARNING_TRUNCATED"], "smile": {"sentence": 0.5}},
+        ],
+    }  # fmt: skip
+    auto, certain, uncertain, failed, smile = called(page, "results.js", CARD, given)
+    assert "Decided by judge (inside the band); the judge: OK." in auto
+    assert "Decided by its fit: the probability lies outside the band 0.200 to 0.800." in certain
+    assert "UNCERTAIN" in uncertain
+    assert "not to be trusted: the answer is unlike those of the fit." in uncertain
+    assert "TIMEOUT" in failed
+    assert "not done in time" in failed
+    assert "exact0" in smile, "a part that JSON leaves out is 0"
+    assert "TRUNCATED: a text was longer" in smile

@@ -102,7 +102,7 @@ export class FileView {
       return;
     }
     this.stop = new AbortController();
-    const run = new Run(this.file, asked);
+    const run = new Run(this.file, asked, this.access.report.maxBytes);
     this.#busy(true);
     try {
       await run.score(columns, this.chooser.catalog, this.stop.signal);
@@ -151,11 +151,11 @@ export class FileView {
 
 /** One run over a file, and what it has gathered. */
 class Run {
-  constructor(file, asked) {
+  constructor(file, asked, maxReportBytes) {
     this.file = file;
     this.asked = asked;
     this.summary = new RunSummary(asked);
-    this.outputs = new Outputs(asked.map((one) => one.label));
+    this.outputs = new Outputs(asked.map((one) => one.label), maxReportBytes);
     this.tables = new RowTables(asked.map((one) => one.label));
     this.outcome = "";
     this.read = 0;

@@ -31,8 +31,11 @@ export class Lines {
 }
 
 export class Outputs {
-  constructor(labels) {
+  /** `maxReportBytes`: more of labelled rows are let go, for no report takes them. */
+  constructor(labels, maxReportBytes) {
     this.labels = labels;
+    this.maxReportBytes = maxReportBytes;
+    this.tooManyForReport = false;
     this.jsonl = new Lines();
     this.csv = new Lines();
     this.report = new Lines();
@@ -49,8 +52,9 @@ export class Outputs {
     });
     this.csv.add([row.index, id, ...cells].map(cell).join(","));
     if (item && (more.label !== undefined || more.labels !== undefined)) {
-      this.report.add(JSON.stringify({ row: { ...item, ...more }, scores }));
       this.reported += 1;
+      if (!this.tooManyForReport) this.report.add(JSON.stringify({ row: { ...item, ...more }, scores }));
+      if (this.report.bytes + this.report.characters > this.maxReportBytes) [this.tooManyForReport, this.report] = [true, new Lines()];
     }
   }
 }

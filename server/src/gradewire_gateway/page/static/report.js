@@ -19,8 +19,8 @@ export class ReportFrame {
       this.#say("The server's machine lacks what makes the report (pip install 'gradewire[agree]'); gradewire agree FILE --server HOST:PORT --report report.html makes it elsewhere.");
       return;
     }
-    if (lines.size > this.limits.maxBytes) {
-      this.#say(`The labelled rows have ${size(lines.size)}; here a report takes up to ${size(this.limits.maxBytes)}. gradewire agree FILE --server HOST:PORT --report report.html has no such limit.`);
+    if (outputs.tooManyForReport || lines.size > this.limits.maxBytes) {
+      this.#say(`The ${count(outputs.reported)} labelled rows are too many: here a report takes up to ${size(this.limits.maxBytes)}. gradewire agree FILE --server HOST:PORT --report report.html has no such limit.`);
       return;
     }
     const status = el("p", { class: "note", role: "status" }, `Making the report of ${count(outputs.reported)} labelled rows …`);

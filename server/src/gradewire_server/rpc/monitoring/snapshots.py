@@ -37,7 +37,7 @@ READ: Final = (
     _JUDGE_QUEUE,
     _CACHE,
 )
-"""Names of the samples that are read; a test holds them against docs/operate/prometheus.md."""
+"""Names of the samples that are read; tests hold them against the page of figures, and that against the server."""
 
 
 class Snapshots:
