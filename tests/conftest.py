@@ -22,6 +22,9 @@ from gradewire_models.repository.built import default_repository, load_built
 
 # The oracle and a few tests load ONNX Runtime without gradewire; see gradewire_models.runtime.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+# Whoever runs the tests may trace other programs; what is to be traced here says so itself.
+for _name in [name for name in os.environ if name.startswith("OTEL_")]:
+    del os.environ[_name]
 # As `import gradewire` does, before tests that fork import gRPC.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 

@@ -133,6 +133,17 @@ def test_the_callers_sampling_wins_over_the_ratio(receiver: OtlpReceiver) -> Non
     assert [span.name for span in receiver.spans] == ["call"]
 
 
+def test_more_than_the_thread_can_look_at_is_dropped_and_counted(receiver: OtlpReceiver) -> None:
+    providers = Providers(TelemetrySettings(endpoint=receiver.endpoint, sample_ratio=1), SERVICE)
+    recorder = Recorder(providers, describe)
+
+    recorder.put([], [Result("smile", 0, 1.0)] * 20_000, None)
+    recorder.put([], [Result("smile", 0, 1.0)] * 2, None)
+    recorder.close()
+
+    assert (providers.events.dropped, providers.events.exported, len(receiver.events)) == (20_000, 2, 2)
+
+
 def test_it_can_go_over_http() -> None:
     with http_receiver() as (endpoint, bodies):
         settings = TelemetrySettings(endpoint=endpoint, protocol="http/protobuf", sample_ratio=1)

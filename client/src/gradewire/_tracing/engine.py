@@ -13,6 +13,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 
 from gradewire_proto.conventions.spans import CURRENT, Span, Value
 from gradewire_proto.conventions.telemetry_names import ERROR_TYPE
+from gradewire_proto.telemetry.context import metadata_of
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -71,6 +72,10 @@ class EngineSpan(Span):
 
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
         """The client emits the events of its results."""
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """As `Span.metadata`."""
+        return metadata_of(self._span)
 
     def end(self, end_ns: int = 0) -> None:
         """As `Span.end`."""

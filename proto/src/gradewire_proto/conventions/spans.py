@@ -37,6 +37,9 @@ class Span(AbstractContextManager["Span"], Protocol):
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
         """Takes a result of the call that it belongs to."""
 
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """W3C trace context for a call that is made within it: names and values of headers."""
+
     def end(self, end_ns: int = 0) -> None:
         """Ends it, at nanoseconds since 1970; 0: now."""
 

@@ -25,8 +25,8 @@ from gradewire_proto.telemetry.recorded import Call, Recorded, Result
 
 _log = logging.getLogger(__name__)
 _EVERY_S: Final = 0.25
-_MAX_WAITING: Final = 4096
-"""Handed over and not looked at yet; more are dropped and counted."""
+_MAX_WAITING: Final = 16_384
+"""Spans and results that are handed over and not looked at yet; more are dropped and counted."""
 _GIVE_WAY_S: Final = 0.0
 """Of sleep after each: it hands the interpreter to the event loop, which else waits 5 ms for it."""
 _NO_CONTEXT: Final = Context()
@@ -48,6 +48,7 @@ class Recorder:
         self._sampler: Sampler = providers.sampler
         self._describe = describe
         self._waiting: deque[tuple[Sequence[Recorded], Sequence[Result], SpanContext | None]] = deque()
+        self._taken_in = self._looked_at = 0  # each is changed by one thread alone
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gradewire-telemetry", daemon=True)
         self._thread.start()
@@ -73,10 +74,12 @@ class Recorder:
 
     def put(self, spans: Sequence[Recorded], results: Sequence[Result], evaluated: SpanContext | None) -> None:
         """Takes what a call has recorded."""
-        if len(self._waiting) >= _MAX_WAITING:
+        count = len(spans) + len(results)
+        if self._taken_in - self._looked_at + count > _MAX_WAITING:
             self._providers.spans.lost(len(spans))
             self._providers.events.lost(len(results))
             return
+        self._taken_in += count
         self._waiting.append((spans, results, evaluated))
 
     def close(self) -> None:
@@ -103,6 +106,7 @@ class Recorder:
                     time.sleep(_GIVE_WAY_S)
             except Exception:  # noqa: BLE001 - a trace that cannot be made must not end those of all others
                 _log.exception("a trace was lost by a defect")
+            self._looked_at += len(spans) + len(results)
 
     def _make(self, record: Recorded) -> None:
         self._providers.ids.give(record.call.trace_id, record.span_id)

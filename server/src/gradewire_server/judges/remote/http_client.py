@@ -7,12 +7,15 @@ from typing import Final
 
 import httpx2
 
+from gradewire_proto.conventions.spans import current_span
+from gradewire_proto.conventions.telemetry_names import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS
 from gradewire_server.judges.remote.errors import ADDRESS_SETTING, KEY_SETTING, unreachable, unreadable
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _MAX_ANSWER_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 30.0
+_FIRST_ERROR: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,23 @@ class HttpClient:
         await self._client.aclose()
 
     async def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> Reply:
+        span = current_span()
+        if span is None:
+            return await self._exchange(method, path, body, {})
+        host = httpx2.URL(self._address).host
+        attributes = {HTTP_METHOD: method, SERVER_ADDRESS: host}
+        with span.child(method, attributes, calls_out=True) as part:
+            reply = await self._exchange(method, path, body, dict(part.metadata()))
+            part.set(HTTP_STATUS, reply.status)
+            if reply.status >= _FIRST_ERROR:
+                part.fail(str(reply.status))
+            return reply
+
+    async def _exchange(
+        self, method: str, path: str, body: Mapping[str, object] | None, headers: dict[str, str]
+    ) -> Reply:
         try:
-            async with self._client.stream(method, path, json=body) as response:
+            async with self._client.stream(method, path, json=body, headers=headers) as response:
                 content = bytearray()
                 async for part in response.aiter_bytes(1 << 16):
                     content += part
