@@ -79,11 +79,13 @@ class RewardPosts:
         deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
         scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
         gone = asyncio.ensure_future(body.disconnected())
+        gone.add_done_callback(lambda _done: scoring.cancel())
         try:
-            await asyncio.wait((scoring, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not scoring.done():
-                raise DisconnectedError
-            return scoring.result()
+            return await scoring
+        except asyncio.CancelledError:
+            if gone.done():
+                raise DisconnectedError from None
+            raise
         except GradewireError as error:
             raise problem_of_failure(error) from error
         finally:

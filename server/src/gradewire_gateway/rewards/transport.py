@@ -38,6 +38,8 @@ _LASTING: Final[dict[grpc.StatusCode, type[errors.RequestError]]] = {
     grpc.StatusCode.PERMISSION_DENIED: errors.AccessDenied,
 }
 """Any other code is a defect."""
+_CUT_WHILE_WRITING: Final = "Internal error from Core"
+"""What gRPC reports in place of the status of a stream that the server ends while a message is being written."""
 
 
 class UpstreamTransport:
@@ -125,6 +127,8 @@ class UpstreamTransport:
 
 def _failure(error: aio.AioRpcError) -> errors.GradewireError:
     code, problem = error.code(), problem_of(error)
+    if error.details() == _CUT_WHILE_WRITING:  # the next attempt is told the status
+        return errors.ServerUnreachable("the server ended the stream while items were sent; try again")
     if code in _LASTING:
         return _LASTING[code](problem.detail)
     failure = _PASSING.get(code, errors.ServerFault)
