@@ -15,7 +15,6 @@ _LOCKED = re.compile(r"^([\w.-]+)==([\w.]+)", re.MULTILINE)
 # Not installed by us, or for one environment alone that is not made here by a lock.
 WITHOUT_A_LOCK = {
     "areal", "grpc-go", "grpc-java", "ms-vlmeval", "nemo-gym", "openrlhf", "slime,", "torch",
-    "trl", "verifiers", "verl",
 }  # fmt: skip
 
 

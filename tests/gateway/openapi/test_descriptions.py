@@ -29,4 +29,4 @@ def test_an_enum_tells_its_values() -> None:
 
 def test_what_has_no_comment_has_no_description() -> None:
     assert "gradewire.v1.ItemResult.id" not in all_comments()
-    assert SCHEMAS["ItemResult"]["properties"]["id"] == {"type": "string"}
+    assert SCHEMAS["ItemResult"]["properties"]["id"] == {"type": "string", "default": ""}
