@@ -64,15 +64,6 @@ def request_trace(method: str, address: str) -> AbstractContextManager[RequestTr
     return OpenTelemetryRequest(method, address)
 
 
-def current_traceparent() -> str:
-    """The W3C name of the caller's span, for items that share their call with those of others; empty where none is."""
-    if _API not in sys.modules:
-        return ""
-    from gradewire._tracing.otel import traceparent_of_current  # noqa: PLC0415 - as in `call_trace`
-
-    return traceparent_of_current()
-
-
 def engine_trace() -> AbstractContextManager[object]:
     """Has an engine in this process trace its work as a part of the current span."""
     if _API not in sys.modules:
