@@ -35,9 +35,12 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     from opentelemetry import trace  # noqa: PLC0415 - see the docstring
     from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
 
-    from gradewire_proto.telemetry.providers import Providers, Service  # noqa: PLC0415 - as above
+    from gradewire_proto.telemetry.providers import Service, open_providers  # noqa: PLC0415 - as above
 
-    providers = Providers(settings, Service("gradewire", version("gradewire")), draws_ids=True)
+    providers = open_providers(settings, Service("gradewire", version("gradewire")), draws_ids=True)
+    if providers is None:
+        yield
+        return
     trace.set_tracer_provider(providers.traces)
     if providers.logs is not None:
         set_logger_provider(providers.logs)
