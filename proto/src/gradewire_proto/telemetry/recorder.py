@@ -97,15 +97,19 @@ class Recorder:
         while self._waiting:
             spans, results, evaluated = self._waiting.popleft()
             above = _NO_CONTEXT if evaluated is None else parent(evaluated)
+            made = emitted = 0
             try:
-                for span in spans:
+                for made, span in enumerate(spans):
                     self._make(span)
                     time.sleep(_GIVE_WAY_S)
-                for result in results:
+                made = len(spans)
+                for emitted, result in enumerate(results):
                     self._emit(result, above)
                     time.sleep(_GIVE_WAY_S)
             except Exception:  # noqa: BLE001 - a trace that cannot be made must not end those of all others
                 _log.exception("a trace was lost by a defect")
+                self._providers.spans.lost(len(spans) - made)
+                self._providers.events.lost(len(results) - emitted)
             self._looked_at += len(spans) + len(results)
 
     def _make(self, record: Recorded) -> None:
