@@ -97,19 +97,20 @@ class Recorder:
         while self._waiting:
             spans, results, evaluated = self._waiting.popleft()
             above = _NO_CONTEXT if evaluated is None else parent(evaluated)
-            made = emitted = 0
+            spans_left, results_left = len(spans), len(results)
             try:
-                for made, span in enumerate(spans):
+                for span in spans:
                     self._make(span)
+                    spans_left -= 1
                     time.sleep(_GIVE_WAY_S)
-                made = len(spans)
-                for emitted, result in enumerate(results):
+                for result in results:
                     self._emit(result, above)
+                    results_left -= 1
                     time.sleep(_GIVE_WAY_S)
             except Exception:  # noqa: BLE001 - a trace that cannot be made must not end those of all others
                 _log.exception("a trace was lost by a defect")
-                self._providers.spans.lost(len(spans) - made)
-                self._providers.events.lost(len(results) - emitted)
+                self._providers.spans.lost(spans_left)
+                self._providers.events.lost(results_left)
             self._looked_at += len(spans) + len(results)
 
     def _make(self, record: Recorded) -> None:
