@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from gradewire_proto.telemetry.opening import providers_of
 from gradewire_proto.telemetry.settings import TelemetrySettings
 
 if TYPE_CHECKING:
@@ -30,14 +31,10 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     if find_spec("opentelemetry.sdk") is None:
         yield
         return
-    from importlib.metadata import version  # noqa: PLC0415 - as above
-
     from opentelemetry import trace  # noqa: PLC0415 - see the docstring
     from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
 
-    from gradewire_proto.telemetry.providers import Service, open_providers  # noqa: PLC0415 - as above
-
-    providers = open_providers(settings, Service("gradewire", version("gradewire")), draws_ids=True)
+    providers = providers_of(settings, "gradewire", draws_ids=True)
     if providers is None:
         yield
         return
