@@ -1,20 +1,23 @@
 """What callers of gRPC pay for the HTTP API, the page and tracing together; all ways take turns in one run.
 
-Four servers run on this machine, each with its own cache: one with everything off; one with the HTTP API (and its page)
-alone; two that trace as well, to a receiver of OTLP in a process of its own: every call, and the default share of them.
+Four servers run on this machine, each with its own cache: one with everything off; one with the HTTP API and its page,
+whose live view is open: it is asked for figures as often as that asks; two that trace as well, to a receiver of OTLP in
+a process of its own: every call, and the default share of them.
 A warm request goes to each in turn, in a new order each time, so that a change of the machine's load affects all alike.
 Ratios are medians of the pairs of one round. No call carries a trace of the caller's, so each server draws for itself.
 """
 
 import argparse
+import http.client
 import os
 import random
 import statistics
 import sys
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from benchmarks.common.processes import free_port, started
 from benchmarks.common.servers import start_engine
@@ -24,7 +27,39 @@ _WARM_UP = 50
 _SIZES = (1, 32)
 _GOAL = 1.1
 _OFF = "off"
-_WAYS = ("HTTP API", "and traced, 100 %", "and traced, default")
+_WAYS = ("HTTP API and page", "and traced, 100 %", "and traced, default")
+_SNAPSHOT = "/gradewire.v1.Monitoring/Snapshot"
+_LIVE_EVERY_S = 2.0
+"""As page/static/live-view.js."""
+
+
+@contextmanager
+def live_view(port: int) -> Iterator[None]:
+    """Asks for figures as a page does whose live view is in sight; raises RuntimeError where they did not come."""
+    ended = threading.Event()
+    answered: list[int] = []
+
+    def look() -> None:
+        while not ended.is_set():
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            try:
+                connection.request("POST", _SNAPSHOT, "{}", {"content-type": "application/json"})
+                answered.append(connection.getresponse().status)
+            except OSError:
+                answered.append(0)
+            finally:
+                connection.close()
+            ended.wait(_LIVE_EVERY_S)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    if set(answered) != {http.client.OK}:
+        raise RuntimeError(f"the figures of port {port} were answered with {answered}")
 
 
 def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
@@ -84,7 +119,11 @@ def main() -> None:
             name: over_grpc(stack.enter_context(start_engine("embedded", given)).address, stack)
             for name, given in settings.items()
         }
-        taken = measure(ways, options.rounds)
+        with ExitStack() as views:
+            for given in settings.values():
+                if port := given.get("http-api-port"):
+                    views.enter_context(live_view(int(port)))
+            taken = measure(ways, options.rounds)
         time.sleep(6)  # longer than a batch of spans waits
         spans, events = receiver.communicate("")[0].split()
         print(f"the receiver got {spans} spans and {events} events", file=sys.stderr)

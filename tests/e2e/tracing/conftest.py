@@ -8,13 +8,13 @@ from tests.support.servers.otlp_receiver import OtlpReceiver, otlp_receiver
 from tests.support.servers.server_process import ServerProcess
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def receiver() -> Iterator[OtlpReceiver]:
     with otlp_receiver() as running:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def traced_server(
     tmp_path_factory: pytest.TempPathFactory, minilm: Path, receiver: OtlpReceiver
 ) -> Iterator[ServerProcess]:

@@ -144,6 +144,25 @@ def test_more_than_the_thread_can_look_at_is_dropped_and_counted(receiver: OtlpR
     assert (providers.events.dropped, providers.events.exported, len(receiver.events)) == (20_000, 2, 2)
 
 
+def test_what_a_defect_loses_is_counted_and_ends_no_other_trace(
+    receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    def described(told: Result) -> Evaluation:
+        if told.metric == "broken":
+            raise ZeroDivisionError
+        return describe(told)
+
+    providers = Providers(TelemetrySettings(endpoint=receiver.endpoint, sample_ratio=1), SERVICE)
+    recorder = Recorder(providers, described)
+    recorder.put([], [Result("smile", 0, 1.0), Result("broken", 1, 1.0), Result("smile", 2, 1.0)], None)
+    recorder.put([], [Result("smile", 3, 1.0)], None)
+    recorder.close()
+
+    assert sorted(event.attributes["gradewire.item.index"] for event in receiver.events) == [0, 3]
+    assert (providers.events.dropped, providers.events.exported) == (2, 2)
+    assert "a trace was lost by a defect" in caplog.text
+
+
 def test_it_can_go_over_http() -> None:
     with http_receiver() as (endpoint, bodies):
         settings = TelemetrySettings(endpoint=endpoint, protocol="http/protobuf", sample_ratio=1)

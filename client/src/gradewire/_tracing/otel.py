@@ -142,11 +142,6 @@ class OpenTelemetryRequest:
         _end(self._span, error)
 
 
-def traceparent_of_current() -> str:
-    """As `current_traceparent`."""
-    return dict(metadata_of(trace.get_current_span())).get(TRACEPARENT_KEY, "")
-
-
 def _end(span: trace.Span, error: BaseException | None) -> None:
     if error is not None and not isinstance(error, GeneratorExit):
         # Not its message, which may quote a text.

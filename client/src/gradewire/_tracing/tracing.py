@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
+from functools import cache
 from typing import Any, Final
 
 from gradewire._tracing.port import CallTrace, Metadata, RequestTrace
@@ -39,16 +40,16 @@ _UNTRACED: Final[AbstractContextManager[_Untraced]] = nullcontext(UNTRACED)
 
 def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> AbstractContextManager[CallTrace]:
     """The trace of a call; as a context it makes the call's span the current one, and ends it."""
-    if _API not in sys.modules:
+    if not _is_traced():
         return _UNTRACED
-    from gradewire._tracing.otel import OpenTelemetryCall  # noqa: PLC0415 - see above
+    from gradewire._tracing.otel import OpenTelemetryCall  # noqa: PLC0415 - see `_is_traced`
 
     return OpenTelemetryCall(name, attributes(), is_current=True)
 
 
 def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
     """As `call_trace`, for a generator, which shares its variables with its caller: its span is current nowhere."""
-    if _API not in sys.modules:
+    if not _is_traced():
         return _UNTRACED
     from gradewire._tracing.otel import OpenTelemetryCall  # noqa: PLC0415 - as in `call_trace`
 
@@ -57,26 +58,31 @@ def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
 
 def request_trace(method: str, address: str) -> AbstractContextManager[RequestTrace]:
     """The span of a request; as a context it ends with it, and says by which error."""
-    if _API not in sys.modules:
+    if not _is_traced():
         return _UNTRACED
     from gradewire._tracing.otel import OpenTelemetryRequest  # noqa: PLC0415 - as in `call_trace`
 
     return OpenTelemetryRequest(method, address)
 
 
-def current_traceparent() -> str:
-    """The W3C name of the caller's span, for items that share their call with those of others; empty where none is."""
-    if _API not in sys.modules:
-        return ""
-    from gradewire._tracing.otel import traceparent_of_current  # noqa: PLC0415 - as in `call_trace`
-
-    return traceparent_of_current()
-
-
 def engine_trace() -> AbstractContextManager[object]:
     """Has an engine in this process trace its work as a part of the current span."""
-    if _API not in sys.modules:
+    if not _is_traced():
         return _UNTRACED
     from gradewire._tracing.engine import engine_span  # noqa: PLC0415 - as in `call_trace`
 
     return engine_span()
+
+
+def _is_traced() -> bool:
+    return _API in sys.modules and _is_usable()
+
+
+@cache
+def _is_usable() -> bool:
+    """Whether the application's OpenTelemetry has what events need; one of before that counts as not there."""
+    try:
+        from opentelemetry._logs import Logger  # noqa: PLC0415 - the application has loaded what it belongs to
+    except ImportError:
+        return False
+    return hasattr(Logger, "enabled")

@@ -11,12 +11,19 @@ from gradewire.cli.options.connection import MAX_PORT
 from gradewire.cli.options.group import INPUT_FILE
 from gradewire.cli.options.rewards import reward_options, reward_settings_of
 from gradewire.cli.problems import InputError
+from gradewire_proto.telemetry.settings import endpoint_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
 _EXIT_CANNOT_START = 1
+
+
+def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    if problem := endpoint_problem(given):
+        raise click.BadParameter(problem)
+    return given
 
 
 @click.command(
@@ -52,7 +59,11 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usa
 @click.option("--metrics/--no-metrics", default=True, show_default=True, help="Whether GET /metrics shows figures.")
 @click.option("--page/--no-page", default=True, show_default=True, help="Whether GET / shows the page.")
 @click.option(
-    "--otlp-endpoint", default="", metavar="URL", help="Collector of OpenTelemetry; see docs/operate/tracing.md."
+    "--otlp-endpoint",
+    default="",
+    metavar="URL",
+    callback=_checked_endpoint,
+    help="Collector of OpenTelemetry; see docs/operate/tracing.md.",
 )
 @click.option(
     "--trace-sample-ratio",

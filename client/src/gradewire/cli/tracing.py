@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from gradewire_proto.telemetry.opening import providers_of
 from gradewire_proto.telemetry.settings import TelemetrySettings
 
 if TYPE_CHECKING:
@@ -30,14 +31,13 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     if find_spec("opentelemetry.sdk") is None:
         yield
         return
-    from importlib.metadata import version  # noqa: PLC0415 - as above
-
     from opentelemetry import trace  # noqa: PLC0415 - see the docstring
     from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
 
-    from gradewire_proto.telemetry.providers import Providers, Service  # noqa: PLC0415 - as above
-
-    providers = Providers(settings, Service("gradewire", version("gradewire")), draws_ids=True)
+    providers = providers_of(settings, "gradewire", draws_ids=True)
+    if providers is None:
+        yield
+        return
     trace.set_tracer_provider(providers.traces)
     if providers.logs is not None:
         set_logger_provider(providers.logs)

@@ -10,13 +10,13 @@ from gradewire._calls.arguments import check_deadline
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._fork_safety import forget_in_children, keep_for_good
-from gradewire._tracing.tracing import current_traceparent
+from gradewire._tracing.tracing import UNTRACED, call_trace
 from gradewire._transport.endpoint import Endpoint
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metric_types.choice import MetricDefaults, MetricsLike
 from gradewire.metric_types.encoders import Preset, Synthetic
-from gradewire.results import MetricScore, Status
+from gradewire.results import ItemScores, MetricScore, Status
 from gradewire.rewards._gathering.gatherer import Gatherer
 from gradewire.rewards.answer import Answer, Extraction, Extractor, extract_answer
 from gradewire.rewards.failures import FailureHandling, FailureWindow
@@ -25,6 +25,7 @@ from gradewire.rewards.reward import Reward, RewardSample
 from gradewire.rewards.settings import RewardSettings
 from gradewire.tls import Tls
 from gradewire.transport import Transport
+from gradewire_proto.conventions.telemetry_names import CLIENT_REWARDS, ITEMS
 
 DEADLINE_S = 60.0
 # Completions that are read between two turns of the event loop.
@@ -181,25 +182,35 @@ class RewardScorer:
         self, samples: Sequence[RewardSample], calls: ClientCalls | None, deadline_s: float
     ) -> list[Reward]:
         answers = await self._read(samples)
-        rewards = [_without_score(answer) for answer in answers]
-        unscored = [index for index, answer in enumerate(answers) if answer.text]
         gatherer = self._gatherer(calls)
+        with call_trace(CLIENT_REWARDS, lambda: {ITEMS: len(samples)}) as trace:
+            scores = await self._ask(samples, answers, gatherer, deadline_s)
+            if trace is not UNTRACED:
+                told = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
+                trace.evaluated(samples, told)
+        rewards = [self._reward(answer, score) for answer, score in zip(answers, scores, strict=True)]
+        self._window.check(rewards)
+        return self._settings.failures.settle(rewards)
+
+    async def _ask(
+        self, samples: Sequence[RewardSample], answers: Sequence[Answer], gatherer: Gatherer, deadline_s: float
+    ) -> list[MetricScore]:
+        scores = [MetricScore(None, Status.EMPTY_PREDICTION, answer.reason) for answer in answers]
+        unscored = [index for index, answer in enumerate(answers) if answer.text]
         loop = asyncio.get_running_loop()
         hold_until = loop.time() + self._settings.failures.hold_s
         wait_s = 0.5
-        traceparent = current_traceparent()
         while unscored:
-            items = [_item(samples[index], answers[index], traceparent) for index in unscored]
+            items = [_item(samples[index], answers[index]) for index in unscored]
             for index, score in zip(unscored, await gatherer.score(items, deadline_s), strict=True):
-                rewards[index] = self._reward(answers[index], score)
-            unscored = [index for index in unscored if rewards[index].status.may_pass]
+                scores[index] = score
+            unscored = [index for index in unscored if scores[index].status.may_pass]
             if self._settings.failures.policy != "hold" or loop.time() + wait_s >= hold_until:
                 break
             if unscored:
                 await asyncio.sleep(wait_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, hides nothing
                 wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
-        self._window.check(rewards)
-        return self._settings.failures.settle(rewards)
+        return scores
 
     async def _read(self, samples: Sequence[RewardSample]) -> list[Answer]:
         answers = []
@@ -231,15 +242,5 @@ class RewardScorer:
         return Reward(value, score.status, score.message, answer.text, line, digest)
 
 
-def _without_score(answer: Answer) -> Reward:
-    return Reward(None, Status.EMPTY_PREDICTION, answer.reason, answer.text)
-
-
-def _item(sample: RewardSample, answer: Answer, traceparent: str) -> Item:
-    return Item(
-        references=sample.references,
-        prediction=answer.text,
-        question=sample.question,
-        id=sample.id,
-        traceparent=traceparent,
-    )
+def _item(sample: RewardSample, answer: Answer) -> Item:
+    return Item(references=sample.references, prediction=answer.text, question=sample.question, id=sample.id)

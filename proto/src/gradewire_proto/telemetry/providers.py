@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
 
 from gradewire_proto.conventions.telemetry_names import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION
+from gradewire_proto.telemetry.environment import check_environment
 from gradewire_proto.telemetry.exporters import (
     BoundedRecords,
     BoundedSpans,
@@ -143,16 +144,18 @@ class GivenIds(IdGenerator):
         return self._trace_id
 
 
-def open_providers(settings: TelemetrySettings, service: Service) -> Providers | None:
-    """The providers of a process; None, with a line in the log, where the settings cannot be used.
+def open_providers(settings: TelemetrySettings, service: Service, *, draws_ids: bool = False) -> Providers | None:
+    """The providers of a process; None, with a line in the log, where the settings or the variables cannot be used.
 
     Args:
         settings: Whose `is_on` was asked before.
         service: Names the process.
+        draws_ids: As `Providers`.
     """
     try:
-        return Providers(settings, service)
-    except (ImportError, ValueError, OSError) as error:
+        check_environment(os.environ)
+        return Providers(settings, service, draws_ids=draws_ids)
+    except Exception as error:  # noqa: BLE001 - the SDK has classes of its own for variables that it cannot read
         _log.error("nothing is traced: %s", error)
         return None
 

@@ -97,15 +97,20 @@ class Recorder:
         while self._waiting:
             spans, results, evaluated = self._waiting.popleft()
             above = _NO_CONTEXT if evaluated is None else parent(evaluated)
+            spans_left, results_left = len(spans), len(results)
             try:
                 for span in spans:
                     self._make(span)
+                    spans_left -= 1
                     time.sleep(_GIVE_WAY_S)
                 for result in results:
                     self._emit(result, above)
+                    results_left -= 1
                     time.sleep(_GIVE_WAY_S)
             except Exception:  # noqa: BLE001 - a trace that cannot be made must not end those of all others
                 _log.exception("a trace was lost by a defect")
+                self._providers.spans.lost(spans_left)
+                self._providers.events.lost(results_left)
             self._looked_at += len(spans) + len(results)
 
     def _make(self, record: Recorded) -> None:

@@ -46,6 +46,13 @@ class TelemetrySettings:
         return next((found for name in named if (found := environment.get(name, "").strip())), "grpc")
 
 
+def endpoint_problem(endpoint: str) -> str:
+    """What is wrong with the address of a collector, for behind its setting's name; empty where nothing is."""
+    if not endpoint.strip() or endpoint.strip().lower().startswith(("http://", "https://")):
+        return ""
+    return f"{endpoint!r} is no URL: write http://HOST:PORT, or https:// where the collector has a certificate"
+
+
 def captures_content(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether texts of users may stand in events: the standard variable for it, off unless set to true."""
     return _is_true(environment, _CONTENT)

@@ -1,11 +1,8 @@
 """Traces of the gateway: whether there are any, and the span of a call that it makes; OpenTelemetry stays unloaded."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry
@@ -18,12 +15,12 @@ from gradewire_proto.conventions.telemetry_names import (
     RPC_STATUS,
     RPC_SYSTEM,
 )
+from gradewire_proto.telemetry.opening import providers_of
 from gradewire_proto.telemetry.settings import TelemetrySettings
 
 if TYPE_CHECKING:
     from gradewire_gateway.observing.spans import HttpTracer
 
-_log = logging.getLogger(__name__)
 _OK: Final = "OK"
 _CANCELLED: Final = "CANCELLED"
 
@@ -37,17 +34,12 @@ def open_tracer(settings: TelemetrySettings, registry: CollectorRegistry) -> "Ht
     """
     if not settings.is_on():
         return None
-    if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-        _log.warning("a collector is named, and nothing is traced: pip install 'gradewire[otel]'")
+    if (providers := providers_of(settings, "gradewire-gateway")) is None:
         return None
     # These bring OpenTelemetry's SDK, which a gateway that traces nothing does not load.
     from gradewire_gateway.observing.spans import HttpTracer  # noqa: PLC0415
     from gradewire_proto.telemetry.figures import TelemetryFigures  # noqa: PLC0415
-    from gradewire_proto.telemetry.providers import Service, open_providers  # noqa: PLC0415
 
-    providers = open_providers(settings, Service("gradewire-gateway", version("gradewire")))
-    if providers is None:
-        return None
     registry.register(TelemetryFigures(providers.outboxes, "gradewire_gateway"))
     return HttpTracer(providers)
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.observing.tracing import calling
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options
 from gradewire_gateway.wire.methods import RpcMethod, method_at
@@ -64,13 +65,22 @@ class Access:
 
     async def _refusal(self, request: Request, method: RpcMethod, message: Message) -> Problem | None:
         upstream = self._gateway.upstream
+        options = call_options(request.scope, tell_peer=upstream.private)
         try:
-            await upstream.unary(method, message, call_options(request.scope, tell_peer=upstream.private))
-        except grpc.aio.AioRpcError as error:
-            return problem_of(error)
-        except grpc.aio.UsageError:  # the channel was closed
-            return Problem(503, "unavailable", "the gateway is stopping; try again")
+            with calling(options, method.path) as traced:
+                await _asked(upstream.unary(method, message, traced))
+        except ProblemError as error:
+            return error.problem
         return None
+
+
+async def _asked(call: "grpc.aio.UnaryUnaryCall[Message, Message]") -> None:
+    try:
+        await call
+    except grpc.aio.AioRpcError as error:
+        raise ProblemError(problem_of(error)) from error
+    except grpc.aio.UsageError as error:  # the channel was closed
+        raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
 
 
 def _forbidden(refused: Problem | None) -> str:

@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.built import default_repository
+from gradewire_proto.telemetry.settings import endpoint_problem
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.settings.engine import EngineConfig
@@ -159,6 +160,8 @@ def _check(given: Mapping[str, Any]) -> None:
     for name in ("auth_health", "auth_http"):
         if given[name] and not given["auth_tokens"] and given["auth_tokens_file"] is None:
             raise SettingsError(f"{name} needs tokens: set auth_tokens or auth_tokens_file")
+    if problem := endpoint_problem(given["otlp_endpoint"]):
+        raise SettingsError(f"otlp_endpoint {problem}")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
     _check_installed(given)

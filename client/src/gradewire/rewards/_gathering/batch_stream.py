@@ -11,9 +11,9 @@ from gradewire.errors import ServerFault
 from gradewire.items import Item, ItemProblem, encode_item
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits
-from gradewire.results import ItemScores, MetricScore, Provenance, Status
+from gradewire.results import MetricScore, Provenance, Status
 from gradewire.transport import Transport
-from gradewire_proto.conventions.telemetry_names import CLIENT_REWARDS
+from gradewire_proto.conventions.telemetry_names import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 ScoredItem: TypeAlias = tuple[int, MetricScore]
@@ -68,11 +68,11 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
 
     @property
     def _span_name(self) -> str:
-        return CLIENT_REWARDS
+        return CLIENT_REWARD_STREAM
 
-    def _told(self, done: Sequence[ScoredItem]) -> list[ItemScores]:
-        (label,) = self._choice.labels
-        return [ItemScores(index, "", {label: score}) for index, score in done]
+    def _told(self, done: Sequence[ScoredItem]) -> tuple[()]:
+        del done  # items of many callers: each emits its own, and those of items that were late or never sent
+        return ()
 
     @property
     def _accepted(self) -> bool:

@@ -38,6 +38,12 @@ class Gatherer:
         self._streams: set[OpenStream] = set()
         self._dispatcher: asyncio.Task[None] | None = None
 
+    @property
+    def label(self) -> str:
+        """Of the metric."""
+        (label,) = self._choice.labels
+        return label
+
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
         """The scores of a group of items, which travel together.
 
@@ -102,18 +108,20 @@ class Gatherer:
                         await self._is_full.wait()
             while self._queue and self._may_send():
                 if batch := self._take():
-                    self._free_stream().take(batch)
+                    self._free_stream(batch).take(batch)
         finally:
             self._dispatcher = None
 
     def _may_send(self) -> bool:
         return sum(stream.is_busy for stream in self._streams) < self._how.max_streams
 
-    def _free_stream(self) -> OpenStream:
+    def _free_stream(self, batch: Sequence[Piece]) -> OpenStream:
         """One that is open and has nothing to do, or another one."""
         free = next((stream for stream in self._streams if stream.is_free), None)
         if free is None:
-            free = OpenStream(self._calls, self._choice, self._stream_changed)
+            # Its trace is a part of the first caller's. By itself it would be that of whichever stream ended before.
+            group, _ = batch[0]
+            free = group.context.run(OpenStream, self._calls, self._choice, self._stream_changed)
             self._streams.add(free)
         return free
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gradewire.errors import GradewireError
@@ -20,6 +21,7 @@ class Group:
         done: Set when the caller may go on.
         scores: By position; None for what has not come.
         left: How many have not.
+        context: The caller's variables, its span among them.
     """
 
     items: Sequence[Item]
@@ -27,6 +29,7 @@ class Group:
     done: asyncio.Future[None]
     scores: list[MetricScore | None]
     left: int
+    context: Context = field(default_factory=copy_context)
 
     def set(self, position: int, score: MetricScore) -> None:
         """An item has its score; the last one ends the wait of the caller."""
