@@ -239,9 +239,9 @@ def test_files_that_cannot_be_read_say_why(page: Page, name: str, content: bytes
 
 def test_cells_of_csv_are_no_formulas(page: Page) -> None:
     cells = called(
-        page, "outputs.js", "return given.map(m.cell);", ["=1+1", "a,b", 'say "x"', -0.5, None, "@x", "line\nline"]
+        page, "outputs.js", "return given.map(m.cell);", ["=1+1", "＝1", "a,b", 'say "x"', -0.5, None, "@x", "line\nline"]
     )
-    assert cells == ["'=1+1", '"a,b"', '"say ""x"""', "-0.5", "", "'@x", '"line\nline"']
+    assert cells == ["'=1+1", "'＝1", '"a,b"', '"say ""x"""', "-0.5", "", "'@x", '"line\nline"']
 
 
 def test_labelled_rows_beyond_what_a_report_takes_are_let_go(page: Page) -> None:

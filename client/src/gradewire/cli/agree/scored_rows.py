@@ -104,7 +104,9 @@ def _is_score(value: object) -> bool:
 def main() -> None:
     """Reads, computes, writes."""
     os.nice(_NICENESS)
-    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_S, _MOST_CPU_S))
+    _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
+    most = _MOST_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_CPU_S)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     with tempfile.TemporaryDirectory(prefix="gradewire-report-") as folder:
         try:
             page = report_of(sys.stdin.buffer.read(), Path(folder))
