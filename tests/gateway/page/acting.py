@@ -8,9 +8,11 @@ from tests.gateway.page.browsing import press_on, tab_to, type_into
 
 
 def go_to(page: Page, view: str) -> None:
-    """Chooses a view."""
-    press_on(page, page.get_by_role("link", name=view.capitalize(), exact=True))
-    page.locator(f"#view-{view}").wait_for()
+    """Chooses a view, unless it is there."""
+    shown = page.locator(f"#view-{view}")
+    if not shown.is_visible():
+        press_on(page, page.get_by_role("link", name=view.capitalize(), exact=True))
+    shown.wait_for()
 
 
 def sign_in(page: Page, token: str) -> None:

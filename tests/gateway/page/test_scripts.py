@@ -249,7 +249,7 @@ def test_cells_of_csv_are_no_formulas(page: Page) -> None:
 
 def test_a_report_that_had_to_wait_can_be_made_once_more_and_one_left_behind_is_ended(page: Page) -> None:
     script = """document.body.innerHTML = '<div id="place"></div><p id="announcer"></p>';
-      const place = document.getElementById('place'), signals = [];
+      const { fetch } = window, place = document.getElementById('place'), signals = [];
       const busy = () => Response.json({ status: 429, detail: 'another report' }, { status: 429 });
       const answers = [busy(), new Response('<p>made')];
       window.fetch = async (_path, options) => { signals.push(options.signal); return answers.shift(); };
@@ -261,6 +261,7 @@ def test_a_report_that_had_to_wait_can_be_made_once_more_and_one_left_behind_is_
         .observe(place, { childList: true }); });
       const sandbox = place.querySelector('iframe').getAttribute('sandbox');
       frame.stop();
+      window.fetch = fetch;
       return [said, sandbox, place.querySelectorAll('h3').length, signals.map((one) => one.aborted)];"""
     said, *found = called(page, "report.js", script)
     assert "There is no report: another report" in said
