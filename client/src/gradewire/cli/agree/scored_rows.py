@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _NICENESS = 10
 """What it computes can wait for the server on the same cores."""
+_FIRST_TO_GO = Path("/proc/self/oom_score_adj")
 _MOST_CPU_S = 600
 """Who starts it ends it long before; where that one was killed, nobody else does."""
 _TEXTS = ("line", "message", "best_window")
@@ -101,12 +102,19 @@ def _is_score(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def main() -> None:
-    """Reads, computes, writes."""
+def _stand_back() -> None:
+    """Lets the server go first: in computing time, and where memory runs out."""
     os.nice(_NICENESS)
     _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
     most = _MOST_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_CPU_S)
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    if _FIRST_TO_GO.exists():  # of Linux alone
+        _FIRST_TO_GO.write_text("1000")
+
+
+def main() -> None:
+    """Reads, computes, writes."""
+    _stand_back()
     with tempfile.TemporaryDirectory(prefix="gradewire-report-") as folder:
         try:
             page = report_of(sys.stdin.buffer.read(), Path(folder))
