@@ -239,9 +239,33 @@ def test_files_that_cannot_be_read_say_why(page: Page, name: str, content: bytes
 
 def test_cells_of_csv_are_no_formulas(page: Page) -> None:
     cells = called(
-        page, "outputs.js", "return given.map(m.cell);", ["=1+1", "a,b", 'say "x"', -0.5, None, "@x", "line\nline"]
+        page,
+        "outputs.js",
+        "return given.map(m.cell);",
+        ["=1+1", "\uff1d1", "a,b", 'say "x"', -0.5, None, "@x", "line\nline"],
     )
-    assert cells == ["'=1+1", '"a,b"', '"say ""x"""', "-0.5", "", "'@x", '"line\nline"']
+    assert cells == ["'=1+1", "'\uff1d1", '"a,b"', '"say ""x"""', "-0.5", "", "'@x", '"line\nline"']
+
+
+def test_a_report_that_had_to_wait_can_be_made_once_more_and_one_left_behind_is_ended(page: Page) -> None:
+    script = """document.body.innerHTML = '<div id="place"></div><p id="announcer"></p>';
+      const { fetch } = window, place = document.getElementById('place'), signals = [];
+      const busy = () => Response.json({ status: 429, detail: 'another report' }, { status: 429 });
+      const answers = [busy(), new Response('<p>made')];
+      window.fetch = async (_path, options) => { signals.push(options.signal); return answers.shift(); };
+      const frame = new m.ReportFrame(place, { report: { available: true, maxBytes: 99 } });
+      await frame.make({ reported: 2, report: { blob: () => new Blob(['x']) } }, 'rows');
+      const said = place.innerText;
+      place.querySelector('button').click();
+      await new Promise((resolve) => { new MutationObserver(() => { if (place.querySelector('iframe')) resolve(); })
+        .observe(place, { childList: true }); });
+      const sandbox = place.querySelector('iframe').getAttribute('sandbox');
+      frame.stop();
+      window.fetch = fetch;
+      return [said, sandbox, place.querySelectorAll('h3').length, signals.map((one) => one.aborted)];"""
+    said, *found = called(page, "report.js", script)
+    assert "There is no report: another report" in said
+    assert found == ["allow-scripts", 1, [True, True]]
 
 
 def test_labelled_rows_beyond_what_a_report_takes_are_let_go(page: Page) -> None:

@@ -45,16 +45,20 @@ class Report:
             refused = await self._access.scoring_refusal(request)
             if refused is not None:
                 raise ProblemError(refused)
+            self._check_free()  # before its rows are read into memory
             lines = await body.read()
             record_of(request.scope).request_bytes = body.size_bytes
-            if self._busy:
-                raise too_busy("another report is being made")
+            self._check_free()
             self._busy = True
             try:
                 page = await _run(lines, body)
             finally:
                 self._busy = False
         return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": "sandbox"})
+
+    def _check_free(self) -> None:
+        if self._busy:
+            raise too_busy("another report is being made")
 
 
 async def _run(lines: bytes, body: Body) -> bytes:

@@ -23,6 +23,8 @@ function scaleOf(...texts) {
   return el("div", { class: "scale", "aria-hidden": "true" }, texts.map((text) => el("span", {}, text)));
 }
 
+const signed = (number) => String(number).replace("-", "−");
+
 /** Bars: how many scores lie in each part of the range. */
 export function histogram(bins, { label, minimum, maximum }) {
   const most = Math.max(1, ...bins);
@@ -32,7 +34,7 @@ export function histogram(bins, { label, minimum, maximum }) {
     return svg("rect", { class: "bar", x: LEFT + at * width + 1, y: HEIGHT - BOTTOM - height, width: width - 2, height });
   });
   const axis = svg("line", { class: "axis", x1: LEFT, x2: WIDTH - LEFT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM });
-  return [stretched(label, bars, axis), scaleOf(String(minimum), `highest bar: ${most}`, String(maximum))];
+  return [stretched(label, bars, axis), scaleOf(signed(minimum), `highest bar: ${most}`, signed(maximum))];
 }
 
 /**

@@ -1,6 +1,6 @@
 // The view in which a file is dropped, scored and reported on.
 
-import { announce, byId, el, save } from "./dom.js";
+import { announce, byId, el, save, visible } from "./dom.js";
 import { ALIASES, mapped } from "./aliases.js";
 import { count, percent, size } from "./numbers.js";
 import { Outputs } from "./outputs.js";
@@ -23,6 +23,7 @@ export class FileView {
     this.access = access;
     this.file = null;
     this.stop = null;
+    this.report = null;
     byId("file-note").textContent = `JSONL (an object a line) or CSV, up to ${size(MOST_BYTES)}, read piece by piece and not uploaded as a whole. ` +
       "Columns are found by the names that gradewire score knows: question, references, prediction (or response, answer, …).";
     byId("file").addEventListener("change", () => this.#take(byId("file").files[0]));
@@ -58,21 +59,21 @@ export class FileView {
       this.file = file;
       this.#showMapping(file, columns);
       byId("file-start").disabled = false;
-      announce(`${file.name} is read; check its columns, then score it`);
+      announce(`${visible(file.name)} is read; check its columns, then score it`);
     } catch (error) {
-      byId("file-error").textContent = `${file.name}: ${error.message}.`;
+      byId("file-error").textContent = visible(`${file.name}: ${error.message}.`);
     }
   }
 
   #showMapping(file, columns) {
     const found = mapped(columns);
     this.selects = Object.fromEntries(MAPPED.map((field) => {
-      const options = columns.map((column) => el("option", { value: column, selected: found[field][0] === column }, column));
+      const options = columns.map((column) => el("option", { value: column, selected: found[field][0] === column }, visible(column)));
       return [field, el("select", { id: `map-${field}` }, el("option", { value: "" }, "none"), options)];
     }));
     this.columns = columns;
     byId("mapping").replaceChildren(el("fieldset", {},
-      el("legend", {}, `Columns of ${file.name}, ${size(file.size)}`),
+      el("legend", {}, el("bdi", {}, visible(`Columns of ${file.name}`)), `, ${size(file.size)}`),
       el("div", { class: "parameters" }, MAPPED.map((field) =>
         el("div", { class: "field" }, el("label", { for: `map-${field}` }, field), this.selects[field])))));
   }
@@ -102,6 +103,7 @@ export class FileView {
       return;
     }
     this.stop = new AbortController();
+    this.report?.stop();  // its place on the server is for the report of this run
     const run = new Run(this.file, asked, this.access.report.maxBytes);
     this.#busy(true);
     try {
@@ -109,7 +111,10 @@ export class FileView {
       run.outcome = "done";
     } catch (fault) {
       run.outcome = fault.name === "AbortError" ? "cancelled" : "failed";
-      error.textContent = run.outcome === "cancelled" ? `Cancelled after ${count(run.summary.rows)} rows, which stand below.` : `Stopped after ${count(run.summary.rows)} rows: ${fault.said ?? fault.message}`;
+      const rows = count(run.summary.rows);
+      error.textContent = run.outcome === "cancelled"
+        ? `Cancelled after ${rows} rows, which stand below.`
+        : visible(`Stopped after ${rows} rows: ${fault.said ?? fault.message}`);
     } finally {
       this.#busy(false);
       this.stop = null;
@@ -141,7 +146,8 @@ export class FileView {
     byId("file-rows").replaceChildren(run.tables.node());
     const report = el("div", {});  // a report that comes late finds this one, and not that of a later run
     byId("file-report").replaceChildren(report);
-    if (run.outputs.reported) new ReportFrame(report, this.access).make(run.outputs, stem);
+    this.report = run.outputs.reported ? new ReportFrame(report, this.access) : null;
+    if (this.report) this.report.make(run.outputs, stem);
     else report.append(el("p", { class: "note" }, "No row has a label (label, human_score, labels), so there is no report of agreement with people."));
     place.focus({ preventScroll: true });
     place.scrollIntoView({ block: "start" });

@@ -61,7 +61,7 @@ export class LiveView {
       byId("live-error").textContent = "";
       this.#take(now);
     } catch (error) {
-      byId("live-error").textContent = error.said ?? error.message;
+      byId("live-error").textContent = visible(error.said ?? error.message);
       this.before = null;
       if (error.status === 403 || error.status === 401 || error.status === 501) { this.paused = true; this.asking = false; this.#turn(); return; }
     }
@@ -102,7 +102,7 @@ export class LiveView {
       ["A small request would wait", duration(now.admissionWaitS ?? 0)],
       ["Refusing small requests for", duration(now.overloadS ?? 0)],
       ["Waiting for a judge", count(now.judgeQueueItems ?? 0)],
-      ["Memory of the process", size(Number(now.residentBytes ?? 0))],
+      ["Memory of the process", Number(now.residentBytes ?? 0) ? size(Number(now.residentBytes)) : "not told by this system"],
       ["Cache in memory", size(Number(now.cacheBytes ?? 0))],
       ["Texts since the start", Object.entries(texts).sort().map(([source, times]) => `${source} ${count(Number(times))}`).join(", ") || "none"],
     ];

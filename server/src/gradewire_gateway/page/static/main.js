@@ -14,7 +14,10 @@ const REFUSALS = {
   needed: "This server asks for a token. Whoever runs it hands them out.",
   unknown: "The server does not know this token (401): it is misspelt, or no longer valid.",
 };
+// What a header can carry; a browser throws on anything else, as if the server were away.
+const TOKEN = /^[\x20-\x7e]+$/;
 let live = null;
+let entering = false;
 
 function showView() {
   const asked = location.hash.slice(1);
@@ -44,6 +47,16 @@ function askForToken(why) {
 }
 
 async function enter() {
+  if (entering) return;  // Enter pressed twice opens one page
+  entering = true;
+  try {
+    await look();
+  } finally {
+    entering = false;
+  }
+}
+
+async function look() {
   const trouble = byId("trouble");
   trouble.hidden = true;
   let access;
@@ -83,6 +96,7 @@ async function open(access) {
     byId("trouble").textContent = `This token cannot score (403): ${access.scoring}`;
   }
   byId("work").hidden = false;
+  byId("views").hidden = false;
   showView();
   announce("ready");
 }
@@ -90,7 +104,13 @@ async function open(access) {
 startTheme();
 byId("sign-in-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  useToken(byId("token").value.trim(), byId("keep-token").checked);
+  if (entering) return;
+  const given = byId("token").value.trim();
+  if (!TOKEN.test(given)) {
+    askForToken(REFUSALS.unknown);
+    return;
+  }
+  useToken(given, byId("keep-token").checked);
   enter();
 });
 // What the page holds of the last user goes with the page.

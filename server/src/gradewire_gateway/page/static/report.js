@@ -1,20 +1,27 @@
 // The report of agreement with people: made by the code of `gradewire agree`, shown in a frame that may do nothing else.
 
-import { announce, el, save } from "./dom.js";
+import { announce, el, save, visible } from "./dom.js";
 import { postLines } from "./api.js";
 import { count, size } from "./numbers.js";
 
 const PATH = "/page/report";
+const AGAIN = new Set([0, 429, 503, 504]);
 
 export class ReportFrame {
   constructor(place, access) {
     this.place = place;
     this.limits = access.report;
+    this.stopping = new AbortController();
+  }
+
+  /** Has the server leave it: nobody waits for it any longer. */
+  stop() {
+    this.stopping.abort();
   }
 
   async make(outputs, stem) {
     const lines = outputs.report.blob("application/x-ndjson");
-    this.place.replaceChildren(el("h3", {}, "Agreement with people"));
+    this.place.replaceChildren(el("h3", { tabindex: "-1" }, "Agreement with people"));
     if (!this.limits.available) {
       this.#say("The server's machine lacks what makes the report (pip install 'gradewire[agree]'); gradewire agree FILE --server HOST:PORT --report report.html makes it elsewhere.");
       return;
@@ -27,10 +34,13 @@ export class ReportFrame {
     this.place.append(status);
     let page;
     try {
-      page = await postLines(PATH, lines, {});
+      page = await postLines(PATH, lines, { signal: this.stopping.signal });
     } catch (error) {
       status.remove();
+      if (error.name === "AbortError") return;
       this.#say(`There is no report: ${error.said ?? error.message}`);
+      // Where it was the server's business (another report, a restart), a second try may have one.
+      if (AGAIN.has(error.status)) this.#offer(() => this.make(outputs, stem));
       return;
     }
     const blob = new Blob([page], { type: "text/html" });
@@ -43,6 +53,11 @@ export class ReportFrame {
   }
 
   #say(text) {
-    this.place.append(el("p", { class: "error" }, text));
+    this.place.append(el("p", { class: "error" }, visible(text)));
+  }
+
+  #offer(again) {
+    const button = el("button", { type: "button", onclick: () => { again(); this.place.querySelector("h3").focus(); } }, "Make the report");
+    this.place.append(el("div", { class: "row" }, button));
   }
 }

@@ -1,7 +1,7 @@
 // The view in which people type or paste question, references and answers.
 
 import { SCORE, call, signedIn } from "./api.js";
-import { announce, byId } from "./dom.js";
+import { announce, byId, visible } from "./dom.js";
 import { duration } from "./numbers.js";
 import { answerCard } from "./results.js";
 import { snippets } from "./snippets.js";
@@ -65,7 +65,7 @@ export class ScoreView {
       const reply = await call(SCORE, request, { signal: this.stop.signal });
       this.#show(request, asked, reply, (performance.now() - began) / 1000);
     } catch (fault) {
-      error.textContent = fault.name === "AbortError" ? "Cancelled; nothing was scored." : `Not scored: ${fault.said ?? fault.message}`;
+      error.textContent = fault.name === "AbortError" ? "Cancelled; nothing was scored." : visible(`Not scored: ${fault.said ?? fault.message}`);
     } finally {
       this.#busy(false);
     }
