@@ -15,7 +15,9 @@ OURS := --no-deps --no-build-isolation -e . -e ./model_repo/train
 TYPESCRIPT := client/typescript
 NODE_MODULES := $(TYPESCRIPT)/node_modules
 PYPROJECTS := pyproject.toml model_repo/train/pyproject.toml
-TIMED = start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) s"; exit $$status' EXIT
+# With `make -n` make runs the lines that hold $(MAKE): they end at once then.
+UNLESS_DRY = $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),exit 0; )
+TIMED = $(UNLESS_DRY)start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) s"; exit $$status' EXIT
 
 # A user's settings (another model repository, tokens, addresses) must not leak into what runs here.
 $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
@@ -51,7 +53,7 @@ demo: ## build the default model, serve it, score examples cold and warm (REDIS=
 	@$(TIMED); $(MAKE) --no-print-directory $(MODEL); $(BIN)/python examples/demo.py $(if $(REDIS),--redis)
 
 up: $(VENV)/.run-installed ## gradewire before Triton (emulated backend), Valkey and Prometheus as plain processes; Ctrl-C stops them (ARGS="--triton-port 0 …")
-	@$(MAKE) --no-print-directory $(MODEL); exec $(BIN)/python -m deploy.local.up $(ARGS)
+	@$(UNLESS_DRY)$(MAKE) --no-print-directory $(MODEL); exec $(BIN)/python -m deploy.local.up $(ARGS)
 
 down: $(VENV)/.run-installed ## stop what `make up` started elsewhere
 	@$(BIN)/python -m deploy.local.up --down $(ARGS)
@@ -75,7 +77,7 @@ test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one
 	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile"
 
 test-beside: # one after the other
-	@$(MAKE) --no-print-directory test-export; $(MAKE) --no-print-directory test-typescript
+	@$(UNLESS_DRY)$(MAKE) --no-print-directory test-export; $(MAKE) --no-print-directory test-typescript
 
 # TORCH as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)

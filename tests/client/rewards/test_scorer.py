@@ -251,6 +251,7 @@ def test_settings_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch, 
         (["a", 2, None], ("a", "2")),
         ({"target": ["x"], "style": "rule"}, ("x",)),
         ({"style": "rule"}, ()),
+        ([["x", "y"], {"answer": 2}, {"style": "rule"}], ("x", "y", "2")),
         (None, ()),
     ],
 )

@@ -76,5 +76,5 @@ def as_references(value: Any) -> tuple[str, ...]:
     if hasattr(value, "tolist"):  # an array or a scalar of NumPy or torch
         return as_references(value.tolist())
     if isinstance(value, list | tuple):
-        return tuple(str(entry) for entry in value if entry is not None)
+        return tuple(reference for entry in value for reference in as_references(entry))
     return (str(value),)

@@ -45,7 +45,13 @@ async def test_no_reward_is_no_number(scorer: RewardScorer) -> None:
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"labels": None}, "labels is a NoneType"), ({"prompts": []}, "1, 0 and 1 entries"), (None, "body is a list")],
+    [
+        ({"labels": None}, "labels is a NoneType"),
+        ({"prompts": []}, "1, 0 and 1 entries"),
+        ({"query": [["a cat"]]}, "query[0] is a list: post a text"),
+        ({"prompts": [None]}, "prompts[0] is a NoneType: post a text"),
+        (None, "body is a list"),
+    ],
 )
 async def test_wrong_posts_are_told_what_is_wrong(
     scorer: RewardScorer, change: dict[str, Any] | None, named: str

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from gradewire.rewards import RewardScorer
 from gradewire.rewards.posts.slime import answer
 
@@ -27,3 +29,9 @@ async def test_a_missing_field_is_named(scorer: RewardScorer) -> None:
     reply = await answer(scorer, {"prompt": "p", "response": "r"})
     assert reply.status == 400
     assert "label is missing in the body (there is: prompt, response)" in reply.body["detail"]
+
+
+@pytest.mark.parametrize("said", [None, 0, ["a cat"], {"content": "a cat"}])
+async def test_what_is_no_text_is_refused_and_never_graded(scorer: RewardScorer, said: Any) -> None:
+    reply = await answer(scorer, {**POST, "response": said})
+    assert (reply.status, f"response is a {type(said).__name__}: post a text" in reply.body["detail"]) == (400, True)

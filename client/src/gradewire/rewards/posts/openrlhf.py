@@ -5,7 +5,7 @@ from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest
 from gradewire.rewards._extraction.templates import completion_in
-from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward
+from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward, text_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
@@ -33,11 +33,12 @@ def samples_of(body: Any) -> list[RewardSample]:
     if not len(queries) == len(prompts) == len(labels):
         raise InvalidRequest(f"query, prompts and labels have {len(queries)}, {len(prompts)} and {len(labels)} entries")
     samples = []
-    for index, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
-        completion = completion_in(str(query), str(prompt))
+    for index, (posted, prompted, label) in enumerate(zip(queries, prompts, labels, strict=True)):
+        query, prompt = text_of(posted, f"query[{index}]"), text_of(prompted, f"prompts[{index}]")
+        completion = completion_in(query, prompt)
         if completion is None:
             raise InvalidRequest(f"query[{index}] does not hold prompts[{index}], so its completion cannot be told")
-        samples.append(RewardSample(completion, as_references(label), str(prompt)))
+        samples.append(RewardSample(completion, as_references(label), prompt))
     return samples
 
 

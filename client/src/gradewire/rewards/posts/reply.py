@@ -71,6 +71,21 @@ def fields_of(body: object, *needed: str) -> Mapping[str, Any]:
     return body
 
 
+def text_of(value: object, at: str) -> str:
+    """A text as it was posted: null or a list written as a text would be graded as an answer, and come to 0.
+
+    Args:
+        value: What stands there.
+        at: Its path in the body.
+
+    Raises:
+        InvalidRequest: It is no text.
+    """
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{at} is a {type(value).__name__}: post a text")
+    return value
+
+
 def question_of(prompt: object, at: str) -> str:
     """The question that a prompt asks.
 

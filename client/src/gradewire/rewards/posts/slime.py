@@ -7,7 +7,7 @@ from typing import Any
 
 from gradewire.errors import GradewireError
 from gradewire.rewards._extraction.templates import without_end
-from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward, question_of
+from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward, question_of, text_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
@@ -36,11 +36,13 @@ def sample_of(body: Any) -> RewardSample:
     """The sample of a post.
 
     Raises:
-        InvalidRequest: A field is missing.
+        InvalidRequest: A field is missing, or the response is no text.
     """
     fields = fields_of(body, "prompt", "response", "label")
     return RewardSample(
-        without_end(str(fields["response"])), as_references(fields["label"]), question_of(fields["prompt"], "prompt")
+        without_end(text_of(fields["response"], "response")),
+        as_references(fields["label"]),
+        question_of(fields["prompt"], "prompt"),
     )
 
 
