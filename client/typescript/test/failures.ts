@@ -60,6 +60,14 @@ describe("an error", () => {
     assert.ok(!(new ConnectError("foreign") instanceof GradewireError));
   });
 
+  it("is none because a deadline lies weeks ahead, beyond what timers can wait", async () => {
+    const overHttp = connectOverHttp((await server()).api, { token: TOKEN });
+    const timeoutMs = 30 * 24 * 3_600_000;
+    for (const one of [await client(), overHttp]) {
+      assert.equal((await one.scoring.score({ items: ITEMS, metrics: METRICS }, { timeoutMs })).items.length, ITEMS.length);
+    }
+  });
+
   it("tells a wrong token, none, and one that may not", async () => {
     const { url, api } = await server();
     const expected = [

@@ -15,6 +15,8 @@ export interface CallPolicy {
 }
 
 const DEADLINE_MS = 30_000;
+/** The longest that Node's and browsers' timers wait; one that is set for longer ends at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 const BROKEN = new Set([
   "ECONNRESET",
   "EPIPE",
@@ -40,7 +42,7 @@ export function withPolicy(inner: Transport, policy: CallPolicy, closed?: AbortS
       const retries = new Retries(leftMs);
       for (;;) {
         try {
-          const attemptMs = endMs === Infinity ? 0 : Math.max(1, Math.ceil(leftMs()));
+          const attemptMs = endMs === Infinity ? 0 : Math.min(MAX_TIMER_MS, Math.max(1, Math.ceil(leftMs())));
           return await inner.unary(method, signal, attemptMs, headersOf(header, policy), input, contextValues);
         } catch (error) {
           await retries.waitAfter(told(error, signal), signal);
@@ -53,7 +55,7 @@ export function withPolicy(inner: Transport, policy: CallPolicy, closed?: AbortS
         const reply = await inner.stream(
           method,
           signal,
-          timeoutMs,
+          timeoutMs && Math.min(MAX_TIMER_MS, timeoutMs),
           headersOf(header, policy),
           input,
           contextValues,
