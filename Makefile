@@ -150,8 +150,8 @@ test-verl: $(VENV)-verl/.installed $(MODEL) ## what needs verl, the real one (no
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-verl/bin/python -m pytest -q --timeout=300 tests_frameworks/rewards/test_verl.py
 
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
-test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
-	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py --figures $(FIGURES) || failed=1; \
+test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile, the longest kills, checks of the tests themselves, and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
+	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py tests/e2e/cli tests/oracle tests/test_processes.py --figures $(FIGURES) || failed=1; \
 	for program in overload fairness; do \
 	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
 	done; \

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """
@@ -135,6 +136,7 @@ def runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.hostile
 def test_children_end_with_their_test_and_hear_ctrl_c_in_the_background(tmp_path: Path) -> None:
     # A shell ignores SIGINT for what it starts with "&".
     done = inner_pytest(tmp_path, TESTS, limit_s=60, before="signal.signal(signal.SIGINT, signal.SIG_IGN)")
@@ -147,6 +149,7 @@ def test_children_end_with_their_test_and_hear_ctrl_c_in_the_background(tmp_path
     assert not any(map(runs, pids))
 
 
+@pytest.mark.hostile
 def test_a_child_may_run_for_as_long_as_pytest_timeout_lets_its_test(tmp_path: Path) -> None:
     def run(case: tuple[int, list[str], dict[str, str], str]) -> str:
         number, arguments, variables, marker = case
@@ -168,6 +171,7 @@ def test_a_child_may_run_for_as_long_as_pytest_timeout_lets_its_test(tmp_path: P
             assert "1 passed" in printed, (case, printed)
 
 
+@pytest.mark.hostile
 def test_a_test_whose_child_was_killed_fails_whatever_it_makes_of_it(tmp_path: Path) -> None:
     done = inner_pytest(tmp_path, GOES_ON, limit_s=10)
     assert "3 failed in" in done.stdout, done.stdout

@@ -90,6 +90,7 @@ BROKEN_HEADERS: Final = (
 )  # fmt: skip
 
 
+@pytest.mark.hostile
 async def test_headers_that_no_client_library_sends_are_no_defect(tmp_path: Path, figure: TakeFigure) -> None:
     with ServerProcess(tmp_path, default_model="", auth_tokens="secret") as server:
         codes: Counter[str] = Counter()

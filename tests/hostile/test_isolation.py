@@ -272,6 +272,7 @@ async def test_10_b_uses_a_scope_that_it_lacks(house: House) -> None:
     assert (await narrow.models()).models
 
 
+@pytest.mark.hostile
 async def test_11_b_sends_more_than_its_quota(house: House) -> None:
     poor = house.tenant(POOR)
     assert only(await poor.score(ITEM, metric=EXACT)).status == types_pb2.STATUS_OK

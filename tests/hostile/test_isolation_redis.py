@@ -106,6 +106,7 @@ def test_of_a_thousand_forged_values_none_is_used(tmp_path: Path, valkey: Valkey
     store.close()
 
 
+@pytest.mark.hostile
 def test_what_is_prepared_cannot_be_forged(tmp_path: Path, valkey: ValkeyServer) -> None:
     store = redis.Redis.from_url(valkey.url)
     entries = [

@@ -164,6 +164,7 @@ def test_a_small_request_takes_little_memory(server: ServerProcess, name: str, f
     assert (after.code, after.statuses) == ("OK", frozenset({types_pb2.STATUS_OK}))
 
 
+@pytest.mark.hostile
 def test_a_stream_that_idles_keeps_nothing_of_what_it_has_sent(server: ServerProcess, figure: TakeFigure) -> None:
     config = scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[_EXACT]))
     config.MergeFromString(_UNKNOWN_STRING * 10)

@@ -133,6 +133,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_changed_term_is_noticed(
     grade: Grade, truth: Truth, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def test_answers_that_quote_the_reference_win_over_others(tmp_path: Path, enviro
     finish(failing, code=4)
 
 
+@pytest.mark.hostile
 def test_kill_9_and_resume_end_as_a_straight_run(tmp_path: Path, environment: Mapping[str, str]) -> None:
     rows = [
         {"id": f"r{number}", "references": [f"number {number}"], "prediction": f"answer {number} of {number * 7}"}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from tests.e2e.cli.test_runs import WAIT_S, command, environment, finish
 
 __all__ = ["environment"]
@@ -37,6 +38,7 @@ def files_of(folder: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.hostile
 def test_a_killed_run_ends_with_the_same_pairs_and_ratings(environment: Mapping[str, str], tmp_path: Path) -> None:
     files = files_of(tmp_path)
 

@@ -102,6 +102,7 @@ def test_every_call_that_is_made_meanwhile_is_answered(mortal: ServerProcess) ->
         assert prepared.result(60).failures == ()
 
 
+@pytest.mark.hostile
 def test_the_command_says_that_it_waits_and_goes_on(mortal: ServerProcess, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     rows = [row | {"id": str(number)} for number, row in enumerate(ROWS * 20)]
