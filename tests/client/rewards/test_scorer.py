@@ -290,7 +290,7 @@ def test_wrong_bounds_of_gathering_are_named(wrong: dict[str, Any]) -> None:
 
 
 async def test_streams_take_batches_one_after_the_other_and_no_sample_is_lost(small_server: SmallServer) -> None:
-    # Callers are told of one batch while the next is on its way on the same stream.
+    # One batch is answered while the next is being sent on the same stream.
     samples = iter([RIGHT, WRONG] * 400)
     rewards: list[float | None] = []
     async with RewardScorer(small_server.address, deadline_s=20, gathering=Gathering(window_s=0)) as scorer:

@@ -79,7 +79,7 @@ def tell_batch(
         name: Of the work.
         waiting: Spans of those who wait, None for one that is not traced.
         start_ns: When it began, nanoseconds since 1970.
-        end_ns: When it was done, likewise.
+        end_ns: When it ended, nanoseconds since 1970.
         attributes: Of the work.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))

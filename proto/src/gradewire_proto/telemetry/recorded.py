@@ -25,7 +25,7 @@ class Result(NamedTuple):
     Attributes:
         metric: Name of the metric.
         item_index: Position of the item in its call.
-        result: As its room has it; whoever made the sink knows it.
+        result: An object that the recorder's `describe` reads.
     """
 
     metric: str

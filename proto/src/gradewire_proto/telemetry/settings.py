@@ -1,4 +1,4 @@
-"""What a process is told of its traces, and whether it makes any."""
+"""Settings of tracing for one process, and whether it is on."""
 
 import os
 from collections.abc import Mapping

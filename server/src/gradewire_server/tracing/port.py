@@ -10,7 +10,7 @@ class TraceHeaders(NamedTuple):
 
     Attributes:
         traceparent: As W3C has it; empty where there is none.
-        tracestate: Likewise.
+        tracestate: As W3C has it; empty where there is none.
         by_caller: Whether the caller emits the events of its results itself.
         evaluated: The span whose answers are graded, as a traceparent; empty: the caller's.
     """

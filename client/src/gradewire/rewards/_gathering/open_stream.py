@@ -52,7 +52,7 @@ class OpenStream:
         return self._task.done()
 
     def take(self, batch: Sequence[Piece]) -> None:
-        """Sends a batch; its groups are told of each score. Only where it is free."""
+        """Sends a batch and passes each score to its group; call it only while the stream is free."""
         waiting = len(batch)
 
         def one_less(_done: "asyncio.Future[None]") -> None:
