@@ -39,6 +39,8 @@ from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
+from gradewire_server.scoring.remembered import RememberedResults
+from gradewire_server.scoring.telemetry import RememberedTelemetry
 from gradewire_server.settings.server import Settings
 from gradewire_server.shutdown import Stop, before_stop, wind_down
 from gradewire_server.tenants.file import TokensFileError
@@ -74,8 +76,10 @@ async def _open(
     try:
         admission = Admission(settings.capacity)
         telemetry.admission.expose(admission)
+        results = RememberedResults(settings.engine.cache.remembered_results_max_bytes)
+        RememberedTelemetry(results, registry)
         context = RequestContext(
-            Scorer(backends.ports),
+            Scorer(backends.ports, results=results),
             backends.ports,
             prompts=prompts,
             limits=settings.limits,

@@ -19,7 +19,7 @@ from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.ports import EmbedReply
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.scoring import MetricRequest, Scorer, program_runner
+from gradewire_server.scoring import MetricRequest, Scorer, loop_turns, program_runner
 
 Make = Callable[..., MetricRequest]
 Results = dict[tuple[int, int], ScoredResult]
@@ -233,7 +233,7 @@ async def test_the_deadline_reaches_the_engine(request_for: Make) -> None:
 async def test_other_tasks_get_their_turn_in_long_stretches(
     engine: HashEngine, request_for: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_runner, "SLICE_S", 0.0)
+    monkeypatch.setattr(loop_turns, "SLICE_S", 0.0)
     turns = 0
 
     async def other() -> None:

@@ -98,6 +98,11 @@ class CacheHits:
     joined: int = 0
     computed: int = 0
 
+    @property
+    def total(self) -> int:
+        """All texts."""
+        return self.memory + self.disk + self.redis + self.joined + self.computed
+
 
 @dataclass(slots=True)
 class Timing:

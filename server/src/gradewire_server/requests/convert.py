@@ -205,7 +205,9 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
     target.SetInParent()
     for name in type(parts).__slots__:
         value = getattr(parts, name)
-        if isinstance(value, str):
+        if isinstance(value, float | int):  # most of them
+            setattr(target, name, value)
+        elif isinstance(value, str):
             setattr(target, name, shortened(value, MAX_PART_CHARACTERS))
         elif isinstance(value, tuple):
             getattr(target, name).extend(value)

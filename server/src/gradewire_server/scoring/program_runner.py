@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
@@ -25,7 +24,6 @@ from gradewire_server.domain.needs import (
 )
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.domain.turn import Lane, current_turn
 from gradewire_server.scoring.calls import (
     AnyRun,
     CountCorpus,
@@ -38,7 +36,7 @@ from gradewire_server.scoring.calls import (
     TokensCall,
 )
 from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
-from gradewire_server.scoring.loop_turns import LoopTurns
+from gradewire_server.scoring.loop_turns import LoopSlice, LoopTurns
 from gradewire_server.scoring.program_run import Done, K, ProgramRun, R
 
 MAX_TEXTS_PER_CALL = 2048
@@ -48,10 +46,6 @@ MAX_CALLS = 8
 MAX_JUDGE_CALLS = 64
 """Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
 enough that requests take turns in the judge's queue and that what waits is not all rendered."""
-SLICE_S = 0.002
-"""Seconds of Python work after which other tasks of the event loop get their turn."""
-BULK_SLICE_S = 0.001
-"""The same for bulk work, of which one request at a time has its turn."""
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
 
 logger = logging.getLogger(__name__)
@@ -109,9 +103,7 @@ class ProgramRunner(Generic[K, R]):
         self._running: dict[asyncio.Task[Failure | None], PortCall[Any]] = {}
         self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._held: deque[JudgeCall] = deque()
-        self._slice_end_s = 0.0
-        self._is_bulk = current_turn().lane is Lane.BULK
-        self._turns = turns or LoopTurns()
+        self._slice = LoopSlice(turns or LoopTurns())
         self._is_large = is_large
 
     async def run(self, programs: Programs[K, R], *, judged: Programs[K, R] = ()) -> None:
@@ -121,7 +113,7 @@ class ProgramRunner(Generic[K, R]):
             programs: Are all started before the first of `judged`, so that nothing waits behind a judge.
             judged: Those that ask a judge; few at a time.
         """
-        self._start_slice()
+        self._slice.start()
         waiting = iter(judged)
         try:
             for key, program in programs:
@@ -165,7 +157,7 @@ class ProgramRunner(Generic[K, R]):
             run.missing = len(needs)
             for slot, need in enumerate(needs):
                 self._add(run, slot, need)
-        await self._give_way()
+        await self._slice.give_way()
 
     def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Ended[R]":
         """The needs of a program's next round, or what it has returned; on any thread."""
@@ -256,17 +248,9 @@ class ProgramRunner(Generic[K, R]):
         return None
 
     async def _deliver(self, call: PortCall[Any], failure: Failure | None) -> None:
-        self._start_slice()
+        self._slice.start()
         for run in call.fail(failure) if failure else call.deliver():
             await self._resume(run, tuple(run.answers))
-
-    def _start_slice(self) -> None:
-        self._slice_end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
-
-    async def _give_way(self) -> None:
-        if time.perf_counter() > self._slice_end_s:
-            await (self._turns.next() if self._is_bulk else asyncio.sleep(0))
-            self._start_slice()
 
 
 def _log_defect(where: str, error: Exception) -> None:

@@ -107,6 +107,14 @@ class CacheConfig:
         Setting("memory_max_bytes", "In-process cache of vectors; 0: a share of memory_limit.", default=int),
     ] = 256 * MIB
     """Keys and overhead are counted. Its share of memory_limit is at most 256 MiB."""
+    remembered_results_max_bytes: Annotated[
+        BytesOrAuto,
+        Setting(
+            "remembered_results_max_bytes",
+            "Results of items scored before, in the process; 0: each is computed again from cached vectors.",
+        ),
+    ] = 32 * MIB
+    """Keys and overhead are counted. Of metrics with an encoder or a grader, and without a judge or a corpus."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s", "How long vectors of predictions are kept.")] = (
         7 * 24 * 3600
     )

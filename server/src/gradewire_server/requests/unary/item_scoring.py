@@ -11,6 +11,7 @@ from gradewire_server.requests.admission.work import Work
 from gradewire_server.requests.sets.named import NamedSet
 from gradewire_server.requests.unary.replies import ItemReplies
 from gradewire_server.scoring import MetricRequest, Scorer
+from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Told
 
 ITEMS_PER_SLICE: Final = 64
 """Items handed to the scorer together: enough to share texts, few enough that others soon get their turn."""
@@ -26,7 +27,16 @@ class ItemScoring:
         self._replies = replies
         self._requests = requests
         self._reference_set = named.name
+        self._told: Told | None = None
         self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
+
+    def recall(self) -> bool:
+        """Answers a small request from what is remembered; whether that is all of it."""
+        items, metrics = len(self._replies.items), len(self._requests)
+        if not 0 < items * metrics <= RECALLED_AT_ONCE:
+            return False
+        self._told = self._scorer.recall(self._replies.items, self._requests, emit=self._replies.emit)
+        return len(self._told) == items * metrics
 
     async def at_once(self, deadline_s: float) -> None:
         """Scores all items together; what is not computed at `deadline_s`, `time.monotonic()` seconds, is TIMEOUT."""
@@ -55,5 +65,6 @@ class ItemScoring:
             reference_set=self._reference_set,
             deadline_s=deadline_s,
             corpora=self._corpora,
+            told=self._told,
             emit=emit,
         )

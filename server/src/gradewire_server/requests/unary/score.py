@@ -74,8 +74,9 @@ class ScoreHandler:
                 replies = await self._read_items(request, reply, plans, size, size_bytes)
                 size.check()
                 scoring = ItemScoring(context.scorer, replies, requests, named)
-                run = scoring.at_once if interactive else partial(scoring.in_slices, context.admission, work)
-                await self._until(ends_s, replies, len(plans), run)
+                if not (interactive and left_s > 0 and scoring.recall()):
+                    run = scoring.at_once if interactive else partial(scoring.in_slices, context.admission, work)
+                    await self._until(ends_s, replies, len(plans), run)
                 size.check()
         reply.server_s = time.monotonic() - started
         return reply
