@@ -78,7 +78,7 @@ def test_a_short_answer_is_what_one_pass_says(references: tuple[str, ...]) -> No
     texts = smile_texts(numbered(12), references, references)
     expected = smiles.run(gather(texts, PARAMETERS))
     assert found.keywords == expected.keywords
-    assert (found.sentences == expected.sentences).all()
+    assert found.sentences == expected.sentences
     assert (found.truncated, mine.pieces) == (False, smiles.pieces)
 
 

@@ -17,7 +17,6 @@ from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
-from gradewire_server.metrics.smile.value_outcome import with_value_outcome
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
@@ -71,7 +70,7 @@ class Smile:
         similarities = yield from gather(texts, parameters)
         if isinstance(similarities, Failure):
             return MetricResult.failed(similarities)
-        return with_value_outcome(grade(texts, similarities, parameters), item)
+        return grade(texts, similarities, parameters, item)
 
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
         """Asks for the sentence and the keywords of every reference."""

@@ -90,5 +90,6 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
     return known.joined_by(closest, truncated=is_cut(keywords, vectors))
 
 
-def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> NDArray[np.float64]:
-    return (sentences.values @ prediction).astype(np.float64)
+def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> list[float]:
+    found: list[float] = (sentences.values @ prediction).tolist()
+    return found

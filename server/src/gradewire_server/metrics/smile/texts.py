@@ -50,10 +50,7 @@ class SmileTexts:
 
     def asking(self, asked: tuple[int, ...]) -> "SmileTexts":
         """The same item with other references to ask the encoder about."""
-        rows_of: dict[int, list[int]] = {}
-        for row, index in enumerate(asked):
-            rows_of.setdefault(self.windows.length_for(len(self.keywords[index].words)), []).append(row)
-        return replace(self, asked=asked, rows_of=rows_of)
+        return replace(self, asked=asked, rows_of=_rows_of(self.windows, self.keywords, asked))
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
@@ -67,7 +64,8 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
         if keyword.text in windows.by_length[windows.length_for(len(keyword.words))]
     )
     asked = tuple(index for index in range(len(keywords)) if index not in held)
-    return SmileTexts(prediction, words, sentences, keywords, windows, held, (), {}).asking(asked)
+    rows_of = _rows_of(windows, keywords, asked)
+    return SmileTexts(prediction, words, sentences, keywords, windows, held, asked, rows_of)
 
 
 def whole_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
@@ -87,7 +85,15 @@ def whole_texts(prediction: str, references: tuple[str, ...], *, end: int, most_
     asked = tuple(index for index in range(len(keywords)) if index not in held)
     cut = len(words.words) > most_words or len(prediction.rstrip()) > end
     windows = Windows({}, len(kept), cut)
-    return SmileTexts(prediction, words, references, keywords, windows, held, (), {}).asking(asked)
+    rows_of = _rows_of(windows, keywords, asked)
+    return SmileTexts(prediction, words, references, keywords, windows, held, asked, rows_of)
+
+
+def _rows_of(windows: Windows, keywords: tuple[Normalised, ...], asked: tuple[int, ...]) -> dict[int, list[int]]:
+    rows_of: dict[int, list[int]] = {}
+    for row, index in enumerate(asked):
+        rows_of.setdefault(windows.length_for(len(keywords[index].words)), []).append(row)
+    return rows_of
 
 
 def reference_sentences(

@@ -1,12 +1,9 @@
 """What became of the matched reference's values, shown beside SMILE's terms: words alone do not tell 1912 from 1913."""
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.parts import SmileParts
-from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.text.values.kinds import Outcome
 from gradewire_server.metrics.text.values.matching import match_values
 
@@ -16,14 +13,12 @@ _MAX_KNOWN_CHARACTERS: Final = 1_024
 """Of question, reference and prediction together; longer items cost SMILE itself much more."""
 
 
-def with_value_outcome(result: MetricResult, item: Item) -> MetricResult:
-    """The result with `value_outcome` among its parts; its score is as it was."""
-    if not isinstance(result.parts, SmileParts) or result.matched_reference is None:
-        return result
-    texts = item.question, item.references[result.matched_reference], item.prediction
+def value_outcome(item: Item, matched_reference: int) -> str | None:
+    """What became of that reference's values in the prediction; None where it has none."""
+    texts = item.question, item.references[matched_reference], item.prediction
     short = sum(map(len, texts)) <= _MAX_KNOWN_CHARACTERS
     outcome = _known_outcome(*texts) if short else match_values(*texts).outcome
-    return result if outcome is None else replace(result, parts=replace(result.parts, value_outcome=outcome.value))
+    return None if outcome is None else outcome.value
 
 
 @lru_cache(maxsize=_MAX_KNOWN)

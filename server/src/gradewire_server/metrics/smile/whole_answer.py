@@ -59,7 +59,7 @@ def gather_to_the_end(
     if isinstance(left, Failure):
         return left
     truncated = left or texts.windows.truncated or is_cut(keywords, sentences)
-    return Similarities(closest.sentences, {**held_keywords(texts), **closest.keywords()}, truncated)
+    return Similarities(closest.sentences.tolist(), {**held_keywords(texts), **closest.keywords()}, truncated)
 
 
 def _read_on(

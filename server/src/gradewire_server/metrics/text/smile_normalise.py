@@ -5,6 +5,7 @@ Source: SMILE, appendix on text normalisation. Texts come NFC-normalised.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -14,6 +15,9 @@ from gradewire_server.metrics.text.lemmas import lemmatizer
 
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _NEITHER_IN_ASCII = {code: None for code in range(128) if _NEITHER_WORD_NOR_SPACE.match(chr(code))}
+_KNOWN_TEXTS = 4096
+"""Texts whose words are kept, those met last: references come back with every answer to their question."""
+_KNOWN_CHARACTERS = 256
 _LONG_CHARACTERS = 8192
 """From here on a regular expression is too slow: with every third of a megabyte's characters to be deleted it holds
 everybody up for half a second."""
@@ -40,12 +44,19 @@ def normalise(text: str) -> Normalised:
 
     Word characters and white space are Python's: letters, digits and "_" of all scripts; combining marks are deleted.
     """
+    return _known(text) if len(text) <= _KNOWN_CHARACTERS else _normalised(text)
+
+
+def _normalised(text: str) -> Normalised:
     bare = bare_words(text)
     if not bare:
         lowered = text.lower()
         return Normalised(lowered, tuple(lowered.split()))
     words = tuple(map(lemmatizer(), bare, bare))
     return Normalised(" ".join(words), words)
+
+
+_known = lru_cache(maxsize=_KNOWN_TEXTS)(_normalised)
 
 
 def bare_words(text: str) -> list[str]:
