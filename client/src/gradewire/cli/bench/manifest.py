@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from gradewire.cli.output.manifest_file import (
+from gradewire.cli.run.manifest_file import (
     digests_of,
     forget_manifest,
     manifest_beside,

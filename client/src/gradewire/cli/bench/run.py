@@ -13,11 +13,11 @@ from gradewire.cli.bench.manifest import BenchManifest, BenchScores, run_paramet
 from gradewire.cli.options.group import Command, option_group
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import interval_notes
-from gradewire.cli.output.manifest_file import manifest_option
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.metric_types.words import Cider
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES
 from gradewire.cli.output.figures import Figure, cells_mean, differing, estimated, of_cells
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.manifest_file import manifest_option
 from gradewire.cli.output.tables import FigureTable, show_figures
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.metric_types.line import parse_metric_line

@@ -19,7 +19,12 @@ from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
-from gradewire.cli.output.manifest_file import (
+from gradewire.cli.output.progress import progress
+from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
+from gradewire.cli.output.summary import Summary
+from gradewire.cli.problems import InputError, silence_stdout
+from gradewire.cli.run.file_corpus import refuse_part_of_a_request
+from gradewire.cli.run.manifest_file import (
     cost_of,
     counts_of,
     digests_of,
@@ -27,11 +32,6 @@ from gradewire.cli.output.manifest_file import (
     metric_fields,
     save_manifest,
 )
-from gradewire.cli.output.progress import progress
-from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
-from gradewire.cli.output.summary import Summary
-from gradewire.cli.problems import InputError, silence_stdout
-from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.plan import ScorePlan, resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
 from gradewire.cli.score.by.collected import GroupColumn, GroupedScores

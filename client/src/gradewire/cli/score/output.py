@@ -9,10 +9,10 @@ import click
 
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
-from gradewire.cli.output.manifest_file import manifest_beside, manifest_option
 from gradewire.cli.output.results_file import count_results, files_of, may_pass, read_results
 from gradewire.cli.output.table_file import is_table, part_of, write_table
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.manifest_file import manifest_beside, manifest_option
 
 output_options = option_group(
     click.option(

@@ -17,11 +17,11 @@ from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.manifest_file import manifest_option
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws, labelled_run_of
 from gradewire.cli.run.labels import label_named
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.cli.run.plan import scoring_options
 
 if TYPE_CHECKING:

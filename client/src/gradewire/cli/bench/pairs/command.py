@@ -18,7 +18,6 @@ from gradewire.cli.options.connection import Connection, connection_of, connecti
 from gradewire.cli.output.figures import count, estimated
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.manifest_file import manifest_option
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.summary import Summary
@@ -26,6 +25,7 @@ from gradewire.cli.output.tables import FigureTable, show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.file_corpus import takes_corpus
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.cli.run.plan import ScorePlan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
