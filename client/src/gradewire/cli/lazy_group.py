@@ -10,7 +10,14 @@ from typing_extensions import override
 from gradewire.cli.problems import InputError
 from gradewire.errors import MissingExtra
 
-_EXTRAS = {"numpy": "agree", "scipy": "agree", "threadpoolctl": "agree", "jinja2": "agree", "hdrh": "load", "prometheus_client": "load"}
+_EXTRAS = {
+    "numpy": "agree",
+    "scipy": "agree",
+    "threadpoolctl": "agree",
+    "jinja2": "agree",
+    "hdrh": "load",
+    "prometheus_client": "load",
+}
 """Packages without which a command cannot be imported, and the extra that brings them."""
 
 

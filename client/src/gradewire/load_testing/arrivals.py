@@ -21,7 +21,7 @@ def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
     """
     source = np.random.default_rng(seed)
     most = int(rate_per_s * duration_s + 10 * (rate_per_s * duration_s) ** 0.5 + 20)
-    offsets = np.cumsum(source.exponential(1 / rate_per_s, most))
+    offsets: Offsets = np.cumsum(source.exponential(1 / rate_per_s, most))
     return offsets[offsets < duration_s]
 
 
@@ -46,7 +46,8 @@ def replayed(path: Path, speed: float = 1.0) -> Offsets:
         found = np.sort(np.fromiter(_times(path, lines), np.float64))
     if not len(found):
         raise InvalidRequest(f"{path}: it holds no arrivals: write a number (seconds) a line, or give a request log")
-    return (found - found[0]) / speed
+    offsets: Offsets = (found - found[0]) / speed
+    return offsets
 
 
 def _times(path: Path, lines: Iterator[str]) -> Iterator[float]:

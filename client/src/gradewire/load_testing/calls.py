@@ -85,7 +85,9 @@ class UnaryCaller:
 
     def __init__(self, connections: Connections, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._connections = connections
-        self._calls = [channel.unary_unary(SCORE) for channel in connections.channels]
+        self._calls: list[grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = [
+            channel.unary_unary(SCORE) for channel in connections.channels
+        ]
         # A message is the sum of its fields: the metrics are encoded once, and every call's items before them.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s

@@ -38,7 +38,7 @@ class Knee:
 
 
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = float("inf")) -> Knee:
-    """Raises the rate by halves until it misses, then halves the gap (in the logarithm) until both ends are within 10 %.
+    """Raises the rate by halves until it misses, then bisects (in the logarithm) until both ends are within 10 %.
 
     A rate that misses is tried once more, since a busy machine makes a good rate miss now and then; the second try
     stands. Where the first rate misses, rates go down instead.

@@ -61,9 +61,7 @@ class LoadProcesses:
                 theirs.close()
                 self._pipes.append(ours)
                 self._processes.append(process)
-            for number in range(self.count):
-                if isinstance(said := self._said(number), GradewireError):
-                    raise said
+            self._wait_for_connections()
         except BaseException:
             self.close()
             raise
@@ -128,6 +126,11 @@ class LoadProcesses:
             if time.monotonic() > stop_at_s:
                 raise ServerFault("a client process does not stop: its counts are lost")
         return OrderRun(counts, stopped)
+
+    def _wait_for_connections(self) -> None:
+        for number in range(self.count):
+            if isinstance(said := self._said(number), GradewireError):
+                raise said
 
     def _said(self, number: int) -> object:
         try:

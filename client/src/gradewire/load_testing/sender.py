@@ -71,13 +71,18 @@ class Sender:
 
 
 async def send_once(caller: Caller, items: list[types_pb2.Item], *, batch: int, in_flight: int) -> None:
-    """Sends each item once, and again while the server has no room for it; counts nothing."""
+    """Sends each item once, and again while the server has no room for it; counts nothing.
+
+    Whatever else goes wrong with one shows in the steps, where it is sent again and counted.
+    """
     left = iter([items[begin : begin + batch] for begin in range(0, len(items), batch)])
 
     async def one_after_another() -> None:
         for call in left:
-            while (await caller.call(call)).code == REFUSED:
+            ended = await caller.call(call)
+            while ended.code == REFUSED:
                 await asyncio.sleep(_REFUSED_WAIT_S)
+                ended = await caller.call(call)
 
     await _several(in_flight, one_after_another)
 

@@ -72,7 +72,8 @@ class StreamCaller:
 
 class _Stream:
     def __init__(self, channel: grpc.aio.Channel, config: bytes, metadata: tuple[tuple[str, str], ...] | None) -> None:
-        self._call = channel.stream_stream(SCORE_STREAM)(metadata=metadata)
+        call: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(SCORE_STREAM)
+        self._call = call(metadata=metadata)
         # Whoever waits may give up at any time; a write that is cancelled would end the stream, so others write.
         self._unwritten: asyncio.Queue[bytes] = asyncio.Queue()
         self._unwritten.put_nowait(config)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gradewire.load_testing.arrivals import Offsets
     from gradewire.load_testing.mixes import Mix
     from gradewire.metric_types.choice import MetricChoice
+    from gradewire_proto.v1 import types_pb2
 
 _METRICS: Final = {"judge": "lave"}
 _USUAL_METRIC: Final = "smile"
@@ -180,7 +181,7 @@ def _mix(options: Mapping[str, Any]) -> Mix:
 def _own_rows(options: Mapping[str, Any]) -> OwnRows:
     encoded = []
     for row in input_file({**options, "where": ()}).open().rows:
-        item = ItemProblem("", row.problem)
+        item: types_pb2.Item | ItemProblem = ItemProblem("", row.problem)
         if row.item is not None:
             item = encode_item(row.index, row.item, max_bytes=_MOST_ITEM_BYTES)
         if isinstance(item, ItemProblem):
