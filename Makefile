@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-judge bench-load bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -187,6 +187,9 @@ bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric wi
 
 bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
+
+bench-load: $(VENV)/.dev-installed $(MODEL) ## the knee of every mix and engine and twice as much, into docs/research/load.md; an answer's costs for bench capacity (machine: quiet)
+	@$(TIMED); $(BIN)/python -m benchmarks.load.knees --write $(ARGS); $(BIN)/python -m benchmarks.load.costs --write
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python -m benchmarks.load.memory

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.commands import bench_load
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire_proto.v1 import scoring_pb2, types_pb2
@@ -46,7 +46,8 @@ def theirs(server: Server, options: argparse.Namespace, folder: Path) -> dict[st
     """The same of k9-load."""
     plan, out = folder / "plan.json", folder / "theirs.json"
     plan.write_text(json.dumps(k9_plan(server, options)), encoding="utf-8")
-    command = [options.k9, "run", str(plan), "--quiet", "--summary-export", str(out)]
+    command = [options.k9, "run", str(plan), "--summary-export", str(out)]
+    command += ["--summary-trend-stats", "med,p(90),p(95),p(99)"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     metrics = json.loads(out.read_text(encoding="utf-8"))["metrics"]
     duration = metrics["grpc_req_duration"]
@@ -56,7 +57,7 @@ def theirs(server: Server, options: argparse.Namespace, folder: Path) -> dict[st
 def k9_plan(server: Server, options: argparse.Namespace) -> dict[str, Any]:
     """A declarative plan with the same call at the same rate."""
     request = scoring_pb2.ScoreRequest(
-        items=[types_pb2.Item(**ROW)],
+        items=[ParseDict(ROW, types_pb2.Item())],
         metrics=choose_metrics(options.metrics, MetricDefaults()).specs,
         omit_diagnostics=True,
     )
@@ -77,7 +78,7 @@ def k9_plan(server: Server, options: argparse.Namespace) -> dict[str, Any]:
         "preAllocatedVUs": options.connections,
         "maxVUs": options.connections,
     }
-    return {"options": {"scenarios": {"same": scenario}}, "flow": [{"grpc": call}]}
+    return {"options": {"scenarios": {"same": scenario}}, "flows": {"default": [{"grpc": call}]}}
 
 
 def main() -> None:

@@ -7,20 +7,25 @@ calls of one and of many. Writes the points that come with gradewire (--write), 
 import argparse
 import json
 import os
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from benchmarks.common.document import write_block
 from benchmarks.common.figures import machine
 from benchmarks.common.servers import start_engine
 from benchmarks.load.commands import bench_load
 
 from gradewire.load_testing.capacity.costs import Costs, Measured, read_measurements
 
-SHIPPED: Final = Path(__file__).resolve().parents[2] / "client/src/gradewire/load_testing/capacity/measured.json"
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = ROOT / "docs/operate/capacity.md"
+SHIPPED: Final = ROOT / "client/src/gradewire/load_testing/capacity/measured.json"
 
 
 _TRIES: Final = 3
+_COSTS: Final = tuple(each.name for each in fields(Costs))
 
 
 class Load(NamedTuple):
@@ -47,9 +52,15 @@ LOADS: Final = (
 )
 
 
+def file_of(load: Load, options: argparse.Namespace) -> Path:
+    """Where its figures go."""
+    path: Path = options.out / f"{load.name.replace(' ', '-').replace(',', '')}.json"
+    return path
+
+
 def measure(load: Load, options: argparse.Namespace) -> Path:
     """The JSON of one step that held; tried again where a busy machine made it miss."""
-    path: Path = options.out / f"{load.name.replace(' ', '-').replace(',', '')}.json"
+    path = file_of(load, options)
     for _ in range(_TRIES):
         # A server for each: what it has cached of one would make another cheaper.
         with start_engine("embedded", {"log-request-share": "0"}) as server:
@@ -67,10 +78,6 @@ def measure(load: Load, options: argparse.Namespace) -> Path:
 
 def document(measured: Measured, options: argparse.Namespace) -> dict[str, Any]:
     """What comes with gradewire."""
-    told = (
-        f"measured {datetime.now(UTC).date().isoformat()} on {machine()}, embedded engine, one process, load average "
-        f"{os.getloadavg()[0]:.1f} at the end, python -m benchmarks.load.costs --duration-s {options.duration_s:g}"
-    )
     points = [
         {
             "words": each.words,
@@ -81,7 +88,35 @@ def document(measured: Measured, options: argparse.Namespace) -> dict[str, Any]:
         }
         for each in measured.points
     ]
-    return {"told": told, "metrics": list(measured.metrics), "points": points}
+    return {"told": measured_where(options), "metrics": list(measured.metrics), "points": points}
+
+
+def table(measured: Measured, costs: Costs, options: argparse.Namespace) -> str:
+    """Markdown: the costs, then a line for each step with the model's error."""
+    errors = costs.errors(measured.points)
+    parts = ", ".join(
+        f"{name.removesuffix('_s').replace('_', ' ')} {getattr(costs, name) * 1e3:.3g}" for name in _COSTS
+    )
+    lines = [
+        f"{measured_where(options)}: the largest error is {max(map(abs, errors)):.0%}. Costs in ms: {parts}.",
+        "",
+        "| step | words | seen before | answers a call | CPU ms an answer | the model | off by |",
+        "|---" * 7 + "|",
+    ]
+    for point, error in zip(measured.points, errors, strict=True):
+        lines.append(
+            f"| {point.source} | {point.words:.0f} | {point.hit_rate:.0%} | {point.batch} | {point.cpu_s * 1e3:.3f} "
+            f"| {point.cpu_s * (1 + error) * 1e3:.3f} | {error:+.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def measured_where(options: argparse.Namespace) -> str:
+    """When, where and how, in words."""
+    return (
+        f"measured {datetime.now(UTC).date().isoformat()} on {machine()}, embedded engine, one process, load average "
+        f"{os.getloadavg()[0]:.1f} at the end, python -m benchmarks.load.costs --duration-s {options.duration_s:g}"
+    )
 
 
 def main() -> None:
@@ -90,22 +125,17 @@ def main() -> None:
     parser.add_argument("--metrics", default="smile:fast")
     parser.add_argument("--duration-s", type=float, default=20)
     parser.add_argument("--out", type=Path, default=Path(".costs"), help="folder of the runs' files")
-    parser.add_argument("--write", action="store_true", help="write them where gradewire reads them")
+    parser.add_argument("--write", action="store_true", help="write them where gradewire reads them, and into the page")
+    parser.add_argument("--measured", action="store_true", help="take what lies in --out, and measure nothing")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    measured = read_measurements([measure(load, options) for load in LOADS])
-    costs = Costs.fitted(measured.points)
-    print(
-        "| step | words | seen before | answers a call | CPU ms an answer | the model | off by |\n" + "|---" * 7 + "|"
-    )
-    for point, error in zip(measured.points, costs.errors(measured.points), strict=True):
-        print(
-            f"| {point.source} | {point.words:.0f} | {point.hit_rate:.0%} | {point.batch} | {point.cpu_s * 1e3:.3f} "
-            f"| {point.cpu_s * (1 + error) * 1e3:.3f} | {error:+.0%} |"
-        )
-    print(costs)
+    paths = [file_of(load, options) if options.measured else measure(load, options) for load in LOADS]
+    measured = read_measurements(paths)
+    text = table(measured, Costs.fitted(measured.points), options)
+    print(text)
     if options.write:
         SHIPPED.write_text(json.dumps(document(measured, options), indent=2) + "\n", encoding="utf-8")
+        write_block(PAGE, "costs", text)
 
 
 if __name__ == "__main__":
