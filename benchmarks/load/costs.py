@@ -7,6 +7,7 @@ calls of one and of many. Writes the points that come with gradewire (--write), 
 import argparse
 import json
 import os
+import textwrap
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,8 +98,9 @@ def table(measured: Measured, costs: Costs, options: argparse.Namespace) -> str:
     parts = ", ".join(
         f"{name.removesuffix('_s').replace('_', ' ')} {getattr(costs, name) * 1e3:.3g}" for name in _COSTS
     )
+    said = f"{measured_where(options)}: the largest error is {max(map(abs, errors)):.0%}. Costs in ms: {parts}."
     lines = [
-        f"{measured_where(options)}: the largest error is {max(map(abs, errors)):.0%}. Costs in ms: {parts}.",
+        textwrap.fill(said[0].upper() + said[1:], 120, break_on_hyphens=False),
         "",
         "| step | words | seen before | answers a call | CPU ms an answer | the model | off by |",
         "|---" * 7 + "|",

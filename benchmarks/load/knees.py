@@ -7,6 +7,7 @@ docs/research/load.md. Server and client share the machine's cores. JSON, page a
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,7 +68,7 @@ def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
         f"{options.client_processes} client process{'es' * (options.client_processes > 1)}."
     )
     lines = [f"| {' | '.join(cells)} |" for cells in (_HEADS, ["---"] * len(_HEADS), *rows)]
-    return "\n".join((said, "", *lines))
+    return "\n".join((textwrap.fill(said, 120), "", *lines))
 
 
 def main() -> None:

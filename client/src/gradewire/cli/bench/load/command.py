@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     epilog=f"""{ALIAS_HELP}
 \b
 Examples:
-  gradewire serve --port 50051 --http-port 9100 &
+  gradewire serve --port 50051 --http-port 9100            in another terminal
   gradewire bench load --metrics-url http://127.0.0.1:9100/metrics --html load.html
   gradewire bench load --server 10.0.0.7:50051 --mix verbose --metrics smile:fast --json verbose.json
   gradewire bench load --rate 200 --duration 60
