@@ -43,6 +43,7 @@ def test_arrivals_are_replayed_from_a_request_log(tmp_path: Path) -> None:
         "\n".join(
             [
                 json.dumps({"time": "2026-11-25T10:00:00.000Z", "level": "info", "event": "serving on port 50051"}),
+                "gradewire is ready on 127.0.0.1:50051",
                 line("2026-11-25T10:00:02.000Z", 0.5),
                 line("2026-11-25T10:00:01.700Z", 0.2, "gradewire.v1.Scoring/ScoreStream"),
                 line("2026-11-25T10:00:05.000Z", 0.1, "gradewire.v1.Models/List"),

@@ -35,7 +35,7 @@ def replayed(path: Path, speed: float = 1.0) -> Offsets:
 
     Args:
         path: A number a line (seconds, of any beginning), or a request log of the server (JSON lines): there a call
-            arrived `duration_s` before its `time`, and lines that are no calls of Score or ScoreStream are left out.
+            arrived `duration_s` before its `time`, and other lines than those of Score or ScoreStream are left out.
         speed: 2 replays in half the time.
 
     Raises:
@@ -51,9 +51,12 @@ def replayed(path: Path, speed: float = 1.0) -> Offsets:
 
 
 def _times(path: Path, lines: Iterator[str]) -> Iterator[float]:
+    is_log = False
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if not text:
+        is_log = is_log or text.startswith("{")
+        # What a server prints beside its log is often kept in the same file.
+        if not text or (is_log and not text.startswith("{")):
             continue
         try:
             if not text.startswith("{"):

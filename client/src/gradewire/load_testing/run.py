@@ -123,7 +123,8 @@ class LoadRun:
         )
         result.stopped |= result.knee.stopped
         knee = result.knee_step
-        if knee is not None and not result.stopped:
+        # Twice of what the client could offer is not twice of what the server keeps up with.
+        if knee is not None and not result.stopped and not result.knee.client_limited:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
 

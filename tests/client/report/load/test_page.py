@@ -66,6 +66,11 @@ def test_every_plot_has_a_table_and_the_knee_is_marked() -> None:
     assert page.count("</figcaption>") == 5
 
 
+def test_of_a_rate_that_was_tried_twice_the_second_try_is_drawn() -> None:
+    found = plots(load(step(100, 0.9), *STEPS))
+    assert [line.cells[2].text for line in found[1].table.lines] == ["20.0", "200.0", "900.0", "500.0"]
+
+
 def test_positions_are_those_of_the_values() -> None:
     axis = Axis(1.0, 1000.0, 0.0, 300.0, is_log=True)
     assert [axis.at(value) for value in (1, 10, 100, 1000, 5000)] == [0, 100, 200, 300, 300]

@@ -68,8 +68,8 @@ class Costs:
         """
         if len(points) < _LEAST_POINTS or min(np.ptp([(each.words, each.hit_rate) for each in points], axis=0)) == 0:
             raise InvalidRequest(
-                f"{len(points)} measured steps do not tell the costs apart: measure short and verbose answers, repeated "
-                "and new ones (--mix short, --mix verbose, both also with --repeat-share 1, each --json)"
+                f"{len(points)} measured steps do not tell the costs apart: measure short and verbose answers, "
+                "repeated and new ones (--mix short, --mix verbose, both also with --repeat-share 1, each --json)"
             )
         from scipy.optimize import nnls  # noqa: PLC0415 - takes a second to load
 

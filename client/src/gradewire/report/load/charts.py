@@ -82,7 +82,9 @@ class Plot:
 
 def plots(load: LoadInput) -> list[Plot]:
     """All that can be drawn of what was measured."""
-    steps = sorted((step for step in load.steps if step.rate_per_s > 0), key=lambda step: step.rate_per_s)
+    # Of a rate that was tried twice the second try stands.
+    by_rate = {(step.rate_per_s, step.over_knee): step for step in load.steps if step.rate_per_s > 0}
+    steps = sorted(by_rate.values(), key=lambda step: step.rate_per_s)
     found = [_by_percentile(load, steps), _latency_by_rate(load, steps)]
     found += [
         _by_rate(
