@@ -11,10 +11,10 @@ import pytest
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire._transport.endpoint import Endpoint
-from gradewire.errors import ServerFault, ServerUnreachable
+from gradewire.errors import ServerUnreachable
 from gradewire.load_testing.arrivals import constant
 from gradewire.load_testing.mixes import Mix
-from gradewire.load_testing.processes import LoadProcesses
+from gradewire.load_testing.processes import ClientProcessError, LoadProcesses
 from gradewire.load_testing.worker import CallKind, Fill, Probe, WorkerSetup
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
@@ -150,7 +150,7 @@ def test_a_process_that_dies_is_an_error_and_no_hanging_run(server: SmallServer)
         victim = processes._processes[0]
         assert victim.pid is not None
         threading.Timer(0.3, psutil.Process(victim.pid).kill).start()
-        with pytest.raises(ServerFault, match="ended with exit code -9"):
+        with pytest.raises(ClientProcessError, match="ended with exit code -9"):
             processes.open_step(constant(20, 30.0), 60.0, no_one)
     assert not victim.is_alive()
 

@@ -42,8 +42,8 @@ class Check:
 def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
     """Holds the step at twice the knee against the one at the knee."""
     if over.client_limited:
-        lag = f"half of a hundredth of the calls left {over.lag_s * 1e3:.0f} ms late or more"
-        yield Check("the client offers twice the knee", lag, f"p99 at most {over.objective.max_lag_s * 1e3:.0f}", None)
+        lag = f"one call in a hundred left {over.lag_s * 1e3:.0f} ms late or more"
+        yield Check("the client offers twice the knee", lag, f"<= {over.objective.max_lag_s * 1e3:.0f} ms", None)
         return
     counts = over.counts
     at_knee_s, p99_s = knee.counts.latency.percentile_s(99), counts.latency.percentile_s(99)

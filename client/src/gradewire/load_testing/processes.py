@@ -7,7 +7,7 @@ import time
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from gradewire.errors import GradewireError, ServerFault
+from gradewire.errors import GradewireError
 from gradewire.load_testing.counts import StepCounts
 from gradewire.load_testing.worker import OpenStep, Order, Stop, WorkerSetup, main
 
@@ -23,6 +23,10 @@ _START_AFTER_S: Final = 0.3
 _TOLD_EVERY_S: Final = 0.5
 _STOP_S: Final = 10.0
 _END_S: Final = 5.0
+
+
+class ClientProcessError(GradewireError):
+    """A client process ended or hangs, so that what it counted is lost."""
 
 
 class OrderRun(NamedTuple):
@@ -101,7 +105,7 @@ class LoadProcesses:
         """Has each process carry out its order; Ctrl-C stops them, and what they counted until then comes back.
 
         Raises:
-            ServerFault: A process ended.
+            ClientProcessError: A process ended.
         """
         began_s = time.monotonic()
         for pipe, order in zip(self._pipes, orders, strict=True):
@@ -124,7 +128,7 @@ class LoadProcesses:
                 for number in waiting:
                     self._pipes[number].send(Stop())
             if time.monotonic() > stop_at_s:
-                raise ServerFault("a client process does not stop: its counts are lost")
+                raise ClientProcessError("a client process does not stop: its counts are lost")
         return OrderRun(counts, stopped)
 
     def _wait_for_connections(self) -> None:
@@ -138,4 +142,4 @@ class LoadProcesses:
         except (EOFError, OSError) as error:
             process = self._processes[number]
             process.join(_END_S)
-            raise ServerFault(f"client process {number} ended with exit code {process.exitcode}") from error
+            raise ClientProcessError(f"client process {number} ended with exit code {process.exitcode}") from error

@@ -136,9 +136,9 @@ class LoadRun:
             offsets = constant(rate_per_s, duration_s)
         else:
             offsets = poisson(rate_per_s, duration_s, plan.seed + len(self.result.steps))
-        return self.replay(offsets, rate_per_s, duration_s, over_knee=over_knee)
+        return self.offer(offsets, rate_per_s, duration_s, over_knee=over_knee)
 
-    def replay(self, offsets: Offsets, rate_per_s: float, duration_s: float, *, over_knee: bool = False) -> Step:
+    def offer(self, offsets: Offsets, rate_per_s: float, duration_s: float, *, over_knee: bool = False) -> Step:
         """One step of given arrivals; `rate_per_s` and `duration_s` say what they are."""
         objective = self._plan.objective
         if over_knee:

@@ -96,7 +96,7 @@ def _run(run: LoadRun, given: LoadOptions) -> None:
     if run.result.stopped:
         return
     if given.arrivals is not None:
-        run.replay(given.arrivals, given.rate_per_s or 0.0, given.plan.step_s)
+        run.offer(given.arrivals, given.rate_per_s or 0.0, given.plan.step_s)
     elif given.rate_per_s is not None:
         run.step(given.rate_per_s)
     else:
