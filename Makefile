@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-judge bench-load bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -188,6 +188,9 @@ bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric wi
 bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
+bench-load: $(VENV)/.dev-installed $(MODEL) ## the knee of every mix and engine and twice as much, into docs/research/load.md; an answer's costs for bench capacity (machine: quiet)
+	@$(TIMED); $(BIN)/python -m benchmarks.load.knees --write $(ARGS); $(BIN)/python -m benchmarks.load.costs --write
+
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python -m benchmarks.load.memory
 
@@ -217,7 +220,7 @@ proto: $(VENV)/.dev-installed $(NODE_MODULES)/.installed ## regenerate the Pytho
 lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
 	$$compile pyproject.toml requirements/run.in --extra triton --extra agree --extra judge --extra http --extra otel -o requirements/run.lock; \
-	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra xlsx --extra judge --extra calibrate --extra http --extra otel -o requirements/dev.lock; \
+	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra xlsx --extra judge --extra calibrate --extra http --extra otel --extra load -o requirements/dev.lock; \
 	unemitted="$$(printf -- '--no-emit-package %s ' gradewire torch torchvision triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \

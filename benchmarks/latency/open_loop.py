@@ -12,7 +12,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from benchmarks.latency.payloads import (
     score_request,
 )
 
+from gradewire.load_testing.open_loop import open_loop
 from gradewire_proto.v1 import references_pb2_grpc, scoring_pb2, scoring_pb2_grpc
 
 STAGES = ("queue_s", "cache_s", "tokenize_s", "inference_s")
@@ -60,7 +60,7 @@ class OpenLoop:
         """One call; latency counts from `due`, late departures included."""
         reply = await call()
         mine = self.samples[kind]
-        mine.latency.append(time.perf_counter() - due)
+        mine.latency.append(asyncio.get_running_loop().time() - due)
         if isinstance(reply, scoring_pb2.ScoreResponse) and reply.items:
             mine.server.append(reply.server_s)
             for stage in STAGES:
@@ -68,12 +68,13 @@ class OpenLoop:
 
     async def run(self, calls: list[tuple[str, Call]]) -> None:
         """Sends all calls, one per interval."""
-        pending, due = [], time.perf_counter() + 0.1
-        for kind, call in calls:
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            pending.append(asyncio.create_task(self.timed(kind, due, call)))
-            due += self.interval_s
-        await asyncio.gather(*pending)
+        following, begin_s = iter(calls), asyncio.get_running_loop().time() + 0.1
+
+        async def send(due_s: float) -> None:
+            kind, call = next(following)
+            await self.timed(kind, due_s, call)
+
+        await open_loop((begin_s + number * self.interval_s for number in range(len(calls))), send)
 
 
 @dataclass(frozen=True)

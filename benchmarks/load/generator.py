@@ -13,6 +13,8 @@ import numpy as np
 from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
 
+from gradewire.load_testing.arrivals import constant
+from gradewire.load_testing.open_loop import open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 SCORE: Final = "/gradewire.v1.Scoring/Score"
@@ -109,20 +111,13 @@ class Generator:
 
     async def open_loop(self, duration_s: float, calls_per_s: float) -> Tally:
         """Calls on a schedule, however many are open."""
-        tally, due_s = Tally(), time.monotonic()
-        pending: set[asyncio.Future[Ended]] = set()
-        end_s = due_s + duration_s
-        while due_s < end_s:
-            ahead_s = due_s - time.monotonic()
-            if ahead_s > 0:
-                await asyncio.sleep(ahead_s)
-            call = self.send(tally, due_s)
-            pending.add(call)
-            call.add_done_callback(pending.discard)
-            due_s += 1 / calls_per_s
-        self.ended_s = time.monotonic()
-        if pending:
-            await asyncio.wait(pending)
+        tally, began_s = Tally(), time.monotonic()
+
+        async def send(due_s: float) -> None:
+            self.ended_s = time.monotonic()
+            await self.send(tally, due_s)
+
+        await open_loop((began_s + offset for offset in constant(calls_per_s, duration_s).tolist()), send)
         return tally
 
     async def recovery_s(self, usual_s: float) -> float:

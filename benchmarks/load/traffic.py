@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import grpc
 from benchmarks.load.memory import WORDS
 
+from gradewire.load_testing.arrivals import constant
+from gradewire.load_testing.open_loop import open_loop
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 ITEMS = 32
@@ -88,18 +90,13 @@ class Sender:
 
         Where a busy machine falls behind, what is late waits here, as at a sensible caller, and latency says so.
         """
-        tally, due_s = Tally(), time.monotonic()
-        pending: set[asyncio.Task[None]] = set()
-        for _ in range(max(1, round(duration_s * requests_per_s))):
-            await asyncio.sleep(max(0.0, due_s - time.monotonic()))
-            if len(pending) >= MAX_OPEN:
-                await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            task = asyncio.create_task(self._send(tally, due_s))
-            pending.add(task)
-            task.add_done_callback(pending.discard)
-            due_s += 1 / requests_per_s
-        if pending:
-            await asyncio.wait(pending)
+        tally, began_s, room = Tally(), time.monotonic(), asyncio.Semaphore(MAX_OPEN)
+
+        async def send(due_s: float) -> None:
+            async with room:
+                await self._send(tally, due_s)
+
+        await open_loop((began_s + offset for offset in constant(requests_per_s, duration_s).tolist()), send)
         return tally
 
     async def _send(self, tally: Tally, due_s: float) -> None:

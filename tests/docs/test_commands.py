@@ -32,6 +32,7 @@ NOT_RUN = {
     r"^make ": "installs, downloads or measures for minutes",
     r"^benchmarks\.(?!data list)": "needs all labelled rows, and measures for minutes",
     r"^gradewire models (build|export|train|verify)": "downloads, or computes for minutes",
+    r"^gradewire bench load": "puts a load on a server for minutes",
     r"^gradewire gateway": "goes on until it is stopped",
     r"^gradewire triton": "installs and starts Triton",
     r"--(metrics|against) \S*\b(lave|judge_\w+)(?!.*--dry-run)": "asks a judge of gigabytes",

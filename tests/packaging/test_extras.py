@@ -26,6 +26,7 @@ PROGRAMS = {
 COMMANDS = {
     "judge": (("server",), ("models", "build", "qwen2.5-coder-1.5b-instruct")),
     "export": (("server",), ("models", "export", "nobody/nothing")),
+    "load": ((), ("bench", "load")),
     "http": ((), ("gateway", "--address", "127.0.0.1:1")),
     "train": (("server",), ("models", "train", "sfve", "--recipe", "sfve-mini", "--out", "out")),
 }
@@ -46,6 +47,7 @@ IMPORTS = {
     "http": "starlette, uvicorn, prometheus_client, grpc_health.v1, gradewire_gateway.serving",
     "triton": "onnxruntime, tritonclient.grpc.aio",
     "agree": "jinja2, scipy.stats, threadpoolctl",
+    "load": "hdrh.histogram, prometheus_client, jinja2, scipy.optimize",
     "parquet": "pyarrow.parquet",
     "calibrate": "sklearn.ensemble, scipy.stats",
     "xlsx": "openpyxl",
@@ -107,6 +109,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("agree", "rows.jsonl"), "agree"),
         (("score", "rows.jsonl", "--by", "model"), "agree"),
         (("bench", "accuracy", "rows.jsonl"), "agree"),
+        (("bench", "capacity", "--rate", "1", "--words", "1"), "load"),
         (("compare", "rows.jsonl"), "agree"),
         (("leaderboard", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),
@@ -132,7 +135,7 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     assert missing
     # What `agree`, `bench`, `calibrate`, `compare` and `leaderboard` are made of.
     rooms = ("_embedded.", "agreement", "comparison", "ratings", "report", "cli.agree", "cli.bench", "cli.calibrate")
-    rooms += ("cli.choosing", "cli.compare", "cli.leaderboard")
+    rooms += ("cli.choosing", "cli.compare", "cli.leaderboard", "load_testing")
     # What imports a training framework.
     rooms += tuple(f"integrations.{name}" for name in ("lightning", "hugging_face", "torch_metric"))
     # What imports an evaluation framework, or one of rewards.
@@ -145,7 +148,8 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     assert all(name.startswith(rooms) or name in shared for name in missing), missing
     done = installed.run("python", "-c", IMPORT_ALL, extras=("agree",))
     missing = [name.removeprefix("gradewire.") for name in done.stdout.split()]
-    assert all(name.startswith(("_embedded.", "_tracing.", "integrations.", "rewards.")) for name in missing), missing
+    others = ("_embedded.", "_tracing.", "integrations.", "rewards.", "load_testing", "cli.bench.load")
+    assert all(name.startswith(others) for name in missing), missing
 
 
 @pytest.mark.parametrize("extra", IMPORTS)

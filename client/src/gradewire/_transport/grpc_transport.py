@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
@@ -14,10 +13,10 @@ import grpc.aio
 from gradewire import errors
 from gradewire._tracing.port import Metadata
 from gradewire._tracing.tracing import request_trace
+from gradewire._transport.channels import open_channel
 from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.status_codes import error_for
-from gradewire.tls import Tls
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PUSHBACK_KEY, bearer
 from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import (
@@ -92,7 +91,6 @@ class GrpcTransport:
         self._address = endpoint.address
         self._encryption: Encryption = "unknown"
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        self._tls = endpoint.tls
         self._stubs: _Stubs | None = None
         self._has_answered = False
 
@@ -153,12 +151,7 @@ class GrpcTransport:
         # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
         loop = asyncio.get_running_loop()
         if self._stubs is None or self._stubs.loop is not loop:
-            if self._tls is None:
-                channel = grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS)
-            else:
-                channel = grpc.aio.secure_channel(
-                    self._address, _credentials(self._tls), options=(*_CHANNEL_OPTIONS, *_overrides(self._tls))
-                )
+            channel = open_channel(self._endpoint, _CHANNEL_OPTIONS)
             self._stubs = _Stubs(
                 loop,
                 channel,
@@ -228,22 +221,3 @@ class GrpcTransport:
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _LASTING.search(details):
             failure.may_pass = False
         return failure
-
-
-def _credentials(tls: Tls) -> grpc.ChannelCredentials:
-    return grpc.ssl_channel_credentials(
-        _read(tls.root_certificates), _read(tls.private_key), _read(tls.certificate_chain)
-    )
-
-
-def _read(path: Path | None) -> bytes | None:
-    if path is None:
-        return None
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise errors.InvalidRequest(f"tls: {path} cannot be read: {error.strerror}") from error
-
-
-def _overrides(tls: Tls) -> tuple[tuple[str, str], ...]:
-    return (("grpc.ssl_target_name_override", tls.server_name),) if tls.server_name else ()

@@ -14,7 +14,7 @@ from gradewire.cli.tracing import traced_command
 
 _COMMANDS = {
     "agree": ("gradewire.cli.agree.command", "Compare scores with human labels."),
-    "bench": ("gradewire.cli.bench.command", "Make the tables by which papers compare evaluators."),
+    "bench": ("gradewire.cli.bench.command", "Make the tables of papers; put a load on a server."),
     "calibrate": ("gradewire.cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire.cli.compare.command", "Compare models or runs without labels."),
     "gateway": ("gradewire.cli.gateway", "Answer HTTP in front of a server."),

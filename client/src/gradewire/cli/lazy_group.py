@@ -10,8 +10,17 @@ from typing_extensions import override
 from gradewire.cli.problems import InputError
 from gradewire.errors import MissingExtra
 
-_EXTRAS = {"numpy": "agree", "scipy": "agree", "threadpoolctl": "agree", "jinja2": "agree"}
+_EXTRAS = {
+    "numpy": "agree",
+    "scipy": "agree",
+    "threadpoolctl": "agree",
+    "jinja2": "agree",
+    "hdrh": "load",
+    "prometheus_client": "load",
+}
 """Packages without which a command cannot be imported, and the extra that brings them."""
+_OWN_EXTRAS = {"load": "load", "capacity": "load"}
+"""Commands with an extra of their own, which brings all that they import."""
 
 
 class LazyGroup(click.Group):
@@ -41,8 +50,9 @@ class LazyGroup(click.Group):
         except MissingExtra as error:
             raise InputError(f"{cmd_name}: {error}") from error
         except ModuleNotFoundError as error:
-            if (extra := _EXTRAS.get(error.name or "")) is None:
+            if (extra := _EXTRAS.get((error.name or "").partition(".")[0])) is None:
                 raise
+            extra = _OWN_EXTRAS.get(cmd_name, extra)
             raise InputError(f"{cmd_name} needs {error.name}: pip install 'gradewire[{extra}]'") from error
         command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         if not isinstance(command, click.Command):

@@ -8,6 +8,7 @@ from sklearn import metrics as sklearn_metrics
 from tests.client.cli.conftest import Command, figures_of, write_rows
 from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
+from gradewire.manifests import read_manifest
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -195,3 +196,18 @@ def test_the_list_of_tables(command: Command) -> None:
     listed = command("bench", "--help").stdout
     assert all(name in listed for name in ("accuracy", "ave", "knvqa", "pairs"))
     assert command("bench", "elo").exit_code == 2
+
+
+def test_a_table_has_a_manifest_beside_its_figures(command: Command, tmp_path: Path) -> None:
+    document = benched(
+        command, tmp_path, "accuracy", rows_of(40), "--metrics", "smile,exact_match", "--cut", "smile=0.5"
+    )
+    found = read_manifest(tmp_path / "figures.json.manifest.json")
+    assert found.command == "bench accuracy"
+    assert found.metrics == {label: each["line"] for label, each in document["metrics"].items()}
+    assert found.counts.statuses == {label: each["statuses"] for label, each in document["metrics"].items()}
+    assert found.counts.rows == 40
+    assert found.parameters["cuts"] == {"smile": 0.5}
+    assert (found.parameters["resamples"], found.parameters["seed"]) == (100, 0)
+    assert [each.path for each in found.inputs] == [str(tmp_path / "rows.jsonl")]
+    assert found.versions.server == "stub"

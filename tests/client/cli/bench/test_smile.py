@@ -10,6 +10,7 @@ from scipy import stats
 from tests.client.cli.conftest import Command, figures_of, write_rows
 from tests.client.cli.judged import rows_of
 
+from gradewire.manifests import read_manifest
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -101,6 +102,9 @@ def test_terms_and_weights(command: Command, tmp_path: Path) -> None:
     assert apart["value"] == pytest.approx(pearson(rows, 1) - pearson(rows, 0.3))
     assert "without synthetic answers" not in document["variants"]
     assert "sentence_weight=1" in document["variants"]["w = 1"]["line"]
+    manifest = read_manifest(tmp_path / "figures.json.manifest.json")
+    assert (manifest.command, manifest.counts.rows) == ("bench smile", 80)
+    assert document["variants"]["w = 1"]["line"] in manifest.metrics.values()
 
 
 def test_a_row_that_failed_is_in_no_part(command: Command, tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ def test_a_table_has_what_the_rows_have(suffix: str, command: Command, tmp_path:
     assert command("score", file, "--out", lines, *options).exit_code == 0
     done = command("score", file, "--out", out, *options)
     assert done.exit_code == 0, done.output
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"a.jsonl", "out.jsonl", f"out{suffix}"})
+    manifests = {"out.jsonl.manifest.json", f"out{suffix}.manifest.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.jsonl", "out.jsonl", f"out{suffix}", *manifests}
     expected = read_rows(lines.read_text())
     if suffix == ".parquet":
         table = parquet.read_table(out).to_pylist()
@@ -133,7 +134,7 @@ def test_rows_without_an_answer_are_scored_again_into_the_table(command: Command
     assert again.exit_code == 0, again.output
     with out.open(newline="") as table:
         assert "TIMEOUT" not in {row["smile.status"] for row in csv.DictReader(table)}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "out.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "out.csv", "out.csv.manifest.json"]
 
 
 def test_columns_are_kept_in_rows_and_change_what_a_row_is(command: Command, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from gradewire.cli.bench.manifest import BenchManifest, BenchScores, run_parameters
 from gradewire.cli.options.group import Command, option_group
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import interval_notes
@@ -16,6 +17,7 @@ from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.metric_types.words import Cider
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class Bench:
         cut: The same for metrics without a verdict that `cuts` does not name; None: they have none.
         all_tables: Whether all tables are printed, not only the headline figures.
         files: Where figures are written.
+        manifest: What is told of the run.
     """
 
     run: LabelledRun
@@ -63,6 +66,7 @@ class Bench:
     cut: float | None
     all_tables: bool
     files: FigureFiles
+    manifest: BenchManifest
 
     def rows(self, transport: Transport | None) -> BenchRows:
         """The labelled rows with verdicts; exits where the user interrupts.
@@ -141,6 +145,9 @@ class Bench:
         if rows.labelled.against is not None:
             described["against"]["cut"] = rows.evaluator_cut
         self.files.write({**described, "metrics": metrics, **figures}, tables, notes)
+        labelled = rows.labelled
+        scored = BenchScores.of(self.run, labelled.tallies, rows=len(labelled), server_version=labelled.server_version)
+        self.manifest.write(scored, **run_parameters(self.run), cuts=rows.cuts)
 
 
 def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
@@ -157,6 +164,7 @@ def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
         ),
         all_tables_option,
         figure_file_options,
+        manifest_option,
     )
 
 
@@ -174,7 +182,8 @@ def bench_of(ctx: click.Context, options: Mapping[str, Any], *, metrics: str, cu
     """
     run = labelled_run_of(with_default_metrics(ctx, options, metrics))
     files = FigureFiles.of(options)
-    run.check_outputs(files.named)
+    manifest = BenchManifest.of(ctx.command_path.partition(" ")[2], options, files)
+    run.check_outputs([*files.named, *manifest.named])
     cuts = {}
     for text in options["cuts"]:
         label, _, score = text.rpartition("=")
@@ -185,4 +194,4 @@ def bench_of(ctx: click.Context, options: Mapping[str, Any], *, metrics: str, cu
         if not math.isfinite(cuts[label]):
             raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, for instance --cut rouge_l=0.5")
     cut = cuts.pop("", cut)
-    return Bench(run=run, cuts=cuts, cut=cut, all_tables=options["all_tables"], files=files)
+    return Bench(run=run, cuts=cuts, cut=cut, all_tables=options["all_tables"], files=files, manifest=manifest)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import numpy as np
 
+from gradewire.cli.bench.manifest import BenchManifest, BenchScores, run_parameters
 from gradewire.cli.input.files import ALIAS_HELP, input_file
 from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES
 from gradewire.cli.output.figures import Figure, cells_mean, differing, estimated, of_cells
@@ -18,6 +19,7 @@ from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.tables import FigureTable, show_figures
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.metric_types.line import parse_metric_line
@@ -59,6 +61,7 @@ and exact words alone are those of the reference that the lexical term chose; wi
     help="Weights of the sentence term that are tried, 0 to 1.",
 )
 @figure_file_options
+@manifest_option
 @click.pass_context
 def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> None:
     """How well SMILE agrees with the labels of FILE, with and without its terms, and by its weight w.
@@ -82,7 +85,8 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
     files = FigureFiles.of(options)
-    run.check_outputs(files.named)
+    manifest = BenchManifest.of("bench smile", options, files)
+    run.check_outputs([*files.named, *manifest.named])
     with exit_on_interrupt():
         labelled = run.collect(ctx.obj, keeps_rows=True)
     rows = _renamed(labelled, variants)
@@ -108,6 +112,8 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
         "variants": {metric.metric: _document(metric.metric, labelled, variants, report) for metric in report.metrics},
     }
     files.write(document, tables, [*notes, *labelled.left_out()])
+    scored = BenchScores.of(run, labelled.tallies, rows=len(labelled), server_version=labelled.server_version)
+    manifest.write(scored, **run_parameters(run))
 
 
 def _weights(text: str) -> list[float]:

@@ -20,7 +20,7 @@ from gradewire.cli.compare.input.matching import Duplicates, Matching, Rule, mat
 from gradewire.cli.compare.input.scored import AnswerFiles
 from gradewire.cli.compare.input.sides import sides_of
 from gradewire.cli.compare.input.stored import read_outputs
-from gradewire.cli.compare.manifests import Manifest, manifest_of, read_summary
+from gradewire.cli.compare.manifests import SideManifest, manifest_of, read_summary, run_beside
 from gradewire.cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import InputError
@@ -229,7 +229,9 @@ class CompareJob:
                 file.finish()
         return chosen
 
-    def _manifests(self, sides: Sequence[Side], collected: Collected, run: Mapping[str, Any]) -> dict[str, Manifest]:
+    def _manifests(
+        self, sides: Sequence[Side], collected: Collected, run: Mapping[str, Any]
+    ) -> dict[str, SideManifest]:
         summaries: dict[str, Mapping[str, Any]] = {}
         if self.sides.summaries:
             if len(self.sides.summaries) != len(self.source.paths):
@@ -238,6 +240,10 @@ class CompareJob:
                 )
             for path, summary in zip(self.source.paths, self.sides.summaries, strict=True):
                 summaries[path] = read_summary(summary, path, collected.lines[path])
+        elif self.stored:
+            for path in self.source.paths:
+                summaries[path], note = run_beside(path, collected.lines[path])
+                collected.notes += [note] if note else []
         return {side.name: manifest_of(side, collected, summaries.get(side.rows[0].file, run)) for side in sides}
 
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.output.metric_lines import line_parts
 from gradewire.cli.problems import InputError, named_errors
+from gradewire.manifests import ManifestError, manifest_path, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from gradewire.cli.choosing.pairs import Answer
     from gradewire.cli.compare.input.collected import Collected
     from gradewire.cli.compare.input.sides import Side
+    from gradewire.manifests import RunManifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class SideManifest:
     """What one side was made with.
 
     Attributes:
@@ -67,7 +69,7 @@ class ManifestDifference:
     candidate: str
 
 
-def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> Manifest:
+def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> SideManifest:
     """The manifest of a side, counted from its rows; `run` is what is known of how they were scored."""
     answers: list[Answer] = [collected.answer(row) for row in side.rows]
     statuses: dict[str, Counter[str]] = {}
@@ -77,7 +79,7 @@ def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> Man
             statuses.setdefault(label, Counter())[result.status] += 1
             warnings.setdefault(label, Counter()).update(result.warnings)
     words = [len(text.split()) for answer in answers if (text := answer.text("prediction"))]
-    return Manifest(
+    return SideManifest(
         files=side.files,
         rows=len(side.rows),
         words_per_answer=fmean(words) if words else None,
@@ -88,7 +90,7 @@ def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> Man
     )
 
 
-def differences(baseline: Manifest, candidate: Manifest) -> list[ManifestDifference]:
+def differences(baseline: SideManifest, candidate: SideManifest) -> list[ManifestDifference]:
     """The facts in which two manifests differ, in the order of the first that has them."""
     before, after = dict(baseline.facts()), dict(candidate.facts())
     return [
@@ -98,36 +100,82 @@ def differences(baseline: Manifest, candidate: Manifest) -> list[ManifestDiffere
     ]
 
 
-def unlike_metrics(baseline: Manifest, candidate: Manifest) -> list[str]:
+def unlike_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
     """Labels under which the sides were scored by different definitions, so that scores do not compare."""
     shared = [label for label in baseline.lines if label in candidate.lines]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
 
-def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
-    """What `gradewire score --summary-json` says of the run that wrote `output`.
+def run_beside(output: str, lines: Mapping[str, str]) -> tuple[dict[str, Any], str]:
+    """What the manifest beside an output says of the run that wrote it, and a note where it cannot be used.
 
     Args:
-        path: The summary.
+        output: As `gradewire score` and `gradewire bulk` write it; files of before have no manifest.
+        lines: What reproduces the metrics of that output.
+    """
+    path = manifest_path(Path(output))
+    if not path.is_file():
+        return {}, ""
+    try:
+        manifest = read_manifest(path)
+    except (ManifestError, OSError) as error:
+        return {}, f"{error}: what it says of the run is left out"
+    if manifest.metrics != dict(lines):
+        return {}, f"{path} is not that of {output}, whose metrics are others: what it says of the run is left out"
+    return _run_of(manifest), ""
+
+
+def _run_of(manifest: RunManifest) -> dict[str, Any]:
+    cost = None if manifest.cost is None else manifest.cost.price
+    told = {
+        "gradewire_version": manifest.versions.gradewire,
+        "server_version": manifest.versions.server,
+        "protocol": manifest.versions.protocol,
+        "place": manifest.place,
+        "processor": manifest.machine.processor,
+        "judge_price": cost,
+        "notes": list(manifest.notes),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
+    """What `gradewire score --summary-json`, or a manifest that stands elsewhere, says of the run that wrote `output`.
+
+    Args:
+        path: The summary or manifest.
         output: For messages.
         lines: What reproduces the metrics of that output.
 
     Raises:
-        InputError: The file is no summary, or that of another output.
+        InputError: The file is neither, or that of another output.
     """
     with named_errors(path):
         text = path.read_bytes()
     try:
         document = json.loads(text)
-        run, metrics = document["run"], document["metrics"]
-        there = {label: found["line"] for label, found in metrics.items()}
-        told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
-        told = {"gradewire_version": document["gradewire_version"], **told}
+        if "format" in document:
+            manifest = read_manifest(path)
+            told, there = _run_of(manifest), dict(manifest.metrics)
+        else:
+            told, there = _summarized(document)
+    except ManifestError as error:
+        raise InputError(f"--summary {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"--summary {path}: is no summary of gradewire score --summary-json") from error
+        raise InputError(
+            f"--summary {path}: is no summary of gradewire score --summary-json, and no manifest"
+        ) from error
     if other := [label for label in lines if there.get(label) != lines[label]]:
         raise InputError(
             f"--summary {path}: is not that of {output}: {other[0]} is {there.get(other[0])} there and "
             f"{lines[other[0]]} in the output; give summaries in the order of the files"
         )
     return told
+
+
+def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a summary says of its run, and its lines by label."""
+    run, metrics = document["run"], document["metrics"]
+    told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
+    there = {label: found["line"] for label, found in metrics.items()}
+    return {"gradewire_version": document["gradewire_version"], **told}, there

@@ -67,7 +67,8 @@ compare_options = option_group(
         "summaries",
         type=OUTPUT_FILE,
         multiple=True,
-        help="What gradewire score --summary-json wrote for each FILE that is its output, in their order.",
+        help="What gradewire score --summary-json wrote for each FILE that is its output, in their order. Default: the "
+        "manifests beside the FILEs.",
     ),
     click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
     click.option(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gradewire.cli.choosing.choosers import Chooser, Chosen
     from gradewire.cli.compare.input.matching import Matching
-    from gradewire.cli.compare.manifests import Manifest, ManifestDifference
+    from gradewire.cli.compare.manifests import ManifestDifference, SideManifest
     from gradewire.cli.input.grouping import Grouping
     from gradewire.comparison.preferences import TieMargin
 
@@ -122,7 +122,7 @@ class CompareResult:
 
     chooser: str
     identity: Mapping[str, Any]
-    manifests: Mapping[str, Manifest]
+    manifests: Mapping[str, SideManifest]
     sides: Sequence[SideComparison]
     drawing: Drawing
     notes: Sequence[str]
@@ -132,7 +132,7 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
     matching: Matching,
     chosen: Sequence[Chosen],
     chooser: Chooser,
-    manifests: Mapping[str, Manifest],
+    manifests: Mapping[str, SideManifest],
     groupings: Sequence[Grouping],
     drawing: Drawing,
 ) -> SideComparison:

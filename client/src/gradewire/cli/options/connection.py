@@ -11,8 +11,10 @@ from typing import Any
 import click
 
 from gradewire import AsyncClient, Tls
+from gradewire._transport.endpoint import Endpoint
 from gradewire.cli.options.group import INPUT_FILE, option_group
 from gradewire.cli.options.judge_server import JudgeServer, judge_server_of, judge_server_options
+from gradewire.cli.problems import one_line_errors
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.scorer import embedded_transport
 from gradewire.transport import Transport
@@ -105,17 +107,7 @@ class Connection:
         return self.server or "the engine in this process"
 
 
-connection_options = option_group(
-    click.option(
-        "--server",
-        metavar="HOST:PORT",
-        envvar=SERVER_VARIABLE,
-        show_envvar=True,
-        help="Score on this server.",
-    ),
-    click.option(
-        "--embedded", is_flag=True, help="Score in this process, which is the default where no server is named."
-    ),
+credential_options = option_group(
     click.option(
         "--token",
         envvar="GRADEWIRE_TOKEN",
@@ -127,6 +119,25 @@ connection_options = option_group(
     click.option("--tls-cert", type=INPUT_FILE, help="This client's certificate, where the server wants one (PEM)."),
     click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
     click.option("--tls-server-name", metavar="NAME", help="Name in the server's certificate. Default: the host."),
+)
+wait_option = click.option(
+    "--wait-s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=REACHED_S,
+    help="Longest wait for a server that does not answer yet, in seconds, for instance one that is being started.",
+)
+connection_options = option_group(
+    click.option(
+        "--server",
+        metavar="HOST:PORT",
+        envvar=SERVER_VARIABLE,
+        show_envvar=True,
+        help="Score on this server.",
+    ),
+    click.option(
+        "--embedded", is_flag=True, help="Score in this process, which is the default where no server is named."
+    ),
+    credential_options,
     judge_server_options,
     click.option(
         "--cache-dir",
@@ -139,12 +150,7 @@ connection_options = option_group(
         default=BATCH_DEADLINE_S,
         help="Longest wait for one batch of rows, in seconds; after it, these rows are TIMEOUT.",
     ),
-    click.option(
-        "--wait-s",
-        type=click.FloatRange(min=0, min_open=True),
-        default=REACHED_S,
-        help="Longest wait for a server that does not answer yet, in seconds, for instance one that is being started.",
-    ),
+    wait_option,
 )
 
 
@@ -177,6 +183,19 @@ def _tls_arguments(tls: Tls | None) -> list[str]:
     }
     given = [(option, str(value)) for option, value in named.items() if value is not None]
     return [word for pair in given for word in pair] or ["--tls"]
+
+
+def server_of(options: Mapping[str, Any]) -> Endpoint:
+    """Reads `server` and the options of `credential_options`.
+
+    Raises:
+        click.UsageError: Options that exclude each other, or an address without a port.
+        InputError: The token has characters that no header holds.
+    """
+    if not _is_address(options["server"]):
+        raise click.UsageError(f"--server {options['server']}: write HOST:PORT, for instance 127.0.0.1:50051")
+    with one_line_errors():
+        return Endpoint(options["server"], options["token"], _tls_of(options))
 
 
 def connection_of(options: Mapping[str, Any]) -> Connection:

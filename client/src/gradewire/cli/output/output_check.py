@@ -16,6 +16,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--latex": (".tex", ".latex"),
     "--markdown": (".md", ".markdown", ".txt"),
     "--json": (".json",),
+    "--manifest": (".json",),
     "--summary-json": (".json",),
     "--report": (".html", ".htm"),
     "--html": (".html", ".htm"),

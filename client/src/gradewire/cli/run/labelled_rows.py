@@ -45,6 +45,7 @@ class LabelledRows:
         flags: Labelled rows by flag, those left out included.
         flagged_out: Rows left out for a flag.
         kept: Rows with their output, when `keeps_rows`.
+        server_version: Version of gradewire where they were scored; "" where scores were read.
     """
 
     rule: LabelRule | None = None
@@ -58,6 +59,7 @@ class LabelledRows:
     flags: Counter[str] = field(default_factory=Counter)
     flagged_out: int = 0
     kept: list[tuple[Row, Mapping[str, Any]]] = field(default_factory=list)
+    server_version: str = ""
     _scores: dict[str, array[float]] = field(default_factory=dict)
     _verdicts: dict[str, array[float]] = field(default_factory=dict)
     _certain: dict[str, bytearray] = field(default_factory=dict)

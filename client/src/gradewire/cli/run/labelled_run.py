@@ -124,6 +124,7 @@ class LabelledRun:
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)
+            rows.server_version = (await client.models()).server_version
         for note in opened.late_notes:
             click.echo(note, err=True)
         if not self.quiet:

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import shlex
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,12 +24,21 @@ from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
 from gradewire.cli.output.summary import Summary
 from gradewire.cli.problems import InputError, silence_stdout
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
-from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.manifest_file import (
+    cost_of,
+    counts_of,
+    digests_of,
+    forget_manifest,
+    metric_fields,
+    save_manifest,
+)
+from gradewire.cli.run.plan import ScorePlan, resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
 from gradewire.cli.score.by.collected import GroupColumn, GroupedScores
 from gradewire.cli.score.by.figures import breakdowns
 from gradewire.cli.score.output import Output
 from gradewire.cli.score.summary_text import RunFigures, print_summary, summary_document
+from gradewire.manifests import RunClock, RunManifest, versions
 from gradewire.transport import Transport
 
 # Room for the longest status.
@@ -64,7 +72,7 @@ class ScoreJob:
         opened = self.source.open()
         for note in opened.notes:
             click.echo(note, err=True)
-        began = time.monotonic()
+        clock = RunClock()
         out, quiet = self.output.rows, self.quiet
         self.output.check()
         with contextlib.ExitStack() as stack:
@@ -82,12 +90,14 @@ class ScoreJob:
                 # What is written says which picture was shown, so that --resume finds out when it is another one.
                 read = with_picture_digests(opened.rows, plan.pictures if results else None)
                 rows = self._rows(read, results, scorer, total)
+                forget_manifest(self.output.manifest)
                 before = self.summary.rows
                 shown = stack.enter_context(
                     progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before)
                 )
                 await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
-                version = (await client.models()).server_version if self.output.summary is not None else ""
+                told = self.output.summary is not None or self.output.manifest is not None
+                version = (await client.models()).server_version if told else ""
             left = results.finish() if results else 0
         for note in opened.late_notes:
             click.echo(note, err=True)
@@ -98,20 +108,24 @@ class ScoreJob:
                 f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}", err=True
             )
         self.output.finish()
-        told = RunFigures(
+        figures = RunFigures(
             command=self._reproduce(scorer),
             place=self.connection.place,
             scored_rows=self.summary.rows - before,
-            wall_s=time.monotonic() - began,
+            wall_s=clock.times().wall_s,
             notes=(*opened.notes, *opened.late_notes),
             by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_asked),
             server_version=version,
         )
         if self.output.summary is not None:
-            write_json(self.output.summary, summary_document(self.summary, told))
-        if quiet:
-            return
-        print_summary(self.summary, told)
+            write_json(self.output.summary, summary_document(self.summary, figures))
+        if self.output.manifest is not None:
+            save_manifest(self.output.manifest, self._manifest(clock, figures, scorer.lines))
+        if not quiet:
+            self._print_summary(figures, scorer, plan)
+
+    def _print_summary(self, figures: RunFigures, scorer: RowScorer, plan: ScorePlan) -> None:
+        print_summary(self.summary, figures)
         if scorer.retries.rows:
             click.echo(
                 f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
@@ -121,6 +135,21 @@ class ScoreJob:
                 f"synthetic answers: not used, though {self.synthetic_rows} rows have some (--synthetic inline)",
                 err=True,
             )
+
+    def _manifest(self, clock: RunClock, figures: RunFigures, lines: Mapping[str, str]) -> RunManifest:
+        return RunManifest(
+            command="score",
+            versions=versions(figures.server_version),
+            place=figures.place,
+            **metric_fields(lines),
+            inputs=digests_of(self.source.named_paths.values()),
+            counts=counts_of(self.summary, scored_now=figures.scored_rows),
+            cost=cost_of(self.summary, self.summary.prices),
+            times=clock.times(),
+            machine=clock.machine(),
+            reproduce=figures.command,
+            notes=figures.notes,
+        )
 
     def _rows(
         self, rows: Iterator[Row], results: ResultsFile | None, scorer: RowScorer, total: int | None

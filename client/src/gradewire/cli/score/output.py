@@ -12,6 +12,7 @@ from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
 from gradewire.cli.output.results_file import count_results, files_of, may_pass, read_results
 from gradewire.cli.output.table_file import is_table, part_of, write_table
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.manifest_file import manifest_beside, manifest_option
 
 output_options = option_group(
     click.option(
@@ -32,6 +33,7 @@ output_options = option_group(
         help="Columns of FILE that the rows have too, or all.",
     ),
     click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
+    manifest_option,
 )
 
 
@@ -44,6 +46,7 @@ class Output:
         rows: Where rows are written as JSONL: the path, or beside it where that is a table.
         printed_table: Whether standard output gets a table for people.
         summary: File for the summary.
+        manifest: File for the manifest; None where rows go to standard output and nobody asked for one.
     """
 
     path: Path | None
@@ -52,6 +55,7 @@ class Output:
     overwrite: bool
     printed_table: bool
     summary: Path | None
+    manifest: Path | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -76,13 +80,15 @@ class Output:
             overwrite=overwrite,
             printed_table=as_table,
             summary=options["summary_json"],
+            manifest=manifest_beside(options["manifest"], path, options["summary_json"]),
         )
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
         """Files that may be written or removed, as `check_outputs` takes them."""
         rows = [] if self.rows is None else [*files_of(self.rows)]
-        return [*(("--out", path) for path in (self.path, *rows)), ("--summary-json", self.summary)]
+        out = [("--out", path) for path in (self.path, *rows)]
+        return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     def check(self) -> None:
         """Refuses to write over what is there; raises InputError."""

@@ -11,6 +11,7 @@ from tests.client.cli.conftest import Command, write_rows
 
 from gradewire.agreement import Estimate
 from gradewire.cli.output.figures import estimated
+from gradewire.manifests import read_manifest
 
 
 def test_the_figures_are_those_of_the_paper(command: Command, tmp_path: Path) -> None:
@@ -74,6 +75,10 @@ def test_the_table_is_like_the_papers(command: Command, tmp_path: Path) -> None:
     named = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")][1:9]
     assert named == ["sbert", "sfve", "bertscore", "smile", "rouge_l", "bleu", "meteor", "exact_match"]
     assert "intervals: draws of whole questions, 100 for Spearman, alignment" in text
+    manifest = read_manifest(tmp_path / "table.md.manifest.json")
+    assert (manifest.command, list(manifest.metrics)) == ("bench ave", named)
+    assert manifest.counts.rows == len(samples())
+    assert manifest.parameters["variance"] == "population"
 
 
 def test_data_sets_are_printed_where_all_tables_are_asked_for(command: Command, tmp_path: Path) -> None:

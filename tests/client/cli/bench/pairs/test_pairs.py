@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from tests.client.cli.conftest import Command, figures_of, write_rows
 
+from gradewire.manifests import read_manifest
+
 # Five votes each, the majority always A; the evaluator's choice and who reproduces it follow from the columns.
 VOTES = {"5/5": ["A"] * 5, "4/5": ["A"] * 4 + ["B"], "3/5": ["A", "B", "A", "B", "A"]}
 
@@ -77,6 +79,10 @@ def test_metrics_choose_the_answer_with_the_higher_score(command: Command, tmp_p
     assert found["rouge_l"]["all"]["reproduced"]["value"] == 1.0
     assert found["meteor"]["all"]["reproduced"]["value"] == 1.0
     assert found["choice"]["all"]["reproduced"]["value"] == 0.0
+    manifest = read_manifest(tmp_path / "figures.json.manifest.json")
+    answers = 2 * len(pairs_of())
+    assert manifest.counts.statuses == {"rouge_l": {"OK": answers}, "meteor": {"OK": answers}}
+    assert (manifest.command, list(manifest.metrics)) == ("bench pairs", ["rouge_l", "meteor"])
 
 
 def test_votes_as_counts_and_in_csv(command: Command, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.client.cli.compare.conftest import Rows, letters
 from tests.client.cli.conftest import Command, read_rows, write_rows
 
+from gradewire.manifests import manifest_path, read_manifest, write_manifest
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2
 
@@ -172,6 +174,34 @@ def test_answers_and_outputs_are_not_mixed(command: Command, score: Score, tmp_p
 def test_outputs_of_other_metrics_share_none(command: Command, score: Score) -> None:
     done = command("compare", score("base", letters(1)), score("new", letters(1), "--metrics", "bleu"))
     assert (done.exit_code, "the outputs share no metric (smile; bleu)" in done.stderr) == (2, True)
+
+
+def test_manifests_beside_the_outputs_say_how_the_runs_differ(command: Command, score: Score, tmp_path: Path) -> None:
+    base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
+    own = read_manifest(manifest_path(new))
+    changed = replace(own, versions=replace(own.versions, server="8.8"), notes=("a column of numbers",))
+    write_manifest(manifest_path(new), changed)
+    found = compared(command, base, new)["comparisons"]["new"]
+    told = {each["fact"]: (each["baseline"], each["candidate"]) for each in found["manifest_differences"]}
+    assert told["server version"] == ("stub", "8.8")
+    assert told["notes"] == ("", "a column of numbers")
+    # The same from elsewhere, by option.
+    elsewhere = [manifest_path(path).rename(tmp_path / f"{path.stem}-run.json") for path in (base, new)]
+    given = compared(command, base, new, "--summary", elsewhere[0], "--summary", elsewhere[1])["comparisons"]["new"]
+    assert given["manifest_differences"] == found["manifest_differences"]
+    none = compared(command, base, new)["comparisons"]["new"]
+    assert "server version" not in {each["fact"] for each in none["manifest_differences"]}
+
+
+def test_a_manifest_that_cannot_be_used_is_a_note(command: Command, score: Score) -> None:
+    base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
+    write_manifest(manifest_path(base), replace(read_manifest(manifest_path(base)), metrics={"smile": "smile/2"}))
+    manifest_path(new).write_text('{"format": "gradewire-manifest/2"}')
+    done = command("compare", base, new, "--quiet")
+    assert done.exit_code == 0
+    told = " ".join(done.output.split())
+    assert f"{manifest_path(base)} is not that of {base}, whose metrics are others" in told
+    assert "is of format gradewire-manifest/2, and this gradewire reads gradewire-manifest/1" in told
 
 
 @pytest.mark.parametrize("summary", ["{}", "[]", "nonsense", '{"run": 1, "metrics": {}}'])

@@ -10,6 +10,7 @@ import click
 from gradewire.cli.bench.ave.file import AVE_ALIASES, SPREAD_FIELDS, AveFile
 from gradewire.cli.bench.ave.run import ave_scores, write_items
 from gradewire.cli.bench.ave.tables import ave_headline, ave_notes, ave_tables
+from gradewire.cli.bench.manifest import BenchManifest, BenchScores, run_parameters
 from gradewire.cli.bench.run import with_default_metrics
 from gradewire.cli.input.files import input_file, named_columns
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
@@ -20,6 +21,7 @@ from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws, labelled_run_of
 from gradewire.cli.run.labels import label_named
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.cli.run.plan import scoring_options
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
 @draw_options(resamples=RESAMPLES)
 @all_tables_option
 @figure_file_options
+@manifest_option
 @click.pass_context
 def ave_command(ctx: click.Context, /, **options: Any) -> None:
     """Alignment, consistency and generalization of evaluators on the samples of FILE.
@@ -96,7 +99,8 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     files = FigureFiles.of(options)
     # The rows come with the samples.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
-    run.check_outputs([*files.named, ("--items", options["items"])])
+    manifest = BenchManifest.of("bench ave", options, files)
+    run.check_outputs([*files.named, ("--items", options["items"]), *manifest.named])
     source = input_file({**options, "columns": ()})
     file = AveFile.read(
         source.records(),
@@ -138,7 +142,11 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     else:
         show_figures(ave_headline(found, gains, baseline), notes, [*file.sentences(), FURTHER_TABLES])
     lines = {label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in scores.tallies.items()}
-    files.write({**_document(options, file, found, gains), "metrics": lines}, tables, notes)
+    document = _document(options, file, found, gains)
+    files.write({**document, "metrics": lines}, tables, notes)
+    scored = BenchScores.of(run, scores.tallies, rows=len(file.chosen), server_version=scores.server_version)
+    where = {column: sorted(values) for column, values in source.options.where.items()}
+    manifest.write(scored, **run_parameters(run) | document["options"] | {"half": options["half"], "where": where})
 
 
 def _columns(pairs: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -36,11 +36,13 @@ class AveScores:
     Attributes:
         tallies: What became of its items.
         missing: How many samples have each part, but no score there.
+        server_version: Version of gradewire where they were scored; "" where scores were read.
     """
 
     rows: Mapping[str, AveRows]
     tallies: Mapping[str, MetricTally]
     missing: Mapping[str, Sequence[int]]
+    server_version: str = ""
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
@@ -98,7 +100,7 @@ def ave_scores(
             questions=[judged.questions[first] for first in firsts],
         )
         missing[label] = [int(count) for count in (np.isnan(by_part) & ~absent).sum(axis=0)]
-    return AveScores(rows, labelled.tallies, missing)
+    return AveScores(rows, labelled.tallies, missing, labelled.server_version)
 
 
 def _by_part(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from gradewire.cli.bench.manifest import BenchManifest, BenchScores
 from gradewire.cli.bench.pairs.rows import PAIR_ALIASES, PairFile
 from gradewire.cli.input.files import input_file, input_options, named_columns
 from gradewire.cli.input.rows import Row
@@ -18,10 +20,12 @@ from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.progress import progress
+from gradewire.cli.output.summary import Summary
 from gradewire.cli.output.tables import FigureTable, show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.file_corpus import takes_corpus
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws
+from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.cli.run.plan import ScorePlan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
@@ -74,6 +78,7 @@ Examples:
 )
 @click.option("--seed", type=int, default=0, help="Seed of the draws and of the coin that is a baseline.")
 @figure_file_options
+@manifest_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.pass_context
 def pairs_command(  # noqa: PLR0913 - one argument per option
@@ -94,13 +99,17 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     files = FigureFiles.of(options)
     columns = named_columns("--map", options["columns"], PAIR_ALIASES)
     source = input_file({**options, "columns": ()})
-    check_outputs(files.named, source.named_paths)
+    manifest = BenchManifest.of("bench pairs", options, files)
+    check_outputs([*files.named, *manifest.named], source.named_paths)
     found = PairFile.read(source.records(), columns, named_columns("--choice", choices))
     chosen = found.choices()
+    scored = BenchScores(inputs=list(source.named_paths.values()), rows=len(found.pairs), tallies={})
     if metrics:
         connection = connection_of(options)
+        summary = Summary()
         with exit_on_interrupt(), one_line_errors():
-            scores = asyncio.run(_scores(found.pairs, metrics, connection, ctx.obj, quiet=quiet))
+            scores, version = asyncio.run(_scores(found.pairs, metrics, connection, ctx.obj, summary, quiet=quiet))
+        scored = replace(scored, tallies=summary.metrics, place=connection.place, server_version=version)
         from gradewire.agreement.papers.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
 
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
@@ -125,6 +134,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
         "report": report,
     }
     files.write(document, [table], notes)
+    manifest.write(scored, resamples=resamples, seed=seed, choices=list(choices))
 
 
 def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:
@@ -166,10 +176,16 @@ def _table(report: PairwiseReport) -> FigureTable:
     )
 
 
-async def _scores(
-    pairs: Sequence[Pair], metrics: str, connection: Connection, transport: Transport | None, *, quiet: bool
-) -> dict[str, NDArray[np.float64]]:
-    """float64[pairs, 2] by label: the scores of both answers, NaN where one has none."""
+async def _scores(  # noqa: PLR0913 - what is scored, by what, where, and who counts
+    pairs: Sequence[Pair],
+    metrics: str,
+    connection: Connection,
+    transport: Transport | None,
+    summary: Summary,
+    *,
+    quiet: bool,
+) -> tuple[dict[str, NDArray[np.float64]], str]:
+    """float64[pairs, 2] by label: the scores of both answers, NaN where one has none; and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.references), None):
         raise InputError(f"--metrics: {missing.place} lacks an answer or references, which scores are made from")
     chosen = choose_metrics(metrics, MetricDefaults())
@@ -179,6 +195,7 @@ async def _scores(
 
     def take(batch: Sequence[ScoredRow]) -> None:
         for scored in batch:
+            summary.add(scored.output)
             for label, result in scored.output["scores"].items():
                 column = columns.setdefault(label, np.full((len(pairs), _SIDES), math.nan))
                 column[divmod(scored.row.index, _SIDES)] = math.nan if result["score"] is None else result["score"]
@@ -187,7 +204,8 @@ async def _scores(
         scorer = await RowScorer.open(client, ScorePlan(chosen=chosen))
         with progress("scoring", _SIDES * len(pairs), quiet=quiet) as shown:
             await scorer.score(_rows(pairs), take, shown)
-    return columns
+        version = (await client.models()).server_version
+    return columns, version
 
 
 def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:

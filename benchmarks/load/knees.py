@@ -1,0 +1,101 @@
+"""How much a server keeps up with, for every mix and engine, and what it does at twice as much.
+
+Starts a server, runs `gradewire bench load` against it for each mix, and prints a table; with --write it goes into
+docs/research/load.md. Server and client share the machine's cores. JSON, page and manifest of each run lie in --out.
+"""
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.common.document import write_block
+from benchmarks.common.figures import machine
+from benchmarks.common.servers import ENGINES, Server, start_engine
+from benchmarks.load.commands import bench_load
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/research/load.md"
+BLOCK: Final = "knees"
+MIXES: Final = ("short", "verbose", "repeats")
+_HEADS: Final = (
+    "engine", "mix", "knee, answers/s", "p50 ms", "p95 ms", "p99 ms", "CPU ms an answer",
+    "at twice the knee: p99 ms", "refused", "broken there", "load",
+)  # fmt: skip
+
+
+def measure(server: Server, engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The JSON of one run."""
+    stem = options.out / f"{engine}-{mix}"
+    sys.stderr.write(f"{engine}, {mix}\n")
+    bench_load(
+        server,
+        *("--mix", mix, "--metrics", options.metrics, "--duration", options.duration_s),
+        *("--min-calls", options.min_calls, "--slo-s", options.slo_s, "--client-processes", options.client_processes),
+        *("--json", f"{stem}.json", "--html", f"{stem}.html"),
+    )
+    document: dict[str, Any] = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+    return document
+
+
+def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
+    """The line of one run."""
+    rate = document["knee"]["calls_per_s"]
+    held = [step for step in document["steps"] if step["rate_per_s"] == rate and step["outcome"] == "holds"]
+    if not held or document["knee"]["client_limited"]:
+        return [engine, mix, "no result: the client was the bottleneck" if held else "none", *["-"] * 8]
+    knee = held[-1]
+    latency = {name: f"{value * 1e3:.0f}" for name, value in knee["latency_s"].items()}
+    cells = [engine, mix, f"{rate:.0f}", latency["p50"], latency["p95"], latency["p99"]]
+    cells.append(f"{knee['server_cpu_s_per_item'] * 1e3:.2f}")
+    over = next((step for step in document["steps"] if step["over_knee"]), None)
+    if over is None:
+        return [*cells, "-", "-", "not tried", f"{knee['load']:.1f}"]
+    broken = "; ".join(check["name"] for check in document["checks"] if check["holds"] is False) or "nothing"
+    p99 = f"{over['latency_s']['p99'] * 1e3:.0f}"
+    return [*cells, p99, f"{over['refused_share']:.0%}", broken, f"{over['load']:.1f}"]
+
+
+def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
+    """Markdown: when, where and how, then a line for each run."""
+    said = (
+        f"{datetime.now(UTC).date().isoformat()}, {machine()}, server and client on the same cores, "
+        f"`{options.metrics}`, "
+        f"steps of {options.duration_s:g} s or {options.min_calls} calls, p99 of at most {options.slo_s * 1e3:g} ms, "
+        f"{options.client_processes} client process{'es' * (options.client_processes > 1)}."
+    )
+    lines = [f"| {' | '.join(cells)} |" for cells in (_HEADS, ["---"] * len(_HEADS), *rows)]
+    return "\n".join((textwrap.fill(said, 120), "", *lines))
+
+
+def main() -> None:
+    """Starts the servers one after the other, measures, prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engines", choices=ENGINES, nargs="+", default=list(ENGINES))
+    parser.add_argument("--mixes", nargs="+", default=list(MIXES), help="of gradewire bench load")
+    parser.add_argument("--metrics", default="smile:fast")
+    parser.add_argument("--duration-s", type=float, default=10)
+    parser.add_argument("--min-calls", type=int, default=500)
+    parser.add_argument("--slo-s", type=float, default=0.25)
+    parser.add_argument("--client-processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path(".knees"), help="folder of the runs' files")
+    parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for engine in options.engines:
+        for mix in options.mixes:
+            # One server for each mix: what it has cached of one would make another faster.
+            with start_engine(engine, {"log-request-share": "0"}) as server:
+                rows.append(row(engine, mix, measure(server, engine, mix, options)))
+    text = table(rows, options)
+    print(text)
+    if options.write:
+        write_block(PAGE, BLOCK, text)
+
+
+if __name__ == "__main__":
+    main()

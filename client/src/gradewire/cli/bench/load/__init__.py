@@ -1,0 +1,1 @@
+"""`gradewire bench load`."""

@@ -1,0 +1,134 @@
+"""The tables of a load run, and what is said below them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from gradewire.cli.output.figures import Figure, count
+from gradewire.cli.output.tables import FigureTable
+from gradewire.load_testing.knee import Outcome
+from gradewire.load_testing.steps import PERCENTILES
+
+if TYPE_CHECKING:
+    from gradewire.cli.bench.load.options import LoadOptions
+    from gradewire.load_testing.run import LoadResult
+    from gradewire.load_testing.steps import Step
+
+_VERDICTS: Final = {
+    Outcome.HOLDS: "keeps up",
+    Outcome.MISSES: "does not keep up",
+    Outcome.VOID: "void: client late",
+    Outcome.STOPPED: "partial",
+}
+_SERVER_HEADS: Final = (
+    "scored\nitems/s", "CPU ms\nper item", "texts from\nthe cache", "MiB before", "MiB after", "predicted\nwait ms",
+    "items in\nwork", "load",
+)  # fmt: skip
+
+
+def step_tables(result: LoadResult) -> list[FigureTable]:
+    """Latency of every step, by rate; and what it cost the server, where it was asked."""
+    steps = sorted(result.steps, key=lambda step: (step.rate_per_s, step.over_knee))
+    heads = [f"p{place:g}" for place in PERCENTILES]
+    latency = FigureTable(
+        "Latency of scored calls from when they were due (ms), by offered rate",
+        ["calls/s", "step", *heads, "max", "calls", "scored\nin time", "refused", "failed", "client lag\np99"],
+        [[*_heads(step, result), *_latency_cells(step)] for step in steps],
+        heads=2,
+    )
+    if all(step.before is None for step in steps):
+        return [latency]
+    server = FigureTable(
+        "The server in every step",
+        ["calls/s", "step", *_SERVER_HEADS],
+        [[*_heads(step, result), *_server_cells(step)] for step in steps],
+        heads=2,
+    )
+    return [latency, server]
+
+
+def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
+    """What was found, the checks at twice the knee, and how it was measured."""
+    notes = []
+    if result.stopped:
+        notes.append("PARTIAL: the run was interrupted; the figures are of what was measured until then")
+    if result.knee is not None:
+        notes.append(_knee_note(result))
+    elif any(step.client_limited for step in result.steps):
+        notes.append("NO RESULT: the client was the bottleneck (see its lag): give more --client-processes")
+    notes += [f"at twice the knee: {check}" for check in result.checks]
+    setup = given.setup
+    notes.append(
+        f"{given.plan.arrivals if given.arrivals is None else 'replayed'} arrivals, {setup.batch} answers a call, "
+        f"{setup.call} calls, deadline {setup.deadline_s:g} s; {given.processes} client processes with "
+        f"{setup.connections} connections each; metrics {', '.join(given.metrics.labels)}"
+    )
+    if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
+        notes.append(f"load average of this machine {min(loads):.1f} to {max(loads):.1f}, the run's own included")
+    return notes
+
+
+def verdict(step: Step, result: LoadResult) -> str:
+    """What a step showed, in words."""
+    if step.over_knee and step.outcome is not Outcome.VOID:
+        return "twice the knee"
+    return "the knee" if step is result.knee_step else _VERDICTS[step.outcome]
+
+
+def _knee_note(result: LoadResult) -> str:
+    knee, step = result.knee, result.knee_step
+    if knee is None or step is None:
+        if knee is not None and knee.client_limited:
+            return "NO RESULT: the client was the bottleneck at every rate: give more --client-processes"
+        return "no knee: the server kept up with no rate that was tried"
+    rates = f"{step.rate_per_s:.4g} calls/s, {step.rate_per_s * step.batch:.4g} answers/s"
+    if knee.client_limited:
+        return f"NO RESULT: beyond {rates} the client was the bottleneck, so the knee is higher"
+    highest = "; no higher rate was tried (--max-rate)" if knee.at_most else ""
+    return f"the knee: {rates} ({step.objective.told}){highest}"
+
+
+def _heads(step: Step, result: LoadResult) -> list[Figure | str]:
+    return [Figure(f"{step.rate_per_s:.4g}", step.rate_per_s), verdict(step, result)]
+
+
+def _latency_cells(step: Step) -> list[Figure | str]:
+    counts = step.counts
+    return [
+        *(_ms(counts.latency.percentile_s(place)) for place in PERCENTILES),
+        _ms(counts.latency.max_s),
+        count(counts.due),
+        _share(step.share(counts.in_time)),
+        _share(step.share(counts.refused)),
+        _share(step.share(counts.failed)),
+        _ms(step.lag_s),
+    ]
+
+
+def _server_cells(step: Step) -> list[Figure | str]:
+    before, after = step.before, step.after
+    if before is None or after is None:
+        return [_number(math.nan, 0)] * len(_SERVER_HEADS)
+    return [
+        _number(step.scored_per_s * step.batch, 1),
+        _number(step.server_cpu_s_per_item * 1e3, 3),
+        _share(step.hit_rate),
+        _number(before.resident_bytes / 2**20, 0),
+        _number(after.resident_bytes / 2**20, 0),
+        _number(after.admission_wait_s * 1e3, 0),
+        _number(after.items_in_flight, 0),
+        _number(step.load, 1),
+    ]
+
+
+def _ms(seconds: float) -> Figure:
+    return _number(seconds * 1e3, 1)
+
+
+def _share(share: float) -> Figure:
+    return Figure("-" if math.isnan(share) else f"{share:.2%}", share)
+
+
+def _number(value: float, digits: int) -> Figure:
+    return Figure("-" if math.isnan(value) else f"{value:.{digits}f}", value)

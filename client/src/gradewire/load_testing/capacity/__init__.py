@@ -1,0 +1,1 @@
+"""What a rate of answers needs, from measured costs."""

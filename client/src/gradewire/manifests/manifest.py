@@ -1,0 +1,156 @@
+"""The record of a run, as values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDigest:
+    """A file that a run read.
+
+    Attributes:
+        path: As it was named.
+        bytes: Its size; None where it could be read only once (standard input, a pipe) or is not on this machine.
+        sha256: 64 hex digits over its bytes; "" where `bytes` is None.
+    """
+
+    path: str
+    bytes: int | None = None
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """Versions of what took part.
+
+    Attributes:
+        gradewire: Of the client that ran the command.
+        server: Of the engine or server that scored; "" where nobody asked.
+        protocol: Package of the wire format, for instance gradewire.v1.
+        python: Of the client.
+    """
+
+    gradewire: str
+    server: str = ""
+    protocol: str = ""
+    python: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCounts:
+    """What became of the rows, those of earlier runs that were kept included.
+
+    Attributes:
+        rows: In the output.
+        scored_now: Of these, scored by this run; None: all.
+        failed: Rows with at least one result that is a failure; an empty prediction is none.
+        unscored: Rows that lack at least one score.
+        statuses: Rows by label of the metric and status.
+        warnings: Rows by label of the metric and warning.
+    """
+
+    rows: int
+    scored_now: int | None = None
+    failed: int = 0
+    unscored: int = 0
+    statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    warnings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What the judges of this run took.
+
+    Attributes:
+        read_tokens: Tokens that they read.
+        written_tokens: Tokens that they wrote.
+        unknown_rows: Rows whose tokens the judge's server does not tell.
+        read_price: Of a million tokens that are read, in the user's currency; None: not given.
+        written_price: Of a million tokens that are written; None: not given.
+        price: Of the known tokens together; None where a price was not given.
+    """
+
+    read_tokens: int
+    written_tokens: int
+    unknown_rows: int = 0
+    read_price: float | None = None
+    written_price: float | None = None
+    price: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimes:
+    """When a run was done and what it took.
+
+    Attributes:
+        began_at: UTC, ISO 8601, to the second.
+        wall_s: From there to the end, seconds.
+        cpu_s: CPU seconds of the command's process and of those of its children that have ended; a server is not in it.
+    """
+
+    began_at: str
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Where the command ran; a server may be elsewhere.
+
+    Attributes:
+        processor: Its name, as the system has it.
+        cores: Logical ones that the process may use.
+        memory_bytes: Of the machine; None where the system does not say.
+        system: Kernel and architecture.
+        load_before: Mean number of runnable processes in the minute before the run; None where the system does not say.
+        load_after: The same at its end.
+    """
+
+    processor: str
+    cores: int
+    memory_bytes: int | None = None
+    system: str = ""
+    load_before: float | None = None
+    load_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunManifest:
+    """What a run was made from, with and by.
+
+    Attributes:
+        command: Of gradewire, for instance "score" or "bench load".
+        versions: Of client, server and protocol.
+        place: Where the scoring was done, for people.
+        metrics: The line that reproduces each metric, by label: with all parameters, and digests of models and prompts.
+        models: What those lines name with a digest, as NAME@DIGEST: encoders, graders, judges.
+        prompts: The same of prompts.
+        inputs: Files that were read.
+        parameters: Further options that change what comes out, by name; values as JSON has them.
+        counts: Of rows.
+        cost: What judges took; None where none was asked, or none that is paid for.
+        times: When and how long.
+        machine: Where the command ran.
+        reproduce: A command line that gives the same again, without secrets; "" where there is none.
+        notes: What people should know of the input, in sentences.
+        results: Figures of the command itself; values as JSON has them.
+        others: Fields of a file that a newer gradewire wrote, kept as they are.
+    """
+
+    command: str
+    versions: Versions
+    counts: RunCounts
+    times: RunTimes
+    machine: Machine
+    place: str = ""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    models: Sequence[str] = ()
+    prompts: Sequence[str] = ()
+    inputs: Sequence[InputDigest] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    cost: Cost | None = None
+    reproduce: str = ""
+    notes: Sequence[str] = ()
+    results: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""The page of a load run: one HTML file that loads nothing."""

@@ -1,0 +1,156 @@
+"""Manifests written and read again."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.examples import example_count
+
+from gradewire.manifests import (
+    FORMAT,
+    Cost,
+    InputDigest,
+    Machine,
+    ManifestError,
+    RunCounts,
+    RunManifest,
+    RunTimes,
+    Versions,
+    read_manifest,
+    write_manifest,
+)
+
+MANIFEST = RunManifest(
+    command="score",
+    versions=Versions(gradewire="0.1.0", server="0.1.0", protocol="gradewire.v1", python="3.11.7"),
+    counts=RunCounts(rows=3, scored_now=2, failed=1, statuses={"smile": {"OK": 2, "TIMEOUT": 1}}),
+    times=RunTimes(began_at="2026-11-25T14:00:00+00:00", wall_s=2.0, cpu_s=0.5),
+    machine=Machine(processor="a processor", cores=2, memory_bytes=1 << 30, load_before=0.25),
+    metrics={"smile": "smile:v1/1?model=m@0123456789ab"},
+    models=("m@0123456789ab",),
+    inputs=(InputDigest(path="a.jsonl", bytes=7, sha256="0" * 64),),
+    cost=Cost(read_tokens=10, written_tokens=2, read_price=1.0, written_price=2.0, price=14e-6),
+    parameters={"rate": 1.5},
+    notes=("a note",),
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "out.jsonl.manifest.json"
+
+
+def changed(path: Path, **fields: Any) -> Path:
+    """The file of `MANIFEST` with these fields in place of its own."""
+    write_manifest(path, MANIFEST)
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    return path
+
+
+def test_what_is_written_is_read(path: Path) -> None:
+    write_manifest(path, MANIFEST)
+    assert read_manifest(path) == MANIFEST
+    assert json.loads(path.read_text())["format"] == FORMAT
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+
+
+@settings(max_examples=example_count(60))
+@given(
+    statuses=st.dictionaries(TEXTS, st.dictionaries(TEXTS, st.integers(0, 1 << 40), max_size=3), max_size=3),
+    notes=st.lists(TEXTS, max_size=3),
+    price=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    results=st.dictionaries(TEXTS, JSON, max_size=3),
+)
+def test_any_manifest_is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, statuses: Any, notes: list[str], price: float | None, results: Any
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.manifest.json"
+    manifest = RunManifest(
+        command="bulk",
+        versions=Versions(gradewire="1"),
+        counts=RunCounts(rows=0, statuses=statuses),
+        times=MANIFEST.times,
+        machine=MANIFEST.machine,
+        cost=Cost(read_tokens=0, written_tokens=0, price=price),
+        notes=tuple(notes),
+        results=json.loads(json.dumps(results)),
+    )
+    write_manifest(path, manifest)
+    assert read_manifest(path) == manifest
+
+
+def test_fields_of_a_newer_version_are_kept(path: Path) -> None:
+    read = read_manifest(changed(path, weather={"wind": "north"}))
+    assert read.others == {"weather": {"wind": "north"}}
+    write_manifest(path, read)
+    assert json.loads(path.read_text())["weather"] == {"wind": "north"}
+
+
+def test_figures_that_are_not_defined_are_null(path: Path) -> None:
+    changed_result = RunManifest(
+        command="bench load",
+        versions=MANIFEST.versions,
+        counts=MANIFEST.counts,
+        times=MANIFEST.times,
+        machine=MANIFEST.machine,
+        results={"p99_s": math.nan, "steps": [math.inf, 1.0]},
+    )
+    write_manifest(path, changed_result)
+    assert read_manifest(path).results == {"p99_s": None, "steps": [None, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"format": "gradewire-manifest/2"}, "is of format gradewire-manifest/2, and this gradewire reads"),
+        ({"format": 1}, "is no manifest of gradewire"),
+        ({"format": "something/1"}, "is no manifest of gradewire"),
+        ({"counts": {}}, "it has no counts.rows"),
+        ({"counts": {"rows": "many"}}, "counts.rows is str and has to be int"),
+        ({"counts": {"rows": True}}, "counts.rows is bool and has to be int"),
+        ({"counts": {"rows": 1, "statuses": {"smile": [1]}}}, "counts.statuses.smile is list and has to be dict"),
+        ({"inputs": [{"path": "a"}, {}]}, "it has no inputs[1].path"),
+        ({"notes": "one"}, "notes is str and has to be list"),
+        ({"times": None}, "times is NoneType and has to be dict"),
+    ],
+)
+def test_what_is_no_manifest_is_refused_with_the_field(path: Path, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ManifestError) as refused:
+        read_manifest(changed(path, **fields))
+    assert message in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", "null", "[" * 100_000])
+def test_other_files_are_refused(path: Path, text: str) -> None:
+    path.write_text(text)
+    with pytest.raises(ManifestError, match="is no manifest of gradewire"):
+        read_manifest(path)
+
+
+def test_a_manifest_that_cannot_be_written_leaves_the_old_one(path: Path) -> None:
+    write_manifest(path, MANIFEST)
+    broken = RunManifest(
+        command="score",
+        versions=MANIFEST.versions,
+        counts=MANIFEST.counts,
+        times=MANIFEST.times,
+        machine=MANIFEST.machine,
+        results={"x": object()},
+    )
+    with pytest.raises(TypeError):
+        write_manifest(path, broken)
+    assert read_manifest(path) == MANIFEST
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
