@@ -156,7 +156,12 @@ def test_a_pooler_that_is_not_there_is_not_made_up(make_folder: Callable[..., Fo
 
 @pytest.mark.parametrize(
     ("exporter", "model_type", "pooling"),
-    [("optimum", "bert", "cls"), ("optimum", "roberta", "mean"), ("optimum", "llama", "last"), ("torch", "roberta", "cls")],
+    [
+        ("optimum", "bert", "cls"),
+        ("optimum", "roberta", "mean"),
+        ("optimum", "llama", "last"),
+        ("torch", "roberta", "cls"),
+    ],
 )
 def test_both_exporters_give_the_vectors_of_transformers_and_the_same_bytes_again(
     make_folder: Callable[..., Folder], tmp_path: Path, exporter: Exporter, model_type: str, pooling: Pooling

@@ -1,7 +1,7 @@
 """Completes the graph of a bare encoder: the repository's two inputs before it, pooling and normalisation behind it."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import onnx
 from onnx import TensorProto, compose, helper
@@ -16,7 +16,7 @@ POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
 """Of ``hidden_states.N``: token vectors after layer N, 0 being the word vectors."""
 
-_TOKEN_TYPES: Final = "token_type_ids"
+_TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
 _PREFIX: Final = "encoder/"  # of what was there
 _IR_VERSION: Final = 9
@@ -107,7 +107,8 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
     del model.graph.metadata_props[:]
     del model.graph.value_info[:]
     graph = model.graph
-    for part in (*graph.node, *graph.input, *graph.output, *graph.initializer):
+    parts: list[Any] = [*graph.node, *graph.input, *graph.output, *graph.initializer]
+    for part in parts:
         del part.metadata_props[:]
         part.doc_string = ""
     foreign = {node.domain for node in model.graph.node} - {"", "ai.onnx"}
@@ -120,7 +121,7 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
     """Writes what the encoder reads, under its own names."""
-    if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TOKEN_TYPES, _POSITIONS}:
+    if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
         raise ExportError(f"the exported encoder reads {sorted(unknown)}, which the repository's inputs do not tell")
     nodes.ints("zero", 0)
     nodes.ints("one", 1)
@@ -128,8 +129,8 @@ def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
     kept = nodes.op("Cast", ATTENTION_MASK, name="kept", to=TensorProto.BOOL)
     nodes.op("Where", kept, INPUT_IDS, nodes.ints("padding_id", padding_id), name=_PREFIX + INPUT_IDS)
     nodes.op("Identity", ATTENTION_MASK, name=_PREFIX + ATTENTION_MASK)
-    if _TOKEN_TYPES in names:
-        nodes.op("Mul", ATTENTION_MASK, "zero", name=_PREFIX + _TOKEN_TYPES)
+    if _TYPE_IDS in names:
+        nodes.op("Mul", ATTENTION_MASK, "zero", name=_PREFIX + _TYPE_IDS)
     if _POSITIONS in names:
         counted = nodes.op("CumSum", ATTENTION_MASK, nodes.constant("token_axis", 1), name="counted")
         # A row without a token counts to 0.
@@ -147,17 +148,20 @@ def _write_sentence(nodes: Nodes, pooling: Pooling) -> None:
     else:
         # A sum is as good as a mean here: the length is divided out next.
         weights = nodes.op("Cast", ATTENTION_MASK, name="weights", to=TensorProto.FLOAT)
-        weighted = nodes.op("Mul", rows, nodes.op("Unsqueeze", weights, nodes.ints("last_axis", -1), name="column"), name="weighted")
+        weighted = nodes.op(
+            "Mul", rows, nodes.op("Unsqueeze", weights, nodes.ints("last_axis", -1), name="column"), name="weighted"
+        )
         pooled = nodes.op("ReduceSum", weighted, "one", name="pooled", keepdims=0)
     length = nodes.op("ReduceL2", pooled, nodes.ints("dims_axis", -1), name="length", keepdims=1)
-    nodes.op("Div", pooled, nodes.op("Max", length, nodes.floats("tiny", _TINY), name="safe_length"), name=SENTENCE_OUTPUT)
+    nodes.op(
+        "Div", pooled, nodes.op("Max", length, nodes.floats("tiny", _TINY), name="safe_length"), name=SENTENCE_OUTPUT
+    )
 
 
 def _last(nodes: Nodes, rows: str) -> str:
     tokens = nodes.op("ReduceSum", ATTENTION_MASK, "one", name="token_counts", keepdims=1)
     place = nodes.op("Max", nodes.op("Sub", tokens, "one", name="last_or_none"), "zero", name="last_place")
-    gathered = nodes.op("GatherND", rows, place, name="pooled", batch_dims=1)
-    return gathered
+    return nodes.op("GatherND", rows, place, name="pooled", batch_dims=1)
 
 
 def _alive(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:

@@ -13,8 +13,8 @@ from gradewire_models.export.hub import SourceFolder
 from gradewire_models.export.modules import POOLINGS, Pooling
 
 Exporter = Literal["auto", "optimum", "torch"]
-"""What writes the encoder as ONNX: optimum's exporter, gradewire's own over ``torch.onnx``, or the first of the two that
-gives a graph which agrees with the model."""
+"""What writes the encoder as ONNX: optimum's exporter, gradewire's own over ``torch.onnx``, or the first of these whose
+graph agrees with the model."""
 
 EXPORTERS: tuple[Exporter, ...] = get_args(Exporter)
 

@@ -1,6 +1,6 @@
 """Exports an encoder into a repository: everything or nothing, and never unchecked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from gradewire_models.export.encoder import load_encoder
 from gradewire_models.export.folder import EncoderFolder, read_folder
 from gradewire_models.export.hub import find_source
 from gradewire_models.export.parity import check_parity, tolerance_of
-from gradewire_models.export.plan import Exporter, ExportOptions, ExportPlan, check_options, make_plan
+from gradewire_models.export.plan import ExportOptions, ExportPlan, check_options, make_plan
 from gradewire_models.export.reference import reference_texts, reference_vectors
 from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
 from gradewire_models.export.written import exporters, written_graph
@@ -98,22 +98,22 @@ def _write(
     )
     save_golden(golden, target / GOLDEN_FILE)
 
-    *first, last = exporters(plan)
-    for exporter in first:
+    *first, last = (replace(plan, exporter=exporter) for exporter in exporters(plan))
+    for each in first:
         try:
-            return _write_graph(model, plan, exporter, _metadata(folder, plan, golden, exporter), target, report), notes
+            return _write_graph(model, each, _metadata(folder, each, golden), target, report), notes
         except (ExportError, VerificationError) as error:
-            notes += (f"exported by {last} and not by {exporter}: {error}",)
+            notes += (f"exported by {last.exporter} and not by {each.exporter}: {error}",)
             # The exporter may have patched the model on its way.
             model = load_encoder(folder)
-    return _write_graph(model, plan, last, _metadata(folder, plan, golden, last), target, report), notes
+    return _write_graph(model, last, _metadata(folder, last, golden), target, report), notes
 
 
 def _write_graph(
-    model: Any, plan: ExportPlan, exporter: Exporter, metadata: EncoderMetadata, target: Path, report: Report
+    model: Any, plan: ExportPlan, metadata: EncoderMetadata, target: Path, report: Report
 ) -> tuple[Check, ...]:
     report(Progress("writing the graph"))
-    graph = add_fingerprint(written_graph(model, plan, exporter))
+    graph = add_fingerprint(written_graph(model, plan))
     write_model(target, metadata, graph, serving_of_class(plan.numeric_class))
     report(Progress("verifying"))
     golden = load_golden(target / GOLDEN_FILE)
@@ -123,7 +123,7 @@ def _write_graph(
     return require(checks, "the graph does not compute what torch computes: ")
 
 
-def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden, exporter: Exporter) -> EncoderMetadata:
+def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden) -> EncoderMetadata:
     return EncoderMetadata(
         name=plan.name,
         architecture=folder.model_type,
@@ -138,5 +138,5 @@ def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden, exporter:
         origin=plan.origin,
         source=plan.source,
         catalog_version=0,
-        build_command=f"{plan.command} --exporter {exporter}",
+        build_command=f"{plan.command} --exporter {plan.exporter}",
     )

@@ -54,7 +54,8 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
             )
         except torch.onnx.errors.OnnxExporterError as error:
             raise ExportError(f"torch {torch.__version__} cannot write this model as ONNX: {error}") from error
-    return program.model_proto
+    model_proto: onnx.ModelProto = program.model_proto
+    return model_proto
 
 
 @contextmanager

@@ -21,13 +21,12 @@ def exporters(plan: ExportPlan) -> tuple[Exporter, ...]:
     return ("optimum", "torch") if plan.exporter == "auto" else (plan.exporter,)
 
 
-def written_graph(model: Any, plan: ExportPlan, exporter: Exporter) -> onnx.ModelProto:
+def written_graph(model: Any, plan: ExportPlan) -> onnx.ModelProto:
     """Exports `model`; equal weights and versions give equal bytes.
 
     Args:
         model: As `gradewire_models.export.encoder.load_encoder` gave it.
-        plan: What is wanted.
-        exporter: ``"optimum"`` or ``"torch"``.
+        plan: What is wanted, with the exporter that is to write it.
 
     Returns:
         A graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
@@ -38,12 +37,12 @@ def written_graph(model: Any, plan: ExportPlan, exporter: Exporter) -> onnx.Mode
     """
     completion = Completion(plan.pooling, plan.token_layers, int(model.config.hidden_size), padding_id(model))
     try:
-        encoder = _EXPORTERS[exporter](model, completion.needed, plan.max_tokens)
+        encoder = _EXPORTERS[plan.exporter](model, completion.needed, plan.max_tokens)
         if plan.numeric_class.startswith("fp16-"):
             encoder = to_half(encoder)
         graph = complete(encoder, completion)
     except (ValueError, onnx.checker.ValidationError) as error:
-        raise ExportError(f"no valid graph comes of what {exporter} exports: {error}") from error
+        raise ExportError(f"no valid graph comes of what {plan.exporter} exports: {error}") from error
     if plan.numeric_class != CPU_CLASS:
         # One graph may run in two ways: the fingerprint has to tell them apart.
         helper.set_model_props(graph, {"numeric_class": plan.numeric_class})

@@ -36,7 +36,9 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
         # Some architectures (RoBERTa) find padding by its id and not by the mask, so it gets that id here.
         ids = torch.where(attention_mask > 0, input_ids, torch.full_like(input_ids, padding_id(self.model)))
         found = self.model(input_ids=ids, attention_mask=attention_mask)
-        pooled = found.pooler_output if self.pooling == "pooler" else self._pool(found.last_hidden_state, attention_mask)
+        pooled = (
+            found.pooler_output if self.pooling == "pooler" else self._pool(found.last_hidden_state, attention_mask)
+        )
         length = torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
         return pooled / length.clamp(min=_TINY)
 

@@ -43,6 +43,8 @@ class ComputeConfig:
     max_batch_texts: Annotated[Count, Setting("max_batch_texts", "Texts of one encoder run.")] = 128
     max_queue_tokens: Annotated[Count, Setting("max_queue_tokens", "Tokens that may wait for an encoder.")] = 1_000_000
     """A call that finds the queue full fails with UNAVAILABLE; the call that fills it is taken whole."""
+    run_overhead_tokens: Count = 8
+    """Cost of one run beside its tokens, in tokens: MiniLM's 2 ms to stream its weights, at 0.26 ms a token."""
 
     @property
     def worker_count(self) -> int:

@@ -21,6 +21,7 @@ from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.fields import all_setting_fields
+from gradewire_server.settings.gpu import GpuConfig
 from gradewire_server.settings.images import ImageConfig
 from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
@@ -124,6 +125,7 @@ def _engine(made: Values) -> EngineConfig:
         EngineConfig,
         model_repository=repository,
         compute=made.group(ComputeConfig),
+        gpu=made.group(GpuConfig),
         cache=made.group(CacheConfig, disk=disk, redis=redis),
         triton=made.group(TritonConfig) if made["backend"] == "triton" else None,
         judge=_judge(made, made["judge_repository"] or default_judge_repository(repository)),
@@ -164,6 +166,8 @@ def _check(given: Mapping[str, Any]) -> None:
         raise SettingsError(f"otlp_endpoint {problem}")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
+    if given["backend"] == "triton" and given["device"].startswith("cuda"):
+        raise SettingsError("device is for encoders of this process; with backend triton its models say what they use")
     _check_installed(given)
 
 

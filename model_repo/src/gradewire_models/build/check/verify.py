@@ -72,7 +72,9 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         *(
             check_logits(model, session, golden)
             if model.kind == "grader"
-            else check_vectors(model, session, golden, usual_limits(model.numeric_class) if expected is None else expected.limits)
+            else check_vectors(
+                model, session, golden, usual_limits(model.numeric_class) if expected is None else expected.limits
+            )
         ),
     ]
 
