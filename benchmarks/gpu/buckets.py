@@ -62,7 +62,9 @@ def texts_of(rows: Sequence[Row]) -> list[str]:
 def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
     """Padded tokens, and runs, of one call."""
     tokens = runs = 0
-    for run in plan_runs([Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS):
+    for run in plan_runs(
+        [Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS
+    ):
         for part in buckets.cover([job.length for job in run]):
             tokens += part.bucket.rows * part.bucket.tokens
             runs += 1
@@ -106,8 +108,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     arguments = parser.parse_args()
+    rows = read_rows(arguments.data)
     model = load_built(default_repository(), arguments.model)
-    calls = calls_of(read_rows(arguments.data), model)
+    calls = calls_of(rows, model)
     for kind, each in calls.items():
         lengths = sorted(itertools.chain.from_iterable(each))
         print(

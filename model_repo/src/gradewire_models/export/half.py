@@ -29,7 +29,9 @@ def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
     )
     from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - as above
 
-    half: onnx.ModelProto = convert_float_to_float16(encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT])
+    half: onnx.ModelProto = convert_float_to_float16(
+        encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT]
+    )
     # The converter repeats a cast for each of its readers, and appends all of them.
     once = {tuple(node.output): node for node in half.graph.node}
     del half.graph.node[:]

@@ -75,4 +75,3 @@ def _problem(index: int) -> str:
             "of onnxruntime above says which): pip install 'onnxruntime-gpu[cuda,cudnn]', and look at nvidia-smi"
         )
     return ""
-
