@@ -10,7 +10,7 @@ from typing import Final
 
 from gradewire_models.runtime import onnxruntime
 from gradewire_server.encoders.local.cuda.device import Gpu, find_gpu
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import GpuConfig
 
 PEAK_FP16_FLOPS: Final = {
     "H200": 989e12,

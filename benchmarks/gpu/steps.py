@@ -16,8 +16,7 @@ from gradewire_models.repository.built import load_built
 from gradewire_server.encoders.local.choosing import Session, open_session
 from gradewire_server.encoders.local.cuda.device import Gpu
 from gradewire_server.encoders.local.session import EncoderSession
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 
 Row = dict[str, Any]
 SEED: Final = 20261125

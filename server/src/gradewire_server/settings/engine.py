@@ -6,8 +6,7 @@ from typing import Annotated
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.settings.judge import JudgeConfig
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.triton import TritonConfig

@@ -18,10 +18,9 @@ from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.telemetry.settings import endpoint_problem
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
-from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.fields import all_setting_fields
-from gradewire_server.settings.gpu import GpuConfig
 from gradewire_server.settings.images import ImageConfig
 from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig

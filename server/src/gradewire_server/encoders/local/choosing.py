@@ -13,8 +13,7 @@ from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_comp
 from gradewire_server.encoders.local.session import EncoderSession
 from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.encoders.source import UnusableError
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 
 
 class Session(Protocol):

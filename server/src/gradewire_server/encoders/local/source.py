@@ -21,8 +21,7 @@ from gradewire_server.encoders.source import ModelSource
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.encoders.waiting_calls import PendingText
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.storage.keys import ModelSpaces
 
 

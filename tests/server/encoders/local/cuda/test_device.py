@@ -11,8 +11,8 @@ from gradewire_models.runtime import onnxruntime
 from gradewire_server.encoders.local.cuda.device import CUDA_PROVIDER, DeviceError, Gpu, find_gpu
 from gradewire_server.encoders.local.cuda.provider_options import provider_options
 from gradewire_server.encoders.opening import open_encoders
+from gradewire_server.settings.compute import GpuConfig
 from gradewire_server.settings.engine import EngineConfig
-from gradewire_server.settings.gpu import GpuConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 

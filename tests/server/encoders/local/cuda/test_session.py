@@ -21,8 +21,8 @@ from gradewire_server.encoders.local.cuda.buckets import Bucket, Buckets
 from gradewire_server.encoders.local.cuda.device import Gpu
 from gradewire_server.encoders.local.cuda.session import BucketSession
 from gradewire_server.settings.cache import CacheConfig
+from gradewire_server.settings.compute import GpuConfig
 from gradewire_server.settings.engine import EngineConfig
-from gradewire_server.settings.gpu import GpuConfig
 
 VOCABULARY = 64
 BUDGET = 512

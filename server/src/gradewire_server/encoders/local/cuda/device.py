@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import GpuConfig
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
 CPU_PROVIDER: Final = "CPUExecutionProvider"

@@ -3,7 +3,7 @@
 Field by field: https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
 """
 
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import GpuConfig
 
 
 def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[str, str]:

@@ -16,8 +16,7 @@ from gradewire_server.encoders.local.cuda.buckets import Bucket, Buckets, Part, 
 from gradewire_server.encoders.local.cuda.device import CPU_PROVIDER, CUDA_PROVIDER
 from gradewire_server.encoders.local.cuda.provider_options import provider_options
 from gradewire_server.encoders.run_reader import RunOutput
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.gpu import GpuConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 
 _FEEDERS: Final = 2
 """Workers that tokenize, pad and read results: while the GPU computes for one, the other gets the next run ready."""
