@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -101,6 +102,14 @@ def unpack_wheels(wheels: Path, site: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def name_gradewire(site: Path) -> None:
+    """Says which gradewire this is: the machine runs it from the working tree, where nothing was installed."""
+    directory = site / f"gradewire-{version('gradewire')}.dist-info"
+    directory.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: gradewire\nVersion: {version('gradewire')}\n"
+    (directory / "METADATA").write_text(metadata, "utf-8")
+
+
 def pinned(names: list[str]) -> list[str]:
     """The versions of packages that this environment runs."""
     shown = subprocess.run([sys.executable, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True)
@@ -126,6 +135,7 @@ def gather(max_mb: float) -> list[Line]:
         wheels, site, models = (Path(scratch) / name for name in ("wheels", "site", "models"))
         download(pinned(PACKAGES), wheels)
         unpack_wheels(wheels, site)
+        name_gradewire(site)
         lines.append((f"{len(PACKAGES)} packages for Python 3.11, repacked", archive("python", site), "in"))
         models.mkdir()
         build_drawn(models)
