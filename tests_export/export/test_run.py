@@ -1,9 +1,10 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -11,18 +12,24 @@ from safetensors.numpy import load_file, save_file
 from tests_export.conftest import MAX_TOKENS, TEXTS, Folder, expected_vectors
 from tokenizers import Tokenizer
 
-from gradewire_models.build import verify_built
+from gradewire_models.build import renew_exported, verify_built
 from gradewire_models.errors import ExportError, VerificationError
-from gradewire_models.export.encoder import PooledEncoder
-from gradewire_models.export.plan import ExportOptions
+from gradewire_models.export.encoder import BareEncoder
+from gradewire_models.export.modules import Pooling
+from gradewire_models.export.plan import Exporter, ExportOptions
 from gradewire_models.export.run import ExportResult, export_model
+from gradewire_models.export.through_optimum import UnsupportedError, export_through_optimum
+from gradewire_models.export.trace import trace
+from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
 from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.repository.config import CONFIG_FILE, read_config
+from gradewire_models.repository.serving import Copies
 from gradewire_models.runtime import onnxruntime
 
 PROMPT = {"prompts": {"text": "the cat "}, "default_prompt_name": "text"}
 
 
-class Forgetful(PooledEncoder):
+class Forgetful(BareEncoder):
     """Pads like the real one and attends to padding: what an exporter makes that folded the mask away."""
 
     def forward(self, input_ids: Any, attention_mask: Any) -> tuple[Any, ...]:
@@ -75,9 +82,9 @@ def test_a_sentence_transformers_folder_needs_no_options_and_a_wrong_graph_does_
     ]
     assert str(folder.path).encode() not in model.onnx_path.read_bytes()
 
-    monkeypatch.setattr("gradewire_models.export.run.PooledEncoder", Forgetful)
+    monkeypatch.setattr("gradewire_models.export.trace.BareEncoder", Forgetful)
     with pytest.raises(VerificationError, match="sentences as in torch"):
-        export_model(str(folder.path), tmp_path, ExportOptions())
+        export_model(str(folder.path), tmp_path, ExportOptions(exporter="torch"))
     assert load_built(tmp_path, "tiny-electra") == model
     assert sorted(path.name for path in tmp_path.iterdir()) == [".tiny-electra.lock", "tiny-electra"]
 
@@ -145,3 +152,82 @@ def test_a_pooler_that_is_not_there_is_not_made_up(make_folder: Callable[..., Fo
         folder = make_folder(model_type)
         with pytest.raises(ExportError, match="has no pooler"):
             export_model(str(folder.path), tmp_path, ExportOptions(pooling="pooler"))
+
+
+@pytest.mark.parametrize(
+    ("exporter", "model_type", "pooling"),
+    [
+        ("optimum", "bert", "cls"),
+        ("optimum", "roberta", "mean"),
+        ("optimum", "llama", "last"),
+        ("torch", "roberta", "cls"),
+    ],
+)
+def test_both_exporters_give_the_vectors_of_transformers_and_the_same_bytes_again(
+    make_folder: Callable[..., Folder], tmp_path: Path, exporter: Exporter, model_type: str, pooling: Pooling
+) -> None:
+    folder = make_folder(model_type)
+    options = ExportOptions(pooling=pooling, max_tokens=MAX_TOKENS, token_layers=(1,), exporter=exporter)
+    result = export_model(str(folder.path), tmp_path, options)
+    check(result, tmp_path, folder)
+    assert result.model.layer_outputs == ("token_embeddings_layer_1",)
+    assert result.notes[-1:] == ("no licence is stated: --licence",)
+    _, described = read_config(result.model.directory / CONFIG_FILE)
+    assert described["build_command"].endswith(f"--exporter {exporter}")
+    if exporter == "optimum":
+        again = export_model(str(folder.path), tmp_path / "again", options)
+        assert again.model.digest == result.model.digest
+
+
+def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
+    make_folder: Callable[..., Folder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder("bert", pooling="mean")
+
+    def unknown(*_: object) -> NoReturn:
+        raise UnsupportedError("optimum's ONNX exporter does not know bert")
+
+    monkeypatch.setattr("gradewire_models.export.written._EXPORTERS", {"optimum": unknown, "torch": trace})
+    result = export_model(str(folder.path), tmp_path, ExportOptions())
+    check(result, tmp_path, folder)
+    assert result.notes[-1] == "exported by torch and not by optimum: optimum's ONNX exporter does not know bert"
+    with pytest.raises(UnsupportedError, match="does not know bert"):
+        export_model(str(folder.path), tmp_path, ExportOptions(exporter="optimum"))
+
+
+def test_an_architecture_without_a_configuration_in_optimum(make_folder: Callable[..., Folder]) -> None:
+    model = make_folder("bert").model
+    model.config.model_type = "unheard-of"
+    with pytest.raises(UnsupportedError, match="does not know unheard-of"):
+        export_through_optimum(model, ["last_hidden_state"], MAX_TOKENS)
+
+
+@pytest.mark.parametrize(("model_type", "accelerator"), [("bert", "cuda"), ("llama", "tensorrt")])
+def test_a_model_for_gpus_is_in_fp16_inside_and_says_how_to_run_it(
+    make_folder: Callable[..., Folder], tmp_path: Path, model_type: str, accelerator: str
+) -> None:
+    folder = make_folder(model_type)
+    options = ExportOptions(pooling="mean", max_tokens=MAX_TOKENS, numeric_class=f"fp16-{accelerator}")
+    model = export_model(str(folder.path), tmp_path, options).model
+    assert model.name == f"tiny-{model_type}-fp16-{accelerator}"
+    assert not model.on_cpu
+    graph = onnx.load(model.onnx_path)
+    types = {tensor.data_type for tensor in graph.graph.initializer if len(tensor.dims) == 2}
+    assert types == {onnx.TensorProto.FLOAT16}
+    (node,) = [node for node in graph.graph.node if "sentence_embedding" in node.output]
+    assert not node.input[0].startswith("encoder/")  # pooled and normalised in float32
+    config, described = read_config(model.directory / CONFIG_FILE)
+    assert [(group.count, group.kind) for group in config.instance_group] == [(1, ModelInstanceGroup.KIND_GPU)]
+    (asked,) = config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert asked.name == accelerator
+    assert (asked.parameters.get("precision_mode", "") == "FP16") is (accelerator == "tensorrt")
+    assert f"--target gpu --precision fp16 --accelerator {accelerator}" in described["build_command"]
+    ids, found = encode(model, TEXTS)
+    expected = expected_vectors(folder.model, ids, "mean")
+    assert np.einsum("ij,ij->i", found, expected).min() > 0.9999
+    assert np.abs(found - expected).max() > 1e-6  # it is another arithmetic
+    renewed, written = renew_exported(tmp_path, model.name, Copies(instances=2))
+    assert written
+    assert renewed.digest == model.digest
+    (group,) = read_config(model.directory / CONFIG_FILE)[0].instance_group
+    assert (group.count, group.kind) == (2, ModelInstanceGroup.KIND_GPU)

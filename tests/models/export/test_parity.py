@@ -7,7 +7,7 @@ import pytest
 
 from gradewire_models.build.check.verify import Check
 from gradewire_models.build.reference.golden import Golden, load_golden
-from gradewire_models.export.parity import check_parity
+from gradewire_models.export.parity import Tolerance, check_parity
 from gradewire_models.repository.built import BuiltModel, load_built
 
 VOCABULARY = 64
@@ -31,7 +31,7 @@ def check(model: BuiltModel, golden: Golden, tmp_path: Path, old: str = "", new:
             if name == old:
                 node.input[place] = new
     onnx.save(graph, tmp_path / "changed.onnx")
-    return check_parity(tmp_path / "changed.onnx", golden, VOCABULARY)
+    return check_parity(tmp_path / "changed.onnx", golden, VOCABULARY, Tolerance())
 
 
 def failed(checks: list[Check]) -> list[str]:

@@ -33,6 +33,15 @@ def test_the_folder_decides_what_nobody_else_does() -> None:
     assert plan.command == "gradewire models export somewhere/my-encoder"
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("", "my-encoder-fp16-cuda"), ("n", "n-fp16-cuda"), ("n-fp16-cuda", "n-fp16-cuda")]
+)
+def test_a_model_for_gpus_says_so_in_its_name_and_in_its_command(name: str, expected: str) -> None:
+    plan = make_plan(FOLDER, ExportOptions(name=name, numeric_class="fp16-cuda"), LOCAL)
+    assert plan.name == expected
+    assert plan.command.endswith("--target gpu --precision fp16 --accelerator cuda")
+
+
 def test_options_win_and_are_in_the_command_that_makes_it_again() -> None:
     options = ExportOptions(
         name="other", pooling="mean", prefix="a b: ", max_tokens=64, token_layers=(3, 1, 3), licence="Apache-2.0"

@@ -10,7 +10,7 @@ from tritonclient.grpc import model_config_pb2
 
 from gradewire_models.repository.config import ModelFiles, make_config, write_config
 from gradewire_models.repository.digest import FileRecord
-from gradewire_models.repository.serving import Serving, write_warmup
+from gradewire_models.repository.serving import Copies, Serving, serving_of_class, write_warmup
 
 FILES = ModelFiles(FileRecord(7, "a" * 64), FileRecord(8, "b" * 64), fingerprint=-9)
 
@@ -105,3 +105,23 @@ def test_an_engine_file_is_never_taken_for_another_graphs(tmp_path: Path, bert: 
         (accelerator,) = config.optimization.execution_accelerators.gpu_execution_accelerator
         prefixes.add(accelerator.parameters["trt_engine_cache_prefix"])
     assert len(prefixes) == 2
+
+
+@pytest.mark.parametrize(
+    ("numeric_class", "serving"),
+    [
+        ("fp32-cpu", Serving(instances=3, threads=2)),
+        ("int8-rows-cpu", Serving(instances=3, threads=2)),
+        ("fp16-cuda", Serving(3, 2, "cuda", "fp16")),
+        ("fp32-cuda", Serving(3, 2, "cuda", "fp32")),
+        ("fp16-tensorrt", Serving(3, 2, "tensorrt", "fp16")),
+    ],
+)
+def test_an_arithmetic_says_what_a_model_runs_on(numeric_class: str, serving: Serving) -> None:
+    assert serving_of_class(numeric_class, Copies(3, 2)) == serving
+
+
+@pytest.mark.parametrize("numeric_class", ["fp8-cuda", "fp16-rocm", "cuda", ""])
+def test_an_arithmetic_of_no_release_is_refused(numeric_class: str) -> None:
+    with pytest.raises(ValueError, match="no such arithmetic"):
+        serving_of_class(numeric_class)

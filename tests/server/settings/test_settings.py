@@ -51,6 +51,7 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
     name, kind = info.name, info.kind  # type: ignore[attr-defined]
     own = {
         "backend": "triton",
+        "device": "cpu",
         "redis_url": "redis://h",
         "default_deadline_s": "5",
         "max_deadline_s": "700",

@@ -5,7 +5,7 @@ Light: standard library only, as `catalog`, which reads them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -37,3 +37,12 @@ class Limits:
     min_cosine: float = 0.99999
     max_token_error: float = 1e-3
     max_batch_effect: float = 1e-5
+
+
+FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4)
+"""Of a model in fp16 that no catalog lists."""
+
+
+def usual_limits(numeric_class: str) -> Limits:
+    """What a model of this arithmetic is held to where no catalog says otherwise."""
+    return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()

@@ -105,7 +105,9 @@ def build(
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
     if exported and variant.target != "cpu":
-        raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
+        raise click.UsageError(
+            f"{exported[0]} was exported: its form for GPUs is exported too: gradewire models export --target gpu"
+        )
     models = _choose(listed, every=every) if listed or every or not exported else []
     chosen = [variant.of_model(model) for model in models]
     for name in exported:

@@ -7,7 +7,7 @@ import click
 from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.options import REPOSITORY_OPTION
 from gradewire_models.export.modules import POOLINGS, Pooling
-from gradewire_models.export.plan import ExportOptions
+from gradewire_models.export.plan import CPU_CLASS, EXPORTERS, Exporter, ExportOptions
 
 
 @click.command()
@@ -31,6 +31,23 @@ from gradewire_models.export.plan import ExportOptions
 )
 @click.option("--revision", default="", help="Branch, tag or commit of the hub; the commit is recorded either way.")
 @click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's.")
+@click.option(
+    "--exporter",
+    type=click.Choice(EXPORTERS),
+    default="auto",
+    show_default=True,
+    help="What writes the encoder as ONNX: optimum's exporter, or torch's as gradewire drives it; auto takes the "
+    "second where the first cannot, and says why.",
+)
+@click.option(
+    "--target",
+    type=click.Choice(["cpu", "gpu"]),
+    default="cpu",
+    show_default=True,
+    help="What the model is to run on. A model for GPUs is called NAME-PRECISION-ACCELERATOR.",
+)
+@click.option("--precision", type=click.Choice(["fp32", "fp16"]), help="On a GPU; fp16 unless named.")
+@click.option("--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named.")
 @REPOSITORY_OPTION
 @without_traceback()
 def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
@@ -42,6 +59,10 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     token_layers: tuple[int, ...],
     revision: str,
     licence: str,
+    exporter: Exporter,
+    target: str,
+    precision: str | None,
+    accelerator: str | None,
     repository: Path,
 ) -> None:
     """Export any sentence encoder, from the hub or a folder.
@@ -57,7 +78,14 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
         from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
         from gradewire_models.export.run import export_model  # noqa: PLC0415
     options = ExportOptions(
-        name=name, pooling=pooling, prefix=prefix, max_tokens=max_tokens, token_layers=token_layers, licence=licence
+        name=name,
+        pooling=pooling,
+        prefix=prefix,
+        max_tokens=max_tokens,
+        token_layers=token_layers,
+        licence=licence,
+        exporter=exporter,
+        numeric_class=_numeric_class(target, precision, accelerator),
     )
     with ConsoleProgress(Console(stderr=True), name or source) as progress:
         result = export_model(source, repository, options, revision=revision, report=progress.report)
@@ -69,3 +97,17 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
         click.echo(f"  {check.name}: {check.detail}")
     for note in result.notes:
         click.echo(f"  note: {note}")
+    if not model.on_cpu:
+        click.echo("  not run on a GPU here: compare its scores on yours with those of the same model for CPUs")
+
+
+def _numeric_class(target: str, precision: str | None, accelerator: str | None) -> str:
+    if target == "cpu":
+        if precision or accelerator:
+            raise click.UsageError("--precision and --accelerator belong to --target gpu")
+        return CPU_CLASS
+    if (precision, accelerator) == ("fp32", "tensorrt"):
+        raise click.UsageError(
+            "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to fp32"
+        )
+    return f"{precision or 'fp16'}-{accelerator or 'cuda'}"

@@ -1,4 +1,4 @@
-"""Loads an encoder with transformers, and wraps it in what the graph is to compute: pooling and normalisation."""
+"""Loads an encoder with transformers, and wraps it in what gradewire's own exporter traces."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,10 +7,9 @@ import torch
 import transformers
 
 from gradewire_models.errors import ExportError
+from gradewire_models.export.completed import HIDDEN_STATES
 from gradewire_models.export.folder import EncoderFolder
-from gradewire_models.export.modules import Pooling
 
-_TINY = 1e-12
 # One file of at most 2 GiB is what ONNX can hold; the graph itself needs little.
 _MAX_WEIGHT_BYTES = 2_000_000_000
 
@@ -59,55 +58,43 @@ def load_encoder(folder: EncoderFolder) -> Any:
     return model.eval()
 
 
-class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """What the graph computes.
+def padding_id(model: Any) -> int:
+    """The id that a model takes for padding; 0 where it has none."""
+    padding = model.config.pad_token_id
+    return 0 if padding is None or padding < 0 else int(padding)
+
+
+class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
+    """What gradewire's own exporter traces: the encoder, and the outputs that the rest of the graph needs.
 
     Args:
         model: As `load_encoder` gave it.
-        pooling: How token vectors become a sentence vector.
-        token_layers: Earlier layers (1 is the first) whose token vectors are returned as well.
+        outputs: Names of outputs, of those that `gradewire_models.export.completed` reads.
     """
 
-    def __init__(self, model: Any, pooling: Pooling, token_layers: Sequence[int]) -> None:
+    def __init__(self, model: Any, outputs: Sequence[str]) -> None:
         super().__init__()
         self.model = model
-        self.pooling = pooling
-        self.token_layers = tuple(token_layers)
+        self.outputs = tuple(outputs)
 
     def forward(self, input_ids: Any, attention_mask: Any) -> tuple[Any, ...]:
         """Encodes a batch.
 
         Args:
-            input_ids: int64 [batch, tokens]; what stands where the mask is 0 is never looked at.
+            input_ids: int64 [batch, tokens]; the model's padding id where the mask is 0.
             attention_mask: int64 [batch, tokens]; 1 on a text's tokens, then 0.
 
         Returns:
-            float32 [batch, dims] of unit length; float32 [batch, tokens, dims] of the last layer; the same of each of
-            `token_layers`.
+            float32 [batch, tokens, dims], or [batch, dims] of the pooler, an output each.
         """
-        # Some architectures (RoBERTa) find padding by its id and not by the mask, so it gets that id here.
-        ids = torch.where(attention_mask > 0, input_ids, torch.full_like(input_ids, _padding_id(self.model)))
-        found = self.model(input_ids=ids, attention_mask=attention_mask, output_hidden_states=bool(self.token_layers))
-        rows = found.last_hidden_state
-        sentence = found.pooler_output if self.pooling == "pooler" else _pool(rows, attention_mask, self.pooling)
-        length = torch.linalg.vector_norm(sentence, dim=-1, keepdim=True)
-        earlier = tuple(found.hidden_states[layer] for layer in self.token_layers)
-        return (sentence / length.clamp(min=_TINY), rows, *earlier)
+        layers = any(name.startswith(HIDDEN_STATES) for name in self.outputs)
+        found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers)
+        return tuple(_output(found, name) for name in self.outputs)
 
 
-def _pool(rows: Any, mask: Any, pooling: Pooling) -> Any:
-    if pooling == "cls":
-        return rows[:, 0]
-    if pooling == "last":
-        last = (mask.sum(dim=1) - 1).clamp(min=0)
-        return rows.gather(1, last[:, None, None].expand(-1, 1, rows.shape[2])).squeeze(1)
-    # A sum is as good as a mean here: the length is divided out next.
-    return (rows * mask.unsqueeze(-1).to(rows.dtype)).sum(dim=1)
-
-
-def _padding_id(model: Any) -> int:
-    padding = model.config.pad_token_id
-    return 0 if padding is None or padding < 0 else int(padding)
+def _output(found: Any, name: str) -> Any:
+    whole, _, layer = name.partition(".")
+    return found[whole][int(layer)] if layer else found[whole]
 
 
 def _first_lines(error: Exception) -> str:

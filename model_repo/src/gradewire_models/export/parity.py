@@ -1,6 +1,8 @@
 """Whether a written graph computes what torch computes, whatever stands beside a text in its batch."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -10,14 +12,35 @@ from gradewire_models.build.reference.golden import Golden
 from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 
-MAX_ERROR = 1e-4
-"""Largest distance of a component, and of a cosine from 1; token vectors are measured in units of their own size."""
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a graph may be from torch in float32.
+
+    Attributes:
+        component: Largest distance of a component of a sentence vector.
+        cosine: Largest distance of the cosine of a sentence vector with torch's from 1.
+        token_component: Largest distance of a component of a token vector, in units of these vectors' own size.
+    """
+
+    component: float = 1e-4
+    cosine: float = 1e-4
+    token_component: float = 1e-4
+
+
+FP16_TOLERANCE: Final = Tolerance(component=5e-3, token_component=0.05)
+
+
+def tolerance_of(numeric_class: str) -> Tolerance:
+    """What a graph of this arithmetic is held to, e.g. ``"fp16-cuda"``."""
+    return FP16_TOLERANCE if numeric_class.startswith("fp16-") else Tolerance()
+
 
 _BATCH_TEXTS = 5
 _SEED = 20261122
 
 
-def check_parity(path: Path, golden: Golden, vocabulary: int) -> list[Check]:
+def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:
     """Compares the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
 
     Returns:
@@ -39,24 +62,25 @@ def check_parity(path: Path, golden: Golden, vocabulary: int) -> list[Check]:
     lengths = [len(text) for text in golden.ids]
     over = f"over {len(lengths)} texts of {min(lengths)} to {max(lengths)} tokens in mixed batches"
     return [
-        _check_sentences(np.concatenate(sentences), golden.sentences, over),
-        _check_tokens({layer: np.concatenate(rows) for layer, rows in tokens.items()}, golden),
-        _check_empty(session),
+        _check_sentences(np.concatenate(sentences), golden.sentences, over, tolerance),
+        _check_tokens({layer: np.concatenate(rows) for layer, rows in tokens.items()}, golden, tolerance),
+        _check_empty(session, tolerance),
     ]
 
 
-def _check_sentences(found: Rows, expected: Rows, over: str) -> Check:
+def _check_sentences(found: Rows, expected: Rows, over: str, tolerance: Tolerance) -> Check:
     error = float(np.max(np.abs(found - expected)))
     cosine_error = float(np.max(1 - np.sum(found.astype(np.float64) * expected, axis=1)))
     return Check(
         "sentences as in torch",
         # A comparison with NaN is false: written so that NaN fails.
-        passed=error <= MAX_ERROR and cosine_error <= MAX_ERROR,
-        detail=f"largest difference {error:.1e}, of a cosine {cosine_error:.1e} {over} (at most {MAX_ERROR:.0e})",
+        passed=error <= tolerance.component and cosine_error <= tolerance.cosine,
+        detail=f"largest difference {error:.1e}, of a cosine {cosine_error:.1e} {over} "
+        f"(at most {tolerance.component:.0e} and {tolerance.cosine:.0e})",
     )
 
 
-def _check_tokens(found: dict[int, Rows], golden: Golden) -> Check:
+def _check_tokens(found: dict[int, Rows], golden: Golden, tolerance: Tolerance) -> Check:
     errors = {}
     for layer, rows in found.items():
         expected = golden.tokens_by_layer[layer]
@@ -65,18 +89,18 @@ def _check_tokens(found: dict[int, Rows], golden: Golden) -> Check:
     said = ", ".join(f"{error:.1e} (layer {layer})" for layer, error in errors.items())
     return Check(
         "tokens as in torch",
-        passed=all(error <= MAX_ERROR for error in errors.values()),
-        detail=f"largest difference {said} (at most {MAX_ERROR:.0e} of their size)",
+        passed=all(error <= tolerance.token_component for error in errors.values()),
+        detail=f"largest difference {said} (at most {tolerance.token_component:.0e} of their size)",
     )
 
 
-def _check_empty(session: onnxruntime.InferenceSession) -> Check:
+def _check_empty(session: onnxruntime.InferenceSession, tolerance: Tolerance) -> Check:
     # A server fills batches up with zeros; what comes out of such a row is not used, but must not spoil its neighbours.
     ids = np.zeros((2, 3), np.int64)
     mask = np.array([[1, 1, 1], [0, 0, 0]], np.int64)
     (found,) = run(session, [SENTENCE_OUTPUT], ids, mask)
     (alone,) = run(session, [SENTENCE_OUTPUT], ids[:1], mask[:1])
-    passed = bool(np.all(np.isfinite(found))) and float(np.max(np.abs(found[0] - alone[0]))) <= MAX_ERROR
+    passed = bool(np.all(np.isfinite(found))) and float(np.max(np.abs(found[0] - alone[0]))) <= tolerance.component
     return Check(
         "empty rows", passed=passed, detail="a row without a token gives numbers and leaves its neighbour alone"
     )

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.catalog.table import NAME
@@ -11,6 +12,13 @@ from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.hub import SourceFolder
 from gradewire_models.export.modules import POOLINGS, Pooling
 
+Exporter = Literal["auto", "optimum", "torch"]
+"""What writes the encoder as ONNX: optimum's exporter, gradewire's own over ``torch.onnx``, or the first of these whose
+graph agrees with the model."""
+
+EXPORTERS: tuple[Exporter, ...] = get_args(Exporter)
+
+CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
 """Where a folder allows more and nobody asked for it: answers are short, and memory grows with the square."""
 
@@ -26,6 +34,8 @@ class ExportOptions:
         max_tokens: Longest input in tokens, special tokens included.
         token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
         licence: SPDX identifier of the weights' licence.
+        exporter: What writes the encoder as ONNX.
+        numeric_class: Arithmetic and device, e.g. ``"fp16-cuda"``; what is not for CPUs gets a name that says so.
     """
 
     name: str = ""
@@ -34,6 +44,8 @@ class ExportOptions:
     max_tokens: int | None = None
     token_layers: tuple[int, ...] = ()
     licence: str = ""
+    exporter: Exporter = "auto"
+    numeric_class: str = CPU_CLASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,9 @@ class ExportPlan:
         max_tokens: Longest input in tokens, special tokens included.
         token_layers: Earlier layers whose token vectors are outputs, ascending.
         licence: SPDX identifier of the weights' licence; empty where nobody states it.
-        command: What makes the model again.
+        exporter: What writes the encoder as ONNX.
+        numeric_class: Arithmetic and device.
+        command: What makes the model again, but for its exporter.
         notes: What was decided that somebody might want otherwise, one line each.
     """
 
@@ -61,6 +75,8 @@ class ExportPlan:
     max_tokens: int
     token_layers: tuple[int, ...]
     licence: str
+    exporter: Exporter
+    numeric_class: str
     command: str
     notes: tuple[str, ...]
 
@@ -92,6 +108,9 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
     """
     origin, commit = source.origin, source.commit
     name = options.name or origin.rpartition("/")[2]
+    if options.numeric_class != CPU_CLASS and not name.endswith(f"-{options.numeric_class}"):
+        # The chart and people tell by the name what runs where.
+        name = f"{name}-{options.numeric_class}"
     _check_name(name)
     if folder.pooling is None:
         raise ExportError(f"{origin} does not say how its vectors are pooled: add --pooling {'|'.join(POOLINGS)}")
@@ -108,6 +127,8 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
         max_tokens=options.max_tokens or min(folder.max_tokens or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS),
         token_layers=tuple(sorted(set(options.token_layers))),
         licence=options.licence or folder.licence,
+        exporter=options.exporter,
+        numeric_class=options.numeric_class,
         command=_command(options, source),
         notes=tuple(_notes(folder, options)),
     )
@@ -135,6 +156,9 @@ def _command(options: ExportOptions, source: SourceFolder) -> str:
     words += [] if options.max_tokens is None else ["--max-tokens", str(options.max_tokens)]
     for layer in options.token_layers:
         words += ["--token-layer", str(layer)]
+    if options.numeric_class != CPU_CLASS:
+        precision, accelerator = options.numeric_class.split("-")
+        words += ["--target", "gpu", "--precision", precision, "--accelerator", accelerator]
     return shlex.join(words)
 
 

@@ -1,6 +1,6 @@
 """Exports an encoder into a repository: everything or nothing, and never unchecked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +9,20 @@ from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
 from gradewire_models.build.publish.publish import publish_model, workspace
-from gradewire_models.build.reference.golden import GOLDEN_FILE, save_golden
+from gradewire_models.build.reference.golden import GOLDEN_FILE, Golden, load_golden, save_golden
 from gradewire_models.catalog.metadata import EncoderMetadata
-from gradewire_models.errors import BuildError, ExportError
-from gradewire_models.export.encoder import PooledEncoder, load_encoder
+from gradewire_models.errors import BuildError, ExportError, VerificationError
+from gradewire_models.export.encoder import load_encoder
 from gradewire_models.export.folder import EncoderFolder, read_folder
 from gradewire_models.export.hub import find_source
-from gradewire_models.export.parity import check_parity
+from gradewire_models.export.parity import check_parity, tolerance_of
 from gradewire_models.export.plan import ExportOptions, ExportPlan, check_options, make_plan
 from gradewire_models.export.reference import reference_texts, reference_vectors
 from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
-from gradewire_models.export.trace import trace
+from gradewire_models.export.written import exporters, written_graph
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import ONNX_FILE, TOKENIZER_FILE
-
-NUMERIC_CLASS = "fp32-cpu"
+from gradewire_models.repository.serving import serving_of_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +98,45 @@ def _write(
     )
     save_golden(golden, target / GOLDEN_FILE)
 
+    *first, last = (replace(plan, exporter=exporter) for exporter in exporters(plan))
+    for each in first:
+        try:
+            return _write_graph(model, each, _metadata(folder, each, golden), target, report), notes
+        except (ExportError, VerificationError) as error:
+            notes += (f"exported by {last.exporter} and not by {each.exporter}: {error}",)
+            # The exporter may have patched the model on its way.
+            model = load_encoder(folder)
+    return _write_graph(model, last, _metadata(folder, last, golden), target, report), notes
+
+
+def _write_graph(
+    model: Any, plan: ExportPlan, metadata: EncoderMetadata, target: Path, report: Report
+) -> tuple[Check, ...]:
     report(Progress("writing the graph"))
-    graph = add_fingerprint(trace(PooledEncoder(model, plan.pooling, plan.token_layers), plan.max_tokens))
-    write_model(target, _metadata(folder, plan, model, golden.sentences.shape[1]), graph)
-    del model, graph
-
+    graph = add_fingerprint(written_graph(model, plan))
+    write_model(target, metadata, graph, serving_of_class(plan.numeric_class))
     report(Progress("verifying"))
-    checks = (*check_parity(target / ONNX_FILE, golden, vocabulary), *verify_built(directory, plan.name, None))
-    return require(checks, "the graph does not compute what torch computes: "), notes
+    golden = load_golden(target / GOLDEN_FILE)
+    vocabulary = int(model.get_input_embeddings().num_embeddings)
+    parity = check_parity(target / ONNX_FILE, golden, vocabulary, tolerance_of(plan.numeric_class))
+    checks = (*parity, *verify_built(target.parent, plan.name, None))
+    return require(checks, "the graph does not compute what torch computes: ")
 
 
-def _metadata(folder: EncoderFolder, plan: ExportPlan, model: Any, dims: int) -> EncoderMetadata:
+def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden) -> EncoderMetadata:
     return EncoderMetadata(
         name=plan.name,
         architecture=folder.model_type,
-        dims=dims,
-        layers=int(model.config.num_hidden_layers),
+        dims=golden.sentences.shape[1],
+        layers=max(golden.tokens_by_layer),
         token_layers=plan.token_layers,
         max_tokens=plan.max_tokens,
         pooling=plan.pooling,
         prefix=plan.prefix,
-        numeric_class=NUMERIC_CLASS,
+        numeric_class=plan.numeric_class,
         licence=plan.licence,
         origin=plan.origin,
         source=plan.source,
         catalog_version=0,
-        build_command=plan.command,
+        build_command=f"{plan.command} --exporter {plan.exporter}",
     )

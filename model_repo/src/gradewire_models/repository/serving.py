@@ -7,7 +7,7 @@ the README of Triton's onnxruntime backend for accelerators and parameters.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from gradewire_models.repository._model_config_pb2 import (
     TYPE_INT64,
@@ -84,6 +84,26 @@ AS_IT_IS = Copies()
 def serving_on_cpus(copies: Copies) -> Serving:
     """How Triton runs a model on CPUs; what `copies` leaves open is as in a new model."""
     return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
+
+
+def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
+    """How Triton runs a model of this arithmetic; what `copies` leaves open is as in a new model.
+
+    Args:
+        numeric_class: As `EncoderMetadata.numeric_class`, e.g. ``"fp16-cuda"``.
+        copies: How many, with how many threads.
+
+    Raises:
+        ValueError: It names a device or a precision of GPUs that this release does not know.
+    """
+    precision, _, device = numeric_class.rpartition("-")
+    if device == "cpu":
+        return serving_on_cpus(copies)
+    for accelerator in get_args(Accelerator)[1:]:
+        for known in get_args(Precision):
+            if (device, precision) == (accelerator, known):
+                return Serving(copies.instances or 1, copies.threads or 0, accelerator, known)
+    raise ValueError(f"no such arithmetic as {numeric_class!r}")
 
 
 def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:

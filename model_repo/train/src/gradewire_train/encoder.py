@@ -19,10 +19,11 @@ from gradewire_models.build.progress import Report, ignore
 from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.catalog.loading import CatalogModel, load_catalog
 from gradewire_models.errors import CatalogError
-from gradewire_models.export.encoder import PooledEncoder, load_encoder
+from gradewire_models.export.encoder import load_encoder
 from gradewire_models.export.folder import EncoderFolder, read_folder
 from gradewire_models.export.modules import Pooling
 from gradewire_train.errors import TrainingError
+from gradewire_train.pooled import PooledEncoder
 
 TokenIds = tuple[int, ...]
 
@@ -74,7 +75,7 @@ class TrainedEncoder:
         Returns:
             float32 [texts, dims], in the order of `ids`.
         """
-        pooled = PooledEncoder(self.model, self.pooling, ())
+        pooled = PooledEncoder(self.model, self.pooling)
         pooled.train(self.model.training)
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         parts = []
@@ -82,7 +83,7 @@ class TrainedEncoder:
             batch = [ids[index] for index in order[start : start + chunk]]
             padded = pad_sequence([torch.tensor(each, dtype=torch.int64) for each in batch], batch_first=True)
             mask = pad_sequence([torch.ones(len(each), dtype=torch.int64) for each in batch], batch_first=True)
-            parts.append(pooled(padded, mask)[0])
+            parts.append(pooled(padded, mask))
         return torch.cat(parts)[torch.argsort(torch.tensor(order))]
 
 

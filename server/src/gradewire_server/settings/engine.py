@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.settings.judge import JudgeConfig
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.triton import TritonConfig
@@ -27,6 +27,7 @@ class EngineConfig:
     triton: TritonConfig | None = None
     """Where encoders run; None: in this process."""
     compute: ComputeConfig = field(default_factory=ComputeConfig)
+    gpu: GpuConfig = field(default_factory=GpuConfig)
     wordnet_directory: Annotated[
         OptionalDirectory,
         Setting("wordnet_directory", "WordNet's files, for meteor; unset: the usual places."),

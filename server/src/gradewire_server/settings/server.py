@@ -18,7 +18,7 @@ from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.telemetry.settings import endpoint_problem
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
-from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.fields import all_setting_fields
 from gradewire_server.settings.images import ImageConfig
@@ -124,6 +124,7 @@ def _engine(made: Values) -> EngineConfig:
         EngineConfig,
         model_repository=repository,
         compute=made.group(ComputeConfig),
+        gpu=made.group(GpuConfig),
         cache=made.group(CacheConfig, disk=disk, redis=redis),
         triton=made.group(TritonConfig) if made["backend"] == "triton" else None,
         judge=_judge(made, made["judge_repository"] or default_judge_repository(repository)),
@@ -164,6 +165,8 @@ def _check(given: Mapping[str, Any]) -> None:
         raise SettingsError(f"otlp_endpoint {problem}")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
+    if given["backend"] == "triton" and given["device"].startswith("cuda"):
+        raise SettingsError("device is for encoders of this process; with backend triton its models say what they use")
     _check_installed(given)
 
 

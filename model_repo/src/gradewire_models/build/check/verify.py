@@ -10,7 +10,7 @@ from gradewire_models.build.check.session import Rows, open_session, pad, run
 from gradewire_models.build.publish.renew import find_differences
 from gradewire_models.build.reference.golden import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.catalog.loading import CatalogModel
-from gradewire_models.catalog.variants import Limits
+from gradewire_models.catalog.variants import Limits, usual_limits
 from gradewire_models.errors import ModelBrokenError, VerificationError
 from gradewire_models.repository._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
 from gradewire_models.repository.built import BuiltModel, load_built
@@ -72,7 +72,9 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         *(
             check_logits(model, session, golden)
             if model.kind == "grader"
-            else check_vectors(model, session, golden, Limits() if expected is None else expected.limits)
+            else check_vectors(
+                model, session, golden, usual_limits(model.numeric_class) if expected is None else expected.limits
+            )
         ),
     ]
 

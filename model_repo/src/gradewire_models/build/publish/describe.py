@@ -35,7 +35,7 @@ def write_model(
         OSError: A file cannot be read or written.
     """
     path = target / ONNX_FILE
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(graph.content)
     write_warmup(target, metadata.max_tokens)
     files = ModelFiles(record_file(path), record_file(target / TOKENIZER_FILE), graph.fingerprint)

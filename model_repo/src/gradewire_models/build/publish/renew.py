@@ -34,7 +34,7 @@ from gradewire_models.repository.serving import (
     AS_IT_IS,
     THREADS_PARAMETER,
     Copies,
-    serving_on_cpus,
+    serving_of_class,
     warmup_files,
     write_warmup,
 )
@@ -133,7 +133,7 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
         metadata, serving = replace(expected.metadata, calibrations=kept), serving_of(expected, wanted)
     else:
-        metadata, serving = _metadata(model, said), serving_on_cpus(wanted)
+        metadata, serving = _metadata(model, said), serving_of_class(model.numeric_class, wanted)
     config = make_config(metadata, files, serving)
     for name, text in to_parameters((), model.unreadable).items():
         config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=text))

@@ -92,7 +92,11 @@ class Batcher(Generic[J, R]):
             )
             end(dropped)
             if taken:
-                runs = plan_runs(taken, max_tokens=self._compute.max_batch_tokens)
+                runs = plan_runs(
+                    taken,
+                    max_tokens=self._compute.max_batch_tokens,
+                    overhead_tokens=self._compute.run_overhead_tokens,
+                )
                 exclusive = self._idle == self._compute.worker_count and not self._queue.jobs
                 self._idle -= 1
                 self._pool.submit(self._work, runs, exclusive=exclusive)

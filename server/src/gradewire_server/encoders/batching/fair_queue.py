@@ -20,9 +20,6 @@ class HasLength(Protocol):
 
 J = TypeVar("J", bound=HasLength)
 
-RUN_OVERHEAD_TOKENS = 8
-"""Cost of one run beside its tokens, in tokens: MiniLM's 2 ms to stream its weights, at 0.26 ms a token."""
-
 
 class _Group(Generic[J]):
     __slots__ = ("deficit", "jobs")
@@ -119,7 +116,7 @@ class FairQueue(Generic[J]):
         return job
 
 
-def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int = RUN_OVERHEAD_TOKENS) -> list[list[J]]:
+def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int) -> list[list[J]]:
     """Splits a batch into runs so that padding and overhead together cost least.
 
     A run costs `overhead_tokens` plus its size times its longest job. Jobs of one length stay together, so the

@@ -13,14 +13,15 @@ from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.workers import go_behind
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
-from gradewire_server.encoders.local.session import EncoderSession
+from gradewire_server.encoders.local.choosing import Opened, Session, open_session
+from gradewire_server.encoders.local.cuda.device import Gpu
 from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_up_ids
 from gradewire_server.encoders.run_reader import RunReader, token_ids
-from gradewire_server.encoders.source import ModelSource, UnusableError
+from gradewire_server.encoders.source import ModelSource
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.encoders.waiting_calls import PendingText
-from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.storage.keys import ModelSpaces
 
 
@@ -30,12 +31,18 @@ class SessionSource(ModelSource):
     Args:
         repository: Directory of built models.
         compute: How they are run.
+        gpu_config: What users set of GPUs.
+        gpu: The one that models for GPUs run on.
         telemetry: Where runs are counted.
     """
 
-    def __init__(self, repository: Path, compute: ComputeConfig, telemetry: EncoderTelemetry) -> None:
+    def __init__(
+        self, repository: Path, compute: ComputeConfig, gpu_config: GpuConfig, gpu: Gpu, telemetry: EncoderTelemetry
+    ) -> None:
         self._repository = repository
         self._compute = compute
+        self._gpu_config = gpu_config
+        self._gpu = gpu
         self._telemetry = telemetry
 
     @override
@@ -52,12 +59,12 @@ class SessionSource(ModelSource):
         # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
         opening = ThreadPoolExecutor(1, initializer=go_behind, initargs=(self._compute.nice,))
         try:
-            model, tokenizer, session = await loop.run_in_executor(opening, self._open, name)
+            model, tokenizer, opened = await loop.run_in_executor(opening, self._open, name)
         finally:
             opening.shutdown(wait=False)
         telemetry = ModelTelemetry(self._telemetry, model.name)
-        runs = _SessionRuns(session, run_reader(model, tokenizer, telemetry))
-        queue = Batcher(runs, self._compute, name=model.name)
+        runs = _SessionRuns(opened.session, run_reader(model, tokenizer, telemetry))
+        queue = Batcher(runs, opened.compute, name=model.name)
         return Encoder(LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry))
 
     @override
@@ -68,27 +75,21 @@ class SessionSource(ModelSource):
     async def close(self) -> None:
         return
 
-    def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, EncoderSession]:
+    def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, Opened]:
         model = load_built(self._repository, name)
-        if not model.on_cpu:
-            # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
-            raise UnusableError(
-                f"model {name!r} is for GPUs ({model.numeric_class}): serve it with --backend triton, or use "
-                f"{model.base or 'another one'} here"
-            )
         tokenizer = open_tokenizer(model)
-        session = EncoderSession(model, self._compute)
+        opened = open_session(model, self._compute, self._gpu_config, self._gpu)
         # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
-                session.run([ids], layers=model.token_layers, exclusive=exclusive)
-        return model, tokenizer, session
+                opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
+        return model, tokenizer, opened
 
 
 class _SessionRuns:
     """A model's runs on a session, in worker threads."""
 
-    def __init__(self, session: EncoderSession, reader: RunReader) -> None:
+    def __init__(self, session: Session, reader: RunReader) -> None:
         self._session = session
         self._reader = reader
 

@@ -1,0 +1,124 @@
+"""Which shapes runs on a GPU should have: how much each grid pads on real texts, and how many CUDA graphs it needs.
+
+`python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. Texts are what SMILE embeds of EVOUNA's rows: answers,
+references, and every window of an answer that is as long as a reference. They come as calls of 64 rows, of one row
+with all its windows, and of a single short answer; each call is cut as the server cuts it for a GPU. Nothing of this
+needs a GPU, and no clock is read.
+"""
+
+import argparse
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
+from tokenizers import Tokenizer
+
+from gradewire_models.repository.built import BuiltModel, default_repository, load_built
+from gradewire_server.encoders.batching.fair_queue import plan_runs
+from gradewire_server.encoders.local.cuda.buckets import ROWS, TOKENS, Buckets
+
+BUDGET_TOKENS = 16_384
+OVERHEAD_TOKENS = 512
+ROWS_OF_A_CALL = 64
+CALLS = 60
+SEED = 20261125
+
+GRIDS: dict[str, tuple[Sequence[int], Sequence[int]]] = {
+    "one length": ((), ROWS),
+    "lengths x 4": ((8, 32, 128), ROWS),
+    "lengths x 2, rows x 4 (chosen)": (TOKENS, ROWS),
+    "lengths x 2, rows x 2": (TOKENS, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)),
+    "lengths x 2, rows x 8": (TOKENS, (1, 8, 64, 512)),
+    "steps of 8 to 64, rows x 4": ((*range(8, 65, 8), 96, 128, 192, 256, 384, 512), ROWS),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A text, by its length in tokens."""
+
+    length: int
+
+
+def windows(answer: str, references: Sequence[str]) -> set[str]:
+    """Every run of words of the answer that is as long as a reference."""
+    words = answer.split()
+    counts = {len(reference.split()) for reference in references}
+    return {
+        " ".join(words[start : start + count]) for count in counts for start in range(max(0, len(words) - count + 1))
+    }
+
+
+def texts_of(rows: Sequence[Row]) -> list[str]:
+    """What SMILE embeds of the rows, each text once."""
+    texts: set[str] = set()
+    for row in rows:
+        texts |= {row["prediction"], *row["references"], *windows(row["prediction"], row["references"])}
+    return sorted(text for text in texts if text)
+
+
+def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
+    """Padded tokens, and runs, of one call."""
+    tokens = runs = 0
+    for run in plan_runs(
+        [Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS
+    ):
+        for part in buckets.cover([job.length for job in run]):
+            tokens += part.bucket.rows * part.bucket.tokens
+            runs += 1
+    return tokens, runs
+
+
+def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
+    """Lengths in tokens of the texts of each call, by kind of call."""
+    tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
+
+    def lengths(texts: Sequence[str]) -> list[int]:
+        return [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))]
+
+    drawn = sample_rows(rows, CALLS * ROWS_OF_A_CALL, SEED) if len(rows) > CALLS * ROWS_OF_A_CALL else rows
+    large = [drawn[start : start + ROWS_OF_A_CALL] for start in range(0, len(drawn), ROWS_OF_A_CALL)]
+    return {
+        f"{ROWS_OF_A_CALL} rows": [lengths(texts_of(batch)) for batch in large],
+        "1 row": [lengths(texts_of([row])) for row in drawn[:400]],
+        "1 answer": [lengths([row["prediction"]]) for row in drawn[:400] if row["prediction"]],
+    }
+
+
+def table(calls: dict[str, list[list[int]]], model: BuiltModel) -> Iterator[str]:
+    """Lines of Markdown."""
+    real = {kind: sum(map(sum, each)) for kind, each in calls.items()}
+    yield "| grid | shapes | " + " | ".join(f"{kind}: padded / real, runs a call" for kind in calls) + " |"
+    yield "|---|---|" + "---|" * len(calls)
+    for name, (tokens, rows) in GRIDS.items():
+        buckets = Buckets(model.max_tokens, BUDGET_TOKENS, tokens=tokens, rows=rows)
+        cells = []
+        for kind, each in calls.items():
+            sums = [padded(lengths, buckets) for lengths in each]
+            padding = sum(tokens for tokens, _ in sums) / real[kind]
+            cells.append(f"{padding:.2f}, {sum(runs for _, runs in sums) / len(each):.1f}")
+        yield f"| {name} | {len(buckets.shapes)} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    arguments = parser.parse_args()
+    rows = read_rows(arguments.data)
+    model = load_built(default_repository(), arguments.model)
+    calls = calls_of(rows, model)
+    for kind, each in calls.items():
+        lengths = sorted(itertools.chain.from_iterable(each))
+        print(
+            f"{kind}: {len(each)} calls, {len(lengths)} texts, median {lengths[len(lengths) // 2]}, "
+            f"95 % up to {lengths[len(lengths) * 95 // 100]}, longest {lengths[-1]} tokens"
+        )
+    print("\n".join(table(calls, model)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What the machine has: its GPU, that GPU's peak, and the libraries that ONNX Runtime needs for it."""
+
+import ctypes.util
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_models.runtime import onnxruntime
+from gradewire_server.encoders.local.cuda.device import Gpu, find_gpu
+from gradewire_server.settings.compute import GpuConfig
+
+PEAK_FP16_FLOPS: Final = {
+    "H200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "L4": 121e12,
+    "A10": 125e12,
+    "T4": 65e12,
+}
+"""Dense float16 products on tensor cores, operations a second, by NVIDIA's data sheets; the first name that fits."""
+_LIBRARIES: Final = ("cuda", "cudart", "cublas", "cublasLt", "cudnn", "cufft", "curand", "nvrtc")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What there is.
+
+    Attributes:
+        cores: That this process may use.
+        python: Version.
+        onnxruntime: Version and providers.
+        gpu_name: As nvidia-smi gives it, with driver and memory; empty where there is none.
+        libraries: Those of NVIDIA that the system's loader finds.
+        gpu: What gradewire makes of it.
+    """
+
+    cores: int
+    python: str
+    onnxruntime: str
+    gpu_name: str
+    libraries: tuple[str, ...]
+    gpu: Gpu
+
+    @property
+    def peak_flops(self) -> float:
+        """Of the GPU in float16, operations a second; 0 where the card is not known."""
+        return next((peak for name, peak in PEAK_FP16_FLOPS.items() if name in self.gpu_name), 0.0)
+
+
+def look() -> Machine:
+    """Finds out; takes a second where there is a GPU."""
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        python=platform.python_version(),
+        onnxruntime=f"{onnxruntime.__version__} ({', '.join(onnxruntime.get_available_providers())})",
+        gpu_name=_nvidia_smi(),
+        libraries=tuple(name for name in _LIBRARIES if ctypes.util.find_library(name)),
+        gpu=find_gpu(GpuConfig()),
+    )
+
+
+def _nvidia_smi() -> str:
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return ""
+    asked = [command, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=30)
+    return found.stdout.strip().splitlines()[0] if found.returncode == 0 and found.stdout.strip() else ""

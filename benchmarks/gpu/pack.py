@@ -1,0 +1,171 @@
+"""Gathers what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and says what is left out.
+
+`benchmarks/gpu.sh pack [--max-mb 64]`. Packages are unpacked, freed of tests and packed again with xz, which a wheel is
+not; the model is drawn (`drawn_model.py`), for real weights do not compress. ONNX Runtime for CUDA and NVIDIA's
+libraries come last, where the budget has room for them.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from benchmarks.gpu.drawn_model import build_drawn
+
+from gradewire_models.build.reference.golden import GOLDEN_FILE
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PACK: Final = ROOT / ".gpu-pack"
+
+PACKAGES: Final = [
+    "onnxruntime",
+    "numpy",
+    "grpcio",
+    "protobuf",
+    "tokenizers",
+    "pydantic",
+    "pydantic-core",
+    "pydantic-settings",
+    "annotated-types",
+    "typing-inspection",
+    "typing-extensions",
+    "python-dotenv",
+    "grpcio-health-checking",
+    "grpcio-reflection",
+    "lemminflect",
+    "lmdb",
+    "redis",
+    "rapidfuzz",
+    "sacrebleu",
+    "portalocker",
+    "regex",
+    "tabulate",
+    "colorama",
+    "lxml",
+    "click",
+    "rich",
+    "prometheus-client",
+    "platformdirs",
+]
+"""What `gradewire serve` and the run import; libraries of other metrics and of Redis are left out."""
+UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
+
+GPU_WHEELS_MB: Final = {
+    "onnxruntime-gpu==1.31.1": 256,
+    "nvidia-cublas==13.10.0.20": 444,
+    "nvidia-cudnn-cu13==9.28.1.4": 517,
+    "nvidia-cufft==12.5.0.14": 165,
+    "nvidia-curand==10.4.5.25": 77,
+    "nvidia-cuda-nvrtc==13.5.37": 58,
+    "nvidia-cuda-runtime==13.5.37": 3,
+}
+"""Sizes of the wheels, as of 2026-11-25. ONNX Runtime's CUDA provider is of no use without the others."""
+JUDGE_MB: Final = {"xllamacpp and SmolLM2-135M-Instruct, the smallest judge": 128}
+
+Line = tuple[str, float, str]
+
+
+def tree_mb() -> float:
+    """Megabytes of the files that git knows."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"],  # noqa: S607 - the git of the PATH
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    names = listed.stdout.split(b"\0")
+    return sum((ROOT / name.decode()).lstat().st_size for name in names if name) / 1e6
+
+
+def download(requirements: list[str], target: Path) -> None:
+    """Downloads wheels by pip, with nothing that they depend on; ends the program where that fails."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(target), *requirements]
+    if subprocess.run(pip, check=False, stderr=subprocess.DEVNULL).returncode:
+        raise SystemExit(f"pip cannot download {', '.join(requirements)}")
+
+
+def unpack_wheels(wheels: Path, site: Path) -> None:
+    """Unpacks wheels, without what no run needs."""
+    for wheel in sorted(wheels.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)  # noqa: S202 - by pip, from where every install here comes from
+    for path in sorted(site.rglob("*")):
+        if path.is_dir() and path.name in UNUSED and path.parent != site:
+            shutil.rmtree(path)
+        elif path.suffix == ".pyi":
+            path.unlink(missing_ok=True)
+
+
+def name_gradewire(site: Path) -> None:
+    """Says which gradewire this is: the machine runs it from the working tree, where nothing was installed."""
+    directory = site / f"gradewire-{version('gradewire')}.dist-info"
+    directory.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: gradewire\nVersion: {version('gradewire')}\n"
+    (directory / "METADATA").write_text(metadata, "utf-8")
+
+
+def pinned(names: list[str]) -> list[str]:
+    """The versions of packages that this environment runs."""
+    shown = subprocess.run([sys.executable, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True)
+    versions = dict(line.split("==", 1) for line in shown.stdout.splitlines() if "==" in line)
+    by_name = {name.lower().replace("_", "-"): version for name, version in versions.items()}
+    return [f"{name}=={by_name[name]}" for name in names]
+
+
+def archive(name: str, directory: Path) -> float:
+    """Packs a directory; gives the archive's size in megabytes."""
+    path = PACK / f"{name}.tar.xz"
+    with tarfile.open(path, "w:xz", preset=6) as tar:
+        tar.add(directory, arcname=directory.name)
+    return path.stat().st_size / 1e6
+
+
+def gather(max_mb: float) -> list[Line]:
+    """Fills .gpu-pack; a line for each part: what, megabytes, whether it is in."""
+    shutil.rmtree(PACK, ignore_errors=True)
+    PACK.mkdir()
+    lines: list[Line] = [("the working tree", tree_mb(), "in")]
+    with tempfile.TemporaryDirectory() as scratch:
+        wheels, site, models = (Path(scratch) / name for name in ("wheels", "site", "models"))
+        download(pinned(PACKAGES), wheels)
+        unpack_wheels(wheels, site)
+        name_gradewire(site)
+        lines.append((f"{len(PACKAGES)} packages for Python 3.11, repacked", archive("python", site), "in"))
+        models.mkdir()
+        build_drawn(models)
+        for checked in models.rglob(GOLDEN_FILE):
+            checked.unlink()  # what a build is checked with, and no run reads
+        lines.append(("an encoder of MiniLM's shape, fp32 and fp16", archive("models", models), "in"))
+        used = sum(size for _, size, _ in lines)
+        wanted = sum(GPU_WHEELS_MB.values())
+        fits = used + wanted <= max_mb
+        if fits:
+            gpu_wheels, gpu_site = Path(scratch) / "gpu-wheels", PACK / "gpu-site"
+            download(list(GPU_WHEELS_MB), gpu_wheels)
+            unpack_wheels(gpu_wheels, gpu_site)
+        lines += [(name, float(size), "in" if fits else "left out") for name, size in GPU_WHEELS_MB.items()]
+    return [*lines, *((name, float(size), "left out") for name, size in JUDGE_MB.items())]
+
+
+def main() -> None:
+    """Gathers, and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--max-mb", type=float, default=64.0, help="megabytes in all, the working tree included")
+    arguments = parser.parse_args()
+    lines = gather(arguments.max_mb)
+    table = ["| part | MB | |", "|---|---|---|", *(f"| {what} | {size:.1f} | {state} |" for what, size, state in lines)]
+    (PACK / "contents.md").write_text("\n".join(table) + "\n", "utf-8")
+    total = sum(size for _, size, state in lines if state == "in")
+    print("\n".join(table), f"in all {total:.1f} MB of {arguments.max_mb:.0f}", sep="\n")
+    if total > arguments.max_mb:
+        raise SystemExit("more than --max-mb; with less this cannot be packed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Runs every step of `benchmarks/gpu.sh` and writes report.md and report.json: `benchmarks/gpu.sh [OPTIONS]`."""
+
+import argparse
+import json
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.gpu.machine import Machine, look
+from benchmarks.gpu.steps import Steps, run_step
+
+from gradewire_models.repository.built import default_repository
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PACK: Final = ROOT / ".gpu-pack"
+PACKED: Final = ("two-valued", "two-valued-fp16-cuda")
+REAL: Final = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2-fp16-cuda")
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows as Markdown; columns of the first one."""
+    if not rows:
+        return []
+    names = list(rows[0])
+    cells = [[_shown(row.get(name, "")) for name in names] for row in rows]
+    return [_line(names), _line(["---"] * len(names)), *map(_line, cells)]
+
+
+def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str, float]]) -> str:
+    """The whole report as Markdown."""
+    lines = ["# gradewire on this machine", ""]
+    lines += [f"- {name}: {value}" for name, value in _facts(machine).items()]
+    for title, (rows, why, seconds) in results.items():
+        lines += ["", f"## {title}", "", *table(rows)]
+        lines += ([""] if rows and why else []) + ([why] if why else []) + ["", f"({seconds:.0f} s)"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Runs all steps; exit code 0 also where some could not run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    packed = PACK / "models"
+    parser.add_argument("--repository", type=Path, default=packed if packed.is_dir() else default_repository())
+    parser.add_argument("--models", nargs=2, metavar=("CPU", "GPU"), default=PACKED if packed.is_dir() else REAL)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    parser.add_argument("--output", type=Path, default=PACK / "report", help="directory of the report")
+    arguments = parser.parse_args()
+    machine = look()
+    steps = Steps(machine, arguments.repository, tuple(arguments.models), arguments.seconds)
+    results = {}
+    for title, step in steps.all().items():
+        began_s = time.monotonic()
+        rows, why = run_step(step)
+        results[title] = rows, why, time.monotonic() - began_s
+        print(f"{title}: {why or 'done'}", flush=True)
+        # Written after each step: what was measured is there, whatever ends the run.
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        text = report(machine, results)
+        (arguments.output / "report.md").write_text(text, "utf-8")
+        content = {
+            "machine": _facts(machine),
+            "steps": {name: {"rows": rows, "why": why} for name, (rows, why, _) in results.items()},
+        }
+        (arguments.output / "report.json").write_text(json.dumps(content, indent=1), "utf-8")
+    print(text)
+
+
+def _facts(machine: Machine) -> dict[str, Any]:
+    facts = asdict(machine)
+    gpu = facts.pop("gpu")
+    usable = "usable" if gpu["index"] is not None else f"not usable: {gpu['problem']}"
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return {**facts, "gpu": usable, "peak of the card, fp16 FLOP/s": machine.peak_flops, "load before": load}
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

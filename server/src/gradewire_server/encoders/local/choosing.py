@@ -1,0 +1,57 @@
+"""What runs a model in this process: one place decides."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.repository.built import BuiltModel
+from gradewire_server.encoders.local.cuda.buckets import Buckets
+from gradewire_server.encoders.local.cuda.device import Gpu
+from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_compute, open_bound
+from gradewire_server.encoders.local.session import EncoderSession
+from gradewire_server.encoders.run_reader import RunOutput
+from gradewire_server.encoders.source import UnusableError
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
+
+
+class Session(Protocol):
+    """A model that is loaded; called from worker threads, several at a time."""
+
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
+        """See `EncoderSession.run`."""
+
+
+class Opened(NamedTuple):
+    """A loaded model, and how its batches are cut."""
+
+    session: Session
+    compute: ComputeConfig
+
+
+def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> Opened:
+    """Loads a model where its digest says that its vectors are made.
+
+    Args:
+        model: Of the repository.
+        compute: How runs are cut and run on the CPU.
+        config: What users set of GPUs.
+        gpu: The one there is.
+
+    Raises:
+        UnusableError: It is for a GPU, and there is none, or for TensorRT.
+        RuntimeError: ONNX Runtime cannot load it.
+    """
+    if model.on_cpu:
+        return Opened(EncoderSession(model, compute), compute)
+    if not model.numeric_class.endswith("-cuda") or gpu.index is None:
+        # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
+        why = f" ({gpu.problem})" if model.numeric_class.endswith("-cuda") else ""
+        raise UnusableError(
+            f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}: serve it "
+            f"with --backend triton, or use {model.base or 'another one'} here"
+        )
+    buckets = Buckets(model.max_tokens, config.batch_tokens)
+    session = BucketSession(open_bound(model, config, gpu.index, buckets), model, buckets)
+    return Opened(session, gpu_compute(compute, config))

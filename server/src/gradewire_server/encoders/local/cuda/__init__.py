@@ -1,0 +1,1 @@
+"""Encoders of this process on an NVIDIA GPU, by ONNX Runtime's CUDA provider. Never run on a GPU yet."""
