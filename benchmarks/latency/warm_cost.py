@@ -1,8 +1,9 @@
 """What a warm item costs the server in CPU time: short and verbose answers, in batches and alone, by metric.
 
 Two servers run on this machine: one answers from remembered results, one has none (`remembered_results_max_bytes 0`)
-and computes every score again from cached vectors. Blocks of calls go to each in turn, so that a change of the machine's
-load affects both. Seconds are the server process's CPU time, which that load hardly changes; the client's is not in it.
+and computes every score again from cached vectors. Blocks of calls go to each in turn, so that a change of the
+machine's load affects both. Seconds are the server process's CPU time, which that load hardly changes; the client's is
+not in it.
 """
 
 import argparse
@@ -123,9 +124,7 @@ def main() -> None:
 def report(targets: Mapping[str, Target], metrics: Sequence[str], load_before: float) -> None:
     """Prints CPU microseconds: of an item in a batch, of a call with one, of an empty call."""
     print(f"server CPU, µs; load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
-    print(
-        "| metrics | server | short, an item of 64 | verbose, an item of 64 | short alone | verbose alone | empty call |"
-    )
+    print("| metrics | server | short, of 64 | verbose, of 64 | short alone | verbose alone | empty call |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for each in metrics:
         for name, target in targets.items():
