@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
-from gradewire.cli.bulk.parts import PartStore, is_folder, parts_place
-from gradewire.cli.input.urls import is_url
+from gradewire.cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_place
+from gradewire.cli.input.urls import file_system, is_url
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.output.table_file import is_table
 from gradewire.cli.problems import InputError
@@ -93,6 +93,8 @@ class BulkOutput:
         """
         if options["resume"] and options["overwrite"]:
             raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+        if is_url(output):
+            file_system(output)  # whoever lacks what it needs is told before anything is computed
         if (form := options["format_"]) is not None:
             if is_folder(output) and form != "jsonl":
                 raise click.UsageError(f"--format {form}: a folder of parts is JSONL; give a file for one table")
@@ -102,7 +104,7 @@ class BulkOutput:
             is_table(Path(output.rsplit("/", 1)[-1]))  # refuses other suffixes, and Parquet without pyarrow
         manifest = options["manifest"]
         if manifest is None and not is_url(output):
-            manifest = Path(output) / "manifest.json" if is_folder(output) else manifest_path(Path(output))
+            manifest = Path(output) / FOLDER_MANIFEST if is_folder(output) else manifest_path(Path(output))
         return cls(
             output=output,
             resume=options["resume"],

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"part-(?P<file>\d+)-(?P<number>\d+)\.(?P<state>done|unanswered)\.jsonl")
 _STOP: Final = "stop"
+RUN_NAME: Final = "run.manifest.json"
+"""File of the folder that says what the parts are made with."""
+FOLDER_MANIFEST: Final = "manifest.json"
+"""The manifest of a finished run whose output is the folder."""
+_OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
@@ -144,7 +149,7 @@ class PartStore:
     def remove_all(self) -> None:
         """Removes the folder with the files that a run makes; other files in it stay, and the folder with them."""
         for name in self.names():
-            if _NAME.fullmatch(name) or name.startswith(".") or name in {_STOP, RUN_NAME}:
+            if _NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES:
                 self.remove(name)
         if not is_url(self.place):
             with contextlib.suppress(OSError):  # there is something else in it, or it is not there
@@ -175,10 +180,6 @@ class PartStore:
         return Path(path) if "file" in _protocols(system) else None
 
 
-RUN_NAME: Final = "run.manifest.json"
-"""File of the folder that says what the parts were made with."""
-
-
 def _protocols(system: Any) -> tuple[str, ...]:
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
@@ -202,9 +203,7 @@ def is_folder(output: str) -> bool:
 def check_place(store: PartStore) -> None:
     """Refuses a folder that has files of something else; raises InputError."""
     strange = sorted(
-        name
-        for name in store.names()
-        if not (_NAME.fullmatch(name) or name.startswith(".") or name in {_STOP, RUN_NAME})
+        name for name in store.names() if not (_NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES)
     )
     if strange:
         raise InputError(f"{store.place} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")

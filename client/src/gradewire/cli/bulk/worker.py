@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -25,7 +25,7 @@ from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.errors import GradewireError, InconsistentReplies
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
     from concurrent.futures import Future
 
     from gradewire.cli.bulk.parts import PartStore
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gradewire.cli.run.row_scorer import ScoredRow
     from gradewire.transport import Transport
 
+_T = TypeVar("_T")
 _RSS_UNIT_BYTES = 1024
 """Of `ru_maxrss` on Linux."""
 
@@ -58,6 +59,24 @@ class WorkerSetup:
     unanswered: frozenset[tuple[int, int]] = frozenset()
 
 
+class _LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gradewire-bulk", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        self.run(self._loop.shutdown_default_executor()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
 @dataclass(slots=True)
 class PartScorer:
     """Scores parts, several at a time if it is called so; close it at the end.
@@ -69,8 +88,7 @@ class PartScorer:
 
     setup: WorkerSetup
     transport: Transport | None = None
-    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop, init=False)
-    _thread: threading.Thread | None = field(default=None, init=False)
+    _loop: _LoopThread | None = field(default=None, init=False)
     _opened: Future[RowScorer] | None = field(default=None, init=False)
     _resources: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
     _known: dict[tuple[int, str], Mapping[str, Any]] = field(default_factory=dict, init=False)
@@ -85,28 +103,24 @@ class PartScorer:
         if self.setup.store.is_stopping():
             return PartRecord(file=part.part.file, number=part.part.number)
         try:
-            scorer = self._scorer()
-            return asyncio.run_coroutine_threadsafe(self._score(scorer, part), self._loop).result()
+            loop, scorer = self._opened_scorer()
+            return loop.run(self._score(scorer, part)).result()
         except (GradewireError, click.ClickException, OSError) as error:
             return PartRecord.failure(part.part, error)
 
     def close(self) -> None:
         """Closes the engine or the connection; a worker that is killed needs none of it."""
-        if self._thread is None:
-            return
-        asyncio.run_coroutine_threadsafe(self._resources.aclose(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self._thread = None
+        if self._loop is not None:
+            self._loop.run(self._resources.aclose()).result()
+            self._loop.close()
+            self._loop = self._opened = None
 
-    def _scorer(self) -> RowScorer:
+    def _opened_scorer(self) -> tuple[_LoopThread, RowScorer]:
         with self._lock:
-            if self._opened is None:
-                self._thread = threading.Thread(target=self._loop.run_forever, name="gradewire-bulk", daemon=True)
-                self._thread.start()
-                self._opened = asyncio.run_coroutine_threadsafe(self._open(), self._loop)
-        return self._opened.result()
+            if self._loop is None or self._opened is None:
+                self._loop = _LoopThread()
+                self._opened = self._loop.run(self._open())
+        return self._loop, self._opened.result()
 
     async def _open(self) -> RowScorer:
         setup = self.setup
