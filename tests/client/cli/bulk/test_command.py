@@ -72,4 +72,4 @@ def test_manifests_stand_beside_a_file_and_in_a_folder(tmp_path: Path) -> None:
     none = dict.fromkeys(("format_", "summary_json", "manifest")) | {"resume": False, "overwrite": False}
     assert BulkOutput.of(f"{tmp_path}/a.jsonl", none).manifest == tmp_path / "a.jsonl.manifest.json"
     assert BulkOutput.of(f"{tmp_path}/a/", none).manifest == tmp_path / "a" / "manifest.json"
-    assert BulkOutput.of("s3://bucket/a.jsonl", none).manifest is None
+    assert BulkOutput.of("memory://bucket/a.jsonl", none).manifest is None
