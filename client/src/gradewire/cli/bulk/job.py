@@ -11,7 +11,7 @@ import click
 
 from gradewire.cli.bulk.assembling import Assembly, output_exists, remove_output
 from gradewire.cli.bulk.identity import check_same, input_digests, reading_parameters, save_run, saved_run
-from gradewire.cli.bulk.parts import PartId, check_place
+from gradewire.cli.bulk.parts import RUN_NAME, PartId, check_place
 from gradewire.cli.bulk.pipeline import run_parts
 from gradewire.cli.bulk.ray_session import import_ray, ray_session
 from gradewire.cli.bulk.reading import FileEnd, file_readers
@@ -166,17 +166,23 @@ class BulkJob:
         # Whole parts but for the last of each file, which the readers tell in the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))
         ends: dict[int, FileEnd] = {}
-        own_judge = asked.plan.chosen.asks_judge and not asked.plan.judge_elsewhere
+        here = self.connection.server is None and not asked.plan.judge_elsewhere
+        own_judge = here and bool(asked.plan.chosen.asks_judge)
+        workers, threads = self.cluster.divided(_cores(), own_judge=own_judge)
         with (
+            # A core is the reader's. Ray takes signals of its own, so ours come after it.
+            ray_session(self.cluster.address, workers * threads + 1) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
-            ray_session(self.cluster.address, _cores() + 1) as ray,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
         ):
-            cores = int(ray.cluster_resources().get("CPU", 1)) - (1 if self.cluster.address is None else 0)
-            workers, threads = self.cluster.divided(cores, own_judge=bool(own_judge))
+            cores = float(threads)
+            if self.cluster.address is not None:
+                there = int(ray.cluster_resources().get("CPU", 1))
+                workers, threads = self.cluster.divided(there, own_judge=own_judge)
+                cores = min(float(threads), there / workers)
             if self.connection.server is None:
                 setup = replace(setup, connection=replace(self.connection, engine_threads=threads))
-            for item in run_parts(ray, readers, setup, workers=workers, cores_per_worker=min(threads, cores)):
+            for item in run_parts(ray, readers, setup, workers=workers, cores_per_worker=cores):
                 if isinstance(item, FileEnd):
                     ends[item.file] = item
                     continue
@@ -195,6 +201,8 @@ class BulkJob:
 
     def way_on(self) -> str:
         """How to go on, as a sentence."""
+        if RUN_NAME not in self.output.store.names():
+            return "nothing was written"
         return f"{len(self.output.store.parts())} parts are in {self.output.store.place}, go on with --resume"
 
     def _end(self, asked: Asked, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:

@@ -47,7 +47,7 @@ def _blocks(reader: FileReader) -> Iterator[Any]:
 
 
 def run_parts(
-    ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: int
+    ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
     """Scores all parts that the readers give, in any order; an end may come before parts of its file.
 
