@@ -25,6 +25,9 @@ from benchmarks.common.rows import DEFAULT_DATA
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PART_ROWS = 256
+"""Few rows are some parts for each worker too, so that all of them have started when the rest is measured."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -44,7 +47,7 @@ def measured(command: str, folder: Path, rows: int, first: int, given: argparse.
     source, output = folder / f"{command}-{first}.jsonl", folder / f"{command}-{first}.out.jsonl"
     write_rows(source, given.data, rows, first=first)
     options: list[str | Path] = ["--metrics", METRICS, "--cache-dir", folder / f"cache-{command}-{first}", "--quiet"]
-    to: list[str | Path] = ["--out", output] if command == "score" else [output]
+    to: list[str | Path] = ["--out", output] if command == "score" else [output, "--part-rows", str(PART_ROWS)]
     found = run([*GRADEWIRE, command, source, *to, *options], folder / f"{command}-{first}.log")
     if len(output.read_text(encoding="utf-8").splitlines()) != rows:
         raise SystemExit(f"{command} gave another number of results than {rows}")
@@ -88,8 +91,8 @@ def main() -> None:
     """Runs it and prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--few", type=int, default=1_000)
-    parser.add_argument("--many", type=int, default=6_000)
+    parser.add_argument("--few", type=int, default=2_000)
+    parser.add_argument("--many", type=int, default=8_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures here")
     given = parser.parse_args()

@@ -52,7 +52,10 @@ def test_help_has_examples_and_exit_codes(command: Command) -> None:
 @pytest.mark.parametrize(
     ("workers", "threads", "cores", "own_judge", "divided"),
     [
-        (None, None, 8, False, (8, 1)),
+        (None, None, 8, False, (2, 4)),
+        (None, None, 2, False, (1, 2)),
+        (None, None, 5, False, (2, 2)),
+        (None, 1, 8, False, (2, 1)),
         (None, None, 8, True, (1, 8)),
         (2, None, 8, False, (2, 4)),
         (3, None, 8, False, (3, 2)),
@@ -68,8 +71,21 @@ def test_cores_are_divided_among_workers(
     assert (cluster.rows_of_a_part(judged=False), cluster.rows_of_a_part(judged=True)) == (1024, 32)
 
 
-def test_manifests_stand_beside_a_file_and_in_a_folder(tmp_path: Path) -> None:
-    none = dict.fromkeys(("format_", "summary_json", "manifest")) | {"resume": False, "overwrite": False}
-    assert BulkOutput.of(f"{tmp_path}/a.jsonl", none).manifest == tmp_path / "a.jsonl.manifest.json"
-    assert BulkOutput.of(f"{tmp_path}/a/", none).manifest == tmp_path / "a" / "manifest.json"
-    assert BulkOutput.of("memory://bucket/a.jsonl", none).manifest is None
+@pytest.mark.parametrize(
+    ("output", "manifest", "place"),
+    [
+        ("a.jsonl", None, (".", "a.jsonl.manifest.json")),
+        ("/runs/a.jsonl", None, ("/runs", "a.jsonl.manifest.json")),
+        ("/a.jsonl", None, ("/", "a.jsonl.manifest.json")),
+        ("runs/a/", None, ("runs/a", "manifest.json")),
+        ("memory://bucket/runs/a.jsonl", None, ("memory://bucket/runs", "a.jsonl.manifest.json")),
+        ("memory://bucket/runs/a/", None, ("memory://bucket/runs/a", "manifest.json")),
+        ("memory://bucket/runs/a/", Path("here/m.json"), ("here", "m.json")),
+    ],
+)
+def test_manifests_stand_beside_a_file_and_in_a_folder(
+    output: str, manifest: Path | None, place: tuple[str, str]
+) -> None:
+    options = {"format_": None, "summary_json": None, "manifest": manifest, "resume": False, "overwrite": False}
+    folder, name = BulkOutput.of(output, options).manifest_place
+    assert (folder.place, name) == place

@@ -53,12 +53,16 @@ def reading_parameters(source: InputFile) -> dict[str, Any]:
     }
 
 
-def save_run(store: PartStore, run: RunManifest) -> None:
-    """Writes beside the parts what they are made with; raises InputError where that cannot be."""
+def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
+    """Writes a manifest into a folder, by default what its parts are made with.
+
+    Raises:
+        InputError: It cannot be written.
+    """
     with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
-        made = Path(folder) / RUN_NAME
+        made = Path(folder) / name
         write_manifest(made, run)
-        store.write(RUN_NAME, made.read_bytes())
+        store.write(name, made.read_bytes())
 
 
 def saved_run(store: PartStore) -> RunManifest | None:

@@ -25,7 +25,7 @@ from gradewire.cli.output.progress import progress
 from gradewire.cli.output.summary import Summary
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.file_corpus import takes_corpus
-from gradewire.cli.run.manifest_file import cost_of, counts_of, forget_manifest, metric_fields, save_manifest
+from gradewire.cli.run.manifest_file import cost_of, counts_of, metric_fields
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.summary.text import RunFigures, print_summary, summary_document
@@ -148,7 +148,8 @@ class BulkJob:
                     remove_output(self.output.output)
             store.create()
             save_run(store, now)
-        forget_manifest(self.output.manifest)
+        folder, name = self.output.manifest_place
+        folder.remove(name)
         store.forget_stop()
         return store.parts()
 
@@ -228,7 +229,8 @@ class BulkJob:
             cost=cost_of(self.summary, self.summary.prices),
             results=self._results(),
         )
-        save_manifest(self.output.manifest, replace(manifest, reproduce=figures.command))
+        folder, name = self.output.manifest_place
+        save_run(folder, replace(manifest, reproduce=figures.command), name)
         if not self.output.is_folder and all(found.values()):
             store.remove_all()
         elif not all(found.values()):

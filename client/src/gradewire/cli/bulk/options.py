@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
 """A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
+_CORES_PER_WORKER: Final = 4
+"""Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
+until Python alone fills a core."""
 _SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
 
 bulk_options = option_group(
@@ -46,8 +49,8 @@ bulk_options = option_group(
     click.option(
         "--workers",
         type=click.IntRange(min=1),
-        help="Processes that score, each with an engine, or a client of --server. Default: one a core; one for a judge "
-        "on this machine.",
+        help=f"Processes that score, each with an engine, or a client of --server. Default: one for "
+        f"{_CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
     ),
     click.option(
         "--threads",
@@ -75,7 +78,7 @@ class BulkOutput:
         resume: Whether parts of an earlier run stand.
         overwrite: Whether what is there may be replaced.
         summary: File for the summary.
-        manifest: File for the manifest.
+        manifest: File for the manifest, where an option names it.
     """
 
     output: str
@@ -102,15 +105,12 @@ class BulkOutput:
                 raise click.UsageError(f"--format {form}: end OUTPUT in {_SUFFIXES[form]}, its parts stand beside it")
         if not is_folder(output):
             is_table(Path(output.rsplit("/", 1)[-1]))  # refuses other suffixes, and Parquet without pyarrow
-        manifest = options["manifest"]
-        if manifest is None and not is_url(output):
-            manifest = Path(output) / FOLDER_MANIFEST if is_folder(output) else manifest_path(Path(output))
         return cls(
             output=output,
             resume=options["resume"],
             overwrite=options["overwrite"],
             summary=options["summary_json"],
-            manifest=manifest,
+            manifest=options["manifest"],
         )
 
     @property
@@ -127,8 +127,17 @@ class BulkOutput:
     def written(self) -> list[tuple[str, Path | None]]:
         """Files on this machine that may be written, as `check_outputs` takes them."""
         own = [] if is_url(self.output) or self.is_folder else [("OUTPUT", Path(self.output))]
-        manifest = None if self.is_folder else self.manifest
-        return [*own, ("--summary-json", self.summary), ("--manifest", manifest)]
+        return [*own, ("--summary-json", self.summary), ("--manifest", self.manifest)]
+
+    @property
+    def manifest_place(self) -> tuple[PartStore, str]:
+        """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
+        if self.manifest is not None:
+            return PartStore(str(self.manifest.parent)), self.manifest.name
+        if self.is_folder:
+            return self.store, FOLDER_MANIFEST
+        folder, _, name = self.output.rpartition("/")
+        return PartStore(folder or ("/" if self.output.startswith("/") else ".")), manifest_path(Path(name)).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +146,7 @@ class Cluster:
 
     Attributes:
         address: Of a Ray cluster; None: a Ray of its own.
-        workers: Processes; None: by the cores.
+        workers: Processes; None: one for `_CORES_PER_WORKER` cores.
         threads: Encoder runs at a time in each; None: the cores divided.
         part_rows: Rows of a part; None: by whether a judge is asked.
     """
@@ -168,7 +177,7 @@ class Cluster:
             cores: There are.
             own_judge: Whether each worker would hold a judge, which takes gigabytes and all cores.
         """
-        workers = self.workers or (1 if own_judge else cores)
+        workers = self.workers or (1 if own_judge else -(-cores // _CORES_PER_WORKER))
         return workers, self.threads or max(1, cores // workers)
 
 

@@ -14,6 +14,7 @@ from gradewire.cli.problems import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gradewire.cli.bulk.parts import PartStore
     from gradewire.cli.bulk.reading import FileReader
     from gradewire.cli.bulk.records import PartRecord
     from gradewire.cli.bulk.worker import WorkerSetup
@@ -39,10 +40,12 @@ class RayWorker:
         return data if isinstance(item, FileEnd) else pickle.dumps(self._scorer.score(item))
 
 
-def _blocks(reader: FileReader) -> Iterator[Any]:
+def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
     import pyarrow as pa  # noqa: PLC0415 - of the extra
 
     for item in reader.read():
+        if store.is_stopping():
+            return
         yield pa.table({"item": pa.array([pickle.dumps(item)], pa.large_binary())})
 
 
@@ -68,7 +71,7 @@ def run_parts(
     context.target_min_block_size = _BLOCK_BYTES
     for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    data = ray.data.read_datasource(_source_of(ray, readers), override_num_blocks=len(readers))
+    data = ray.data.read_datasource(_source_of(readers, setup.store), override_num_blocks=len(readers))
     scored = data.map_batches(
         RayWorker,
         fn_constructor_args=(setup,),
@@ -93,7 +96,7 @@ def _reason(error: Exception) -> str:
     return str(cause).strip().splitlines()[-1] if str(cause).strip() else type(cause).__name__
 
 
-def _source_of(ray: Any, readers: Sequence[FileReader]) -> Any:
+def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
     """The readers as a datasource; a class of Ray's is there to be derived from only once Ray is imported."""
     from ray.data.block import BlockMetadata  # noqa: PLC0415 - of the extra
     from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - of the extra
@@ -102,10 +105,9 @@ def _source_of(ray: Any, readers: Sequence[FileReader]) -> Any:
         def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
             del parallelism  # a file has one reader
             unknown = BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=None)
-            return [ReadTask(functools.partial(_blocks, reader), unknown) for reader in readers]
+            return [ReadTask(functools.partial(_blocks, reader, store), unknown) for reader in readers]
 
         def estimate_inmemory_data_size(self) -> int | None:
             return None
 
-    del ray
     return PartSource()
