@@ -84,7 +84,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
     def begin(*arguments: str | Path, metrics: str = METRICS) -> Run:
-        options = ("--metrics", metrics, "--cache-dir", tmp_path / "cache", "--workers", "2", "--threads", "1")
+        # What a server has computed is in its own cache.
+        cache = () if "--server" in arguments else ("--cache-dir", tmp_path / "cache")
+        options = ("--metrics", metrics, "--workers", "2", "--threads", "1", *cache)
         runs.append(Run("bulk", *arguments, *options, log=tmp_path / f"run-{len(runs)}.log"))
         return runs[-1]
 
