@@ -65,6 +65,17 @@ def test_a_missing_part_is_an_error_that_names_it(store: PartStore) -> None:
         store.read_part(PartId(0, 3), answered=True)
 
 
+def test_a_folder_of_parts_is_gone_when_all_are_removed(tmp_path: Path) -> None:
+    for place in (str(tmp_path / "one"), f"file://{tmp_path}/two", "memory://gone/parts"):
+        store = PartStore(place)
+        store.create()
+        store.write_part(PartId(0, 0), b"rows", answered=True)
+        store.remove_all()
+        system, path = fsspec.core.url_to_fs(place)
+        assert not system.exists(path)
+        store.remove_all()
+
+
 def test_a_folder_of_something_else_is_refused_and_stays(store: PartStore) -> None:
     store.write("thesis.tex", b"words")
     with pytest.raises(InputError, match=r"has files that no run of bulk wrote \(thesis.tex\)"):

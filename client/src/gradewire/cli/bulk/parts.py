@@ -151,9 +151,13 @@ class PartStore:
         for name in self.names():
             if _NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES:
                 self.remove(name)
-        if not is_url(self.place):
-            with contextlib.suppress(OSError):  # there is something else in it, or it is not there
-                Path(self.place).rmdir()
+        with contextlib.suppress(OSError):  # there is something else in it, or it is not there
+            local = self._local()
+            if local is not None:
+                local.rmdir()
+            else:
+                system, path = file_system(self.place)
+                system.rmdir(path)
 
     def ask_to_stop(self) -> None:
         """Tells all workers to begin no further part."""
