@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from tests_bulk.conftest import GRADEWIRE, METRICS, Run, assert_same, read, straight, write_rows
 
 from gradewire.manifests import read_manifest
@@ -66,6 +67,7 @@ def test_a_real_server_scores_as_the_engine_does(start: Start, tmp_path: Path) -
     try:
         assert server.stdout is not None
         address = server.stdout.readline().split()[-1]
+        server.stdout.close()
         run = start(rows, tmp_path / "out.jsonl", "--part-rows", "64", "--server", address)
         assert run.wait() == 0, run.told
     finally:
@@ -85,7 +87,11 @@ sys.stdin.read()
 """
 
 
-def test_a_cluster_that_is_there_is_used_and_stays(start: Start, tmp_path: Path) -> None:
+def test_a_cluster_that_is_there_is_used_and_stays(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A cluster of Ray's asks for the user's own token, and a driver shows it where this says so.
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
     rows = write_rows(tmp_path / "rows.jsonl", 200)
     cluster = subprocess.Popen(
         [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
+import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from gradewire.cli.problems import InputError, UnreachableError
@@ -14,6 +16,24 @@ if TYPE_CHECKING:
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
 """Of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
+
+
+_HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
+_REACHED_S: Final = 10.0
+
+
+def _check_reachable(address: str) -> None:
+    """Refuses an address where nobody listens; Ray itself would try for minutes.
+
+    Raises:
+        UnreachableError: Nobody does; other forms of address are left to Ray.
+    """
+    if (found := _HOST_PORT.fullmatch(address)) is None:
+        return
+    try:
+        socket.create_connection((found["host"], int(found["port"])), timeout=_REACHED_S).close()
+    except OSError as error:
+        raise UnreachableError(f"--ray-address {address}: no Ray answers there ({error.strerror or error})") from error
 
 
 def import_ray() -> Any:
@@ -45,6 +65,8 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
         UnreachableError: There is no cluster at the address.
     """
     ray = import_ray()
+    if address is not None:
+        _check_reachable(address)
     told: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         told |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
