@@ -36,10 +36,12 @@ class Cost:
     Attributes:
         wall_s: Seconds.
         cpu_s: CPU seconds of all of its processes.
+        by_kind: The same by what they do.
     """
 
     wall_s: float
     cpu_s: float
+    by_kind: dict[str, float]
 
 
 def measured(command: str, folder: Path, rows: int, first: int, given: argparse.Namespace) -> Cost:
@@ -51,7 +53,8 @@ def measured(command: str, folder: Path, rows: int, first: int, given: argparse.
     found = run([*GRADEWIRE, command, source, *to, *options], folder / f"{command}-{first}.log")
     if len(output.read_text(encoding="utf-8").splitlines()) != rows:
         raise SystemExit(f"{command} gave another number of results than {rows}")
-    return Cost(found.wall_s, sum(found.cpu_s.values()))
+    kinds = {kind: round(seconds, 1) for kind, seconds in found.cpu_by_kind().items()}
+    return Cost(found.wall_s, sum(found.cpu_s.values()), kinds)
 
 
 def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
