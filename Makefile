@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-judge bench-load bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-bulk bench-judge bench-load bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -136,6 +136,22 @@ $(VENV)-frameworks/.installed: requirements/frameworks.lock pyproject.toml
 test-frameworks: $(VENV)-frameworks/.installed $(MODEL) ## what needs training frameworks, each the real one (not a part of make test: half a gigabyte of libraries)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-frameworks/bin/python -m pytest -q --timeout=300 tests_frameworks
 
+$(VENV)-ray/.installed: requirements/ray.lock pyproject.toml
+	@echo "installing Ray into $(VENV)-ray …"
+	@test -x $(VENV)-ray/bin/python || $(PYTHON) -m venv $(VENV)-ray
+	@$(VENV)-ray/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --require-hashes -r requirements/ray.lock
+	@$(VENV)-ray/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Of Ray's warnings none is taken for an error.
+test-bulk: $(VENV)-ray/.installed $(MODEL) ## gradewire bulk on a real Ray: kills, resumption, formats, URLs (not a part of make test: Ray takes 10 s to start, each time)
+	@$(TIMED); $(VENV)-ray/bin/python -m pytest -q -W default --timeout=300 --confcutdir=tests_bulk tests_bulk
+
+# The figures of docs/guides/bulk.md and ADR 33, in 10 to 30 minutes.
+bench-bulk: $(VENV)-ray/.installed $(MODEL) ## bulk runs that are killed twice, and bulk's throughput against the plain engine's (DATA=DIR: the labelled rows)
+	@$(TIMED); $(VENV)-ray/bin/python -m benchmarks.bulk.kills --data $(DATA)/evouna_dev.jsonl; \
+	$(VENV)-ray/bin/python -m benchmarks.bulk.throughput --data $(DATA)/evouna_dev.jsonl
+
 # verl wants an older transformers than the others. Its wheel brings a package called tests, which would hide ours.
 $(VENV)-verl/.installed: requirements/verl.lock pyproject.toml
 	@echo "installing torch and verl into $(VENV)-verl …"
@@ -229,7 +245,8 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	$$compile requirements/node.in -o requirements/node.lock; \
 	$$compile pyproject.toml requirements/evaluation.in -o requirements/evaluation.lock $$unemitted; \
 	$$compile pyproject.toml requirements/frameworks.in $(wildcard requirements/frameworks-*.in) --extra server -o requirements/frameworks.lock $$unemitted; \
+	$$compile pyproject.toml requirements/ray.in --extra ray -o requirements/ray.lock; \
 	$$compile pyproject.toml requirements/verl.in --extra server -o requirements/verl.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks $(VENV)-verl $(VENV)-node $(NODE_MODULES) $(TYPESCRIPT)/dist $(TYPESCRIPT)/build .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks $(VENV)-ray $(VENV)-verl $(VENV)-node $(NODE_MODULES) $(TYPESCRIPT)/dist $(TYPESCRIPT)/build .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log

@@ -28,6 +28,7 @@ COMMANDS = {
     "export": (("server",), ("models", "export", "nobody/nothing")),
     "load": ((), ("bench", "load")),
     "http": ((), ("gateway", "--address", "127.0.0.1:1")),
+    "ray": (("server",), ("bulk", "answers.jsonl", "scores.jsonl")),
     "train": (("server",), ("models", "train", "sfve", "--recipe", "sfve-mini", "--out", "out")),
 }
 # For each extra that a training framework or a tracker needs: a program that does not come far without it. With it they

@@ -15,6 +15,7 @@ from gradewire.cli.tracing import traced_command
 _COMMANDS = {
     "agree": ("gradewire.cli.agree.command", "Compare scores with human labels."),
     "bench": ("gradewire.cli.bench.command", "Make the tables of papers; put a load on a server."),
+    "bulk": ("gradewire.cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
     "calibrate": ("gradewire.cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire.cli.compare.command", "Compare models or runs without labels."),
     "gateway": ("gradewire.cli.gateway", "Answer HTTP in front of a server."),

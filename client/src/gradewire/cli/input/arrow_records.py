@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.input.record import Record
+from gradewire.cli.input.urls import is_url, open_url
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ def arrow_records(path: str) -> Iterator[Record]:
     """
     _refuse_stdin(path)
     with _readable(path, "Arrow"):
-        from pyarrow import ipc, memory_map  # noqa: PLC0415 - optional and slow to import
+        from pyarrow import PythonFile, ipc, memory_map  # noqa: PLC0415 - optional and slow to import
 
         index = 0
-        with memory_map(path) as source:
+        with PythonFile(open_url(path), "r") if is_url(path) else memory_map(path) as source:
             for batch in _batches(source, ipc):
                 for fields in batch.to_pylist():
                     yield Record(index, f"row {index + 1}", fields)
@@ -67,7 +68,10 @@ def _parquet_file(path: str) -> Iterator[ParquetFile]:
     with _readable(path, "Parquet"):
         from pyarrow import parquet  # noqa: PLC0415 - optional and slow to import
 
-        with parquet.ParquetFile(path) as file:
+        with (
+            open_url(path) if is_url(path) else contextlib.nullcontext(path) as source,
+            parquet.ParquetFile(source) as file,
+        ):
             yield file
 
 

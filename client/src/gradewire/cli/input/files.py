@@ -130,6 +130,25 @@ class InputFile:
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
+    def open_file(self, number: int, rows_before: int) -> RowSource:
+        """Rows of one of the files, as `open` gives them; `rows_before` are those of the files before it.
+
+        Raises:
+            InputError: The file cannot be used as a whole.
+        """
+        path = self.paths[number]
+        if len(self.paths) == 1:
+            return self._open(path, read_records(self.paths, self.reading))
+        return self._open(path, _placed(path, rows_before, self.reading))
+
+    def count_file(self, number: int) -> int:
+        """Rows of one of the files, those that --where leaves out included; it must not be standard input.
+
+        Raises:
+            InputError: The file is not there, or not of its format as a whole.
+        """
+        return count_rows(self.paths[number : number + 1], self.reading) or 0
+
     def _open(self, path: str, records: Iterator[Record]) -> RowSource:
         only_texts = format_of(path, self.reading.format) in TEXT_CELLS
         way_out = "" if self.reading.official else OTHER_FORMAT

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from gradewire.cli.input.urls import is_url, open_url
 from gradewire.cli.problems import InputError, named_errors
 
 STDIN: Final = "-"
@@ -44,7 +45,7 @@ def opened(path: str, encoding: str = "") -> Iterator[BinaryIO]:
     """A stream of the file's bytes, in UTF-8; bytes of a file that is to be UTF-8 come as they are.
 
     Args:
-        path: A file, gzip where its name ends so, or "-".
+        path: A file or its URL, gzip where its name ends so, or "-".
         encoding: Of the file; "": UTF-8, or UTF-16 where the file begins so.
 
     Raises:
@@ -70,6 +71,8 @@ def _open(path: str) -> Any:
     if path == STDIN:
         # Closed by the caller like a file, without taking the real one away.
         return open(sys.stdin.fileno(), "rb", closefd=False)
+    if is_url(path):
+        return io.BufferedReader(open_url(path))
     with named_errors(path):
         return Path(path).open("rb")
 

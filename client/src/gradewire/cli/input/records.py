@@ -16,6 +16,7 @@ from gradewire.cli.input.json_records import json_records, jsonl_records
 from gradewire.cli.input.official.files import OfficialFiles
 from gradewire.cli.input.opening import GZIP, STDIN, opened
 from gradewire.cli.input.record import Record
+from gradewire.cli.input.urls import is_url, matching_urls
 from gradewire.cli.problems import InputError
 
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
@@ -96,8 +97,8 @@ def expanded(given: Sequence[str]) -> tuple[str, ...]:
     """
     paths: list[str] = []
     for path in given:
-        if path != STDIN and not Path(path).exists() and glob.has_magic(path):
-            if not (matching := _matching(path)):
+        if path != STDIN and glob.has_magic(path) and (is_url(path) or not Path(path).exists()):
+            if not (matching := matching_urls(path) if is_url(path) else _matching(path)):
                 raise InputError(f"{path} matches no file")
             paths += matching
         else:

@@ -45,6 +45,7 @@ class Connection:
         models_dir: Built models of the engine in this process; None: its default.
         judge_server: Where the engine in this process asks its judge; None: as its settings say.
         wait_s: How long the server may take until it answers for the first time, seconds.
+        engine_threads: Encoder runs at a time of the engine in this process; None: as its settings say.
     """
 
     server: str | None
@@ -55,6 +56,7 @@ class Connection:
     models_dir: Path | None = None
     judge_server: JudgeServer | None = None
     wait_s: float = REACHED_S
+    engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
         """A client for these options; `transport`, from tests, takes the place of either connection.
@@ -67,6 +69,8 @@ class Connection:
         if self.server is not None:
             return AsyncClient(self.server, deadline_s=self.deadline_s, token=self.token, tls=self.tls)
         settings: dict[str, Any] = {"max_deadline_s": max(self.deadline_s, BATCH_DEADLINE_S)}
+        if self.engine_threads is not None:
+            settings |= {"workers": self.engine_threads, "lone_run_threads": self.engine_threads}
         if self.cache_dir is not None:
             settings["disk_directory"] = self.cache_dir
         if self.models_dir is not None:

@@ -37,7 +37,7 @@ from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
 from gradewire.cli.score.by.collected import GroupColumn, GroupedScores
 from gradewire.cli.score.by.figures import breakdowns
 from gradewire.cli.score.output import Output
-from gradewire.cli.score.summary_text import RunFigures, print_summary, summary_document
+from gradewire.cli.summary.text import RunFigures, print_summary, summary_document
 from gradewire.manifests import RunClock, RunManifest, versions
 from gradewire.transport import Transport
 

@@ -8,7 +8,7 @@ import pytest
 from tests.client.cli.conftest import Command, answer, write_rows
 
 from gradewire.cli.output.summary import Summary
-from gradewire.cli.score.remarks import remarks
+from gradewire.cli.summary.remarks import remarks
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 

@@ -2,9 +2,9 @@
 
 import importlib.metadata
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -13,9 +13,29 @@ from gradewire.cli.input.record import printable
 from gradewire.cli.output.figures import number
 from gradewire.cli.output.progress import rows_per_second
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.cli.output.tables import print_figures, print_table
-from gradewire.cli.score.by.figures import Breakdown
-from gradewire.cli.score.remarks import remarks
+from gradewire.cli.output.tables import FigureTable, print_figures, print_table
+from gradewire.cli.summary.remarks import remarks
+
+
+class Breakdown(Protocol):
+    """Figures by the values of columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """By which the rows are told apart."""
+        ...
+
+    def document(self) -> Mapping[str, Any]:
+        """All figures, for a file."""
+        ...
+
+    def tables(self) -> Iterable[FigureTable]:
+        """The same for people."""
+        ...
+
+    def notes(self) -> Iterable[str]:
+        """What should be known of them, in sentences."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,128 @@
+"""What must not change between a run and the one that goes on with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gradewire.cli.bulk.parts import RUN_NAME
+from gradewire.cli.input.urls import is_url, open_url
+from gradewire.cli.output.metric_lines import line_parts
+from gradewire.cli.problems import InputError, named_errors
+from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire.cli.bulk.parts import PartStore
+    from gradewire.cli.input.files import InputFile
+    from gradewire.manifests import RunManifest
+
+_WAY_OUT = "give the same, another OUTPUT, or --overwrite"
+
+
+def input_digests(source: InputFile) -> list[InputDigest]:
+    """Size and SHA-256 of every input file; raises InputError where one cannot be read."""
+    found = []
+    for path in source.paths:
+        with named_errors(path):
+            if not is_url(path):
+                found.append(file_digest(path))
+                continue
+            with open_url(path) as stream:
+                digest = hashlib.file_digest(stream, "sha256")
+                found.append(InputDigest(path=path, bytes=stream.tell(), sha256=digest.hexdigest()))
+    return found
+
+
+def reading_parameters(source: InputFile) -> dict[str, Any]:
+    """Options that decide what a row is, and what of it is kept; by name, as JSON has them."""
+    rows, reading = source.options, source.reading
+    return {
+        "map": dict(rows.columns),
+        "where": {column: sorted(values) for column, values in rows.where.items()},
+        "reference_separator": rows.reference_separator,
+        "missing": list(rows.missing),
+        "keep_columns": None if rows.kept is None else list(rows.kept),
+        "input_format": reading.format or "",
+        "encoding": reading.encoding,
+        "delimiter": reading.delimiter,
+    }
+
+
+def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
+    """Writes a manifest into a folder, by default what its parts are made with.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
+        made = Path(folder) / name
+        write_manifest(made, run)
+        store.write(name, made.read_bytes())
+
+
+def saved_run(store: PartStore) -> RunManifest | None:
+    """What the parts that are there were made with; None where there is no run.
+
+    Raises:
+        InputError: The file that says so is broken, or of a newer gradewire.
+    """
+    if RUN_NAME not in store.names():
+        return None
+    with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
+        copy = Path(folder) / RUN_NAME
+        copy.write_bytes(store.read(RUN_NAME))
+        try:
+            return read_manifest(copy)
+        except ManifestError as error:
+            reason = str(error).removeprefix(f"{copy}")
+            raise InputError(f"{store.place}/{RUN_NAME}{reason}; --overwrite begins again") from error
+
+
+def check_same(store: PartStore, before: RunManifest, now: RunManifest) -> None:
+    """Refuses to go on with parts of another run.
+
+    Raises:
+        InputError: Says in what the runs differ.
+    """
+    if different := list(_differences(before, now)):
+        raise InputError(f"--resume: {store.place} was made otherwise: {'; '.join(different)}: {_WAY_OUT}")
+
+
+def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
+    yield from _changed_input(before.inputs, now.inputs)
+    yield from _changed_lines(before.metrics, now.metrics)
+    for name in sorted({*before.parameters, *now.parameters}):
+        there, here = before.parameters.get(name), now.parameters.get(name)
+        if json.loads(json.dumps(here)) != there:
+            yield f"--{name.replace('_', '-')} was {_told(there)} and is {_told(here)}"
+
+
+def _changed_input(before: Sequence[InputDigest], now: Sequence[InputDigest]) -> Iterator[str]:
+    if len(before) != len(now):
+        yield f"it had {len(before)} input files and now there are {len(now)}"
+        return
+    for there, here in zip(before, now, strict=True):
+        if there.path != here.path:
+            yield f"the input {there.path} is now {here.path}"
+        if there.sha256 != here.sha256:
+            yield f"{here.path} has changed ({there.bytes} bytes then, {here.bytes} now)"
+
+
+def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    if list(before) != list(now):
+        yield f"--metrics were {', '.join(before)} and are {', '.join(now)}"
+        return
+    for label, line in now.items():
+        there, here = line_parts(before[label]), line_parts(line)
+        for name in sorted(there | here):
+            if there.get(name) != here.get(name):
+                yield f"{name} of {label} was {_told(there.get(name))} and is {_told(here.get(name))}"
+
+
+def _told(value: Any) -> str:
+    return "nothing" if value in (None, "", [], {}) else str(value)

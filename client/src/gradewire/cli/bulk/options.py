@@ -1,0 +1,187 @@
+"""Options that `gradewire bulk` alone has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import click
+
+from gradewire.cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_place
+from gradewire.cli.input.urls import file_system, is_url
+from gradewire.cli.options.group import OUTPUT_FILE, option_group
+from gradewire.cli.output.table_file import is_table
+from gradewire.cli.problems import InputError
+from gradewire.cli.run.manifest_file import manifest_option
+from gradewire.manifests import manifest_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PART_ROWS: Final = 1024
+_JUDGED_PART_ROWS: Final = 32
+"""A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
+_CORES_PER_WORKER: Final = 4
+"""Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
+until Python alone fills a core."""
+_SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
+
+bulk_options = option_group(
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(tuple(_SUFFIXES)),
+        help="Form of OUTPUT; default: by its suffix.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Go on with the parts that an earlier run of the same made; rows without an answer are tried again.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace OUTPUT, and the parts of an earlier run."),
+    click.option("--keep-columns", metavar="COLUMN,…", help="Columns of INPUT that the rows have too, or all."),
+    click.option(
+        "--part-rows",
+        type=click.IntRange(min=1),
+        help=f"Rows of a part: a break loses those in work. Default: {_PART_ROWS}, with a judge {_JUDGED_PART_ROWS}.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help=f"Processes that score, each with an engine, or a client of --server. Default: one for "
+        f"{_CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Encoder runs at a time in each worker. Default: the cores divided by --workers.",
+    ),
+    click.option(
+        "--ray-address",
+        metavar="HOST:PORT",
+        envvar="RAY_ADDRESS",
+        show_envvar=True,
+        help="Run on this Ray cluster (auto: the one that runs on this machine). Default: a Ray of its own, here.",
+    ),
+    click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
+    manifest_option,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkOutput:
+    """Where a run writes.
+
+    Attributes:
+        output: A file, a folder (it ends in /), or the URL of either.
+        resume: Whether parts of an earlier run stand.
+        overwrite: Whether what is there may be replaced.
+        summary: File for the summary.
+        manifest: File for the manifest, where an option names it.
+    """
+
+    output: str
+    resume: bool
+    overwrite: bool
+    summary: Path | None
+    manifest: Path | None
+
+    @classmethod
+    def of(cls, output: str, options: Mapping[str, Any]) -> Self:
+        """Reads OUTPUT and `bulk_options`.
+
+        Raises:
+            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form.
+        """
+        if options["resume"] and options["overwrite"]:
+            raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+        if is_url(output):
+            file_system(output)  # whoever lacks what it needs is told before anything is computed
+        if (form := options["format_"]) is not None:
+            if is_folder(output) and form != "jsonl":
+                raise click.UsageError(f"--format {form}: a folder of parts is JSONL; give a file for one table")
+            if not is_folder(output) and Path(output).suffix.lower() != _SUFFIXES[form]:
+                raise click.UsageError(f"--format {form}: end OUTPUT in {_SUFFIXES[form]}, its parts stand beside it")
+        if not is_folder(output):
+            is_table(Path(output.rsplit("/", 1)[-1]))  # refuses other suffixes, and Parquet without pyarrow
+        return cls(
+            output=output,
+            resume=options["resume"],
+            overwrite=options["overwrite"],
+            summary=options["summary_json"],
+            manifest=options["manifest"],
+        )
+
+    @property
+    def store(self) -> PartStore:
+        """Where its parts are."""
+        return PartStore(parts_place(self.output))
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the parts are the output."""
+        return is_folder(self.output)
+
+    @property
+    def written(self) -> list[tuple[str, Path | None]]:
+        """Files on this machine that may be written, as `check_outputs` takes them."""
+        own = [] if is_url(self.output) or self.is_folder else [("OUTPUT", Path(self.output))]
+        return [*own, ("--summary-json", self.summary), ("--manifest", self.manifest)]
+
+    @property
+    def manifest_place(self) -> tuple[PartStore, str]:
+        """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
+        if self.manifest is not None:
+            return PartStore(str(self.manifest.parent)), self.manifest.name
+        if self.is_folder:
+            return self.store, FOLDER_MANIFEST
+        folder, _, name = self.output.rpartition("/")
+        return PartStore(folder or ("/" if self.output.startswith("/") else ".")), manifest_path(Path(name)).name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """How the work is divided.
+
+    Attributes:
+        address: Of a Ray cluster; None: a Ray of its own.
+        workers: Processes; None: one for `_CORES_PER_WORKER` cores.
+        threads: Encoder runs at a time in each; None: the cores divided.
+        part_rows: Rows of a part; None: by whether a judge is asked.
+    """
+
+    address: str | None
+    workers: int | None
+    threads: int | None
+    part_rows: int | None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Reads `bulk_options`."""
+        return cls(
+            address=options["ray_address"],
+            workers=options["workers"],
+            threads=options["threads"],
+            part_rows=options["part_rows"],
+        )
+
+    def rows_of_a_part(self, *, judged: bool) -> int:
+        """`part_rows` with its default."""
+        return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)
+
+    def divided(self, cores: int, *, own_judge: bool) -> tuple[int, int]:
+        """Workers, and threads of each.
+
+        Args:
+            cores: There are.
+            own_judge: Whether each worker would hold a judge, which takes gigabytes and all cores.
+        """
+        workers = self.workers or (1 if own_judge else -(-cores // _CORES_PER_WORKER))
+        return workers, self.threads or max(1, cores // workers)
+
+
+def refuse_standard_input(paths: tuple[str, ...]) -> None:
+    """Refuses what can be read once; raises InputError."""
+    if "-" in paths:
+        raise InputError("bulk reads its input more than once, and standard input cannot be: write it to a file")

@@ -1,0 +1,213 @@
+"""Parts of a run: the finished pieces of its output, each written all or nothing, on any file system of fsspec.
+
+A part is a fixed number of neighbouring rows of one input file. Its name says which, so a part that is computed twice
+(a worker died, a task was sent again) is the same file and no row can come twice. A part with rows that got no answer
+(TIMEOUT, UNAVAILABLE) has another suffix until a later run has scored these rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gradewire.cli.input.urls import file_system, is_url
+from gradewire.cli.problems import InputError, named_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NAME: Final = re.compile(r"part-(?P<file>\d+)-(?P<number>\d+)\.(?P<state>done|unanswered)\.jsonl")
+_STOP: Final = "stop"
+RUN_NAME: Final = "run.manifest.json"
+"""File of the folder that says what the parts are made with."""
+FOLDER_MANIFEST: Final = "manifest.json"
+"""The manifest of a finished run whose output is the folder."""
+_OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
+
+
+class PartId(NamedTuple):
+    """Which part of the input.
+
+    Attributes:
+        file: Number of the input file, from 0.
+        number: Number of the part in this file, from 0.
+    """
+
+    file: int
+    number: int
+
+    def name(self, *, answered: bool) -> str:
+        """Its file; `answered`: no row is to be scored again."""
+        return f"part-{self.file:05d}-{self.number:07d}.{'done' if answered else 'unanswered'}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class PartStore:
+    """The folder of a run's parts; opened by every process for itself.
+
+    Attributes:
+        place: A folder or its URL.
+    """
+
+    place: str
+
+    def create(self) -> None:
+        """Makes the folder where it is not there; raises InputError where it cannot."""
+        with named_errors(self.place):
+            if is_url(self.place):
+                system, path = file_system(self.place)
+                system.makedirs(path, exist_ok=True)
+            else:
+                Path(self.place).mkdir(parents=True, exist_ok=True)
+
+    def names(self) -> set[str]:
+        """Files in the folder; empty where it is not there."""
+        if is_url(self.place):
+            system, path = file_system(self.place)
+            system.invalidate_cache()
+            try:
+                return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)}
+            except FileNotFoundError:
+                return set()
+        try:
+            return set(os.listdir(self.place))  # noqa: PTH208 - names alone
+        except FileNotFoundError:
+            return set()
+
+    def parts(self) -> dict[PartId, bool]:
+        """Parts that are there, and whether each is answered; where both kinds of a part are there the answered."""
+        found: dict[PartId, bool] = {}
+        for name in self.names():
+            if match := _NAME.fullmatch(name):
+                part = PartId(int(match["file"]), int(match["number"]))
+                found[part] = found.get(part, False) or match["state"] == "done"
+        return found
+
+    def write_part(self, part: PartId, data: bytes, *, answered: bool) -> None:
+        """Writes a part in place of an earlier try of it.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        self.write(part.name(answered=answered), data)
+        if answered:
+            self.remove(part.name(answered=False))
+
+    def read_part(self, part: PartId, *, answered: bool) -> bytes:
+        """The bytes of a part; raises InputError where it cannot be read."""
+        return self.read(part.name(answered=answered))
+
+    def write(self, name: str, data: bytes) -> None:
+        """Writes a file of the folder: a reader sees the whole of it or nothing.
+
+        An object store shows an object when all of it is there; other file systems rename what was written beside it.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        with named_errors(f"{self.place}/{name}"):
+            local = self._local()
+            if local is None:
+                system, path = file_system(self.place)
+                system.pipe_file(f"{path}/{name}", data)
+                return
+            unfinished = local / f".{name}.{uuid.uuid4().hex}.new"
+            try:
+                with unfinished.open("wb") as stream:
+                    stream.write(data)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                unfinished.replace(local / name)
+            except BaseException:
+                unfinished.unlink(missing_ok=True)
+                raise
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file of the folder; raises InputError where it cannot be read."""
+        with named_errors(f"{self.place}/{name}"):
+            local = self._local()
+            if local is not None:
+                return (local / name).read_bytes()
+            system, path = file_system(self.place)
+            return bytes(system.cat_file(f"{path}/{name}"))
+
+    def remove(self, name: str) -> None:
+        """Removes a file of the folder where it is there."""
+        with named_errors(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
+            local = self._local()
+            if local is not None:
+                (local / name).unlink()
+            else:
+                system, path = file_system(self.place)
+                system.rm_file(f"{path}/{name}")
+
+    def remove_all(self) -> None:
+        """Removes the folder with the files that a run makes; other files in it stay, and the folder with them."""
+        for name in self.names():
+            if _NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES:
+                self.remove(name)
+        with contextlib.suppress(OSError):  # there is something else in it, or it is not there
+            local = self._local()
+            if local is not None:
+                local.rmdir()
+            else:
+                system, path = file_system(self.place)
+                system.rmdir(path)
+
+    def ask_to_stop(self) -> None:
+        """Tells all workers to begin no further part."""
+        self.write(_STOP, b"")
+
+    def forget_stop(self) -> None:
+        """Takes that back, before a run begins."""
+        self.remove(_STOP)
+
+    def is_stopping(self) -> bool:
+        """Whether workers are asked to begin no further part."""
+        local = self._local()
+        if local is not None:
+            return (local / _STOP).exists()
+        system, path = file_system(self.place)
+        system.invalidate_cache()
+        return bool(system.exists(f"{path}/{_STOP}"))
+
+    def _local(self) -> Path | None:
+        """The folder on this machine; None on another file system."""
+        if not is_url(self.place):
+            return Path(self.place)
+        system, path = file_system(self.place)
+        return Path(path) if "file" in _protocols(system) else None
+
+
+def _protocols(system: Any) -> tuple[str, ...]:
+    return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
+
+
+def missing_parts(found: dict[PartId, bool], parts_by_file: dict[int, int]) -> Iterator[PartId]:
+    """Parts that are not there, of files with so many parts each."""
+    for file, parts in parts_by_file.items():
+        yield from (part for number in range(parts) if (part := PartId(file, number)) not in found)
+
+
+def parts_place(output: str) -> str:
+    """The folder of an output's parts: OUTPUT.parts beside it, and of an output that is a folder itself."""
+    return output.rstrip("/") if is_folder(output) else f"{output}.parts"
+
+
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder of parts, by its last character."""
+    return output.endswith("/")
+
+
+def check_place(store: PartStore) -> None:
+    """Refuses a folder that has files of something else; raises InputError."""
+    strange = sorted(
+        name for name in store.names() if not (_NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES)
+    )
+    if strange:
+        raise InputError(f"{store.place} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")

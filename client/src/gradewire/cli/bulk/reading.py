@@ -1,0 +1,98 @@
+"""Cuts input files into parts, as each is read from its beginning by one reader."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gradewire.cli.bulk.parts import PartId
+from gradewire.cli.input.pictures import with_picture_digests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
+
+    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.input.rows import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRows:
+    """The rows of a part; none: it is done already."""
+
+    part: PartId
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEnd:
+    """What a reader found at the end of a file.
+
+    Attributes:
+        file: Its number.
+        parts: How many parts it has.
+        rows: How many rows these have.
+    """
+
+    file: int
+    parts: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReader:
+    """Reads one of the input files.
+
+    Attributes:
+        source: All input files, with how they are read.
+        file: Number of the one to read, from 0.
+        rows_before: Rows of the files before it, which are numbered first.
+        part_rows: Rows of a part; the last of a file may have fewer.
+        done: Numbers of its parts that need no scoring.
+        pictures: Folder that rows name pictures from; None where no metric shows them.
+    """
+
+    source: InputFile
+    file: int
+    rows_before: int
+    part_rows: int
+    done: AbstractSet[int]
+    pictures: Path | None = None
+
+    def read(self) -> Iterator[PartRows | FileEnd]:
+        """Parts that are not done, in order, then the end; raises InputError where the file cannot be read.
+
+        Rows of done parts are read too, for nothing but reading says where the next part begins.
+        """
+        opened = self.source.open_file(self.file, self.rows_before)
+        remaining = iter(with_picture_digests(opened.rows, self.pictures))
+        rows = 0
+        for number in itertools.count():
+            part = list(itertools.islice(remaining, self.part_rows))
+            if not part:
+                yield FileEnd(file=self.file, parts=number, rows=rows)
+                return
+            rows += len(part)
+            if number not in self.done:
+                yield PartRows(part=PartId(self.file, number), rows=part)
+
+
+def file_readers(
+    source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
+) -> list[FileReader]:
+    """A reader for each file; parts of `found` that are answered are not scored again."""
+    readers = [
+        FileReader(
+            source=source, file=file, rows_before=before, part_rows=part_rows, done=frozenset(), pictures=pictures
+        )
+        for file, before in enumerate(itertools.accumulate(rows_by_file[:-1], initial=0))
+    ]
+    return [
+        replace(
+            reader,
+            done=frozenset(part.number for part, answered in found.items() if answered and part.file == reader.file),
+        )
+        for reader in readers
+    ]

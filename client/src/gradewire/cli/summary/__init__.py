@@ -1,0 +1,1 @@
+"""The summary that ends a run: for people, and as a document."""

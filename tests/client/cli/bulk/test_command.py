@@ -1,0 +1,91 @@
+"""`gradewire bulk` before Ray is needed, and without it."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from tests.client.cli.bulk.conftest import answers
+from tests.client.cli.conftest import Command, write_rows
+
+from gradewire.cli.bulk.options import BulkOutput, Cluster
+
+WITHOUT_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
+
+
+@WITHOUT_RAY
+def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", answers(2))
+    done = command("bulk", file, tmp_path / "out.jsonl", "--embedded")
+    assert (done.exit_code, "bulk needs ray: pip install 'gradewire[ray]'" in done.stderr) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("{file}",), "give at least one INPUT, and OUTPUT as the last"),
+        (("-", "{folder}/out.jsonl"), "standard input cannot be: write it to a file"),
+        (("{file}", "{folder}/out.xlsx"), "cannot write .xlsx"),
+        (("{file}", "{folder}/out.jsonl", "--format", "parquet"), "end OUTPUT in .parquet"),
+        (("{file}", "{folder}/out/", "--format", "csv"), "a folder of parts is JSONL"),
+        (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "exclude each other"),
+        (("{file}", "{file}"), "is the input"),
+        (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
+        (("{file}", "{folder}/no/such/out.jsonl"), "there is no folder"),
+        (("{file}", "nowhere://x/out.jsonl"), "Protocol not known: nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    file = write_rows(tmp_path / "a.jsonl", answers(2))
+    done = command("bulk", *(each.format(file=file, folder=tmp_path) for each in arguments))
+    assert (done.exit_code, message in " ".join(done.output.split())) == (2, True), done.output
+
+
+def test_help_has_examples_and_exit_codes(command: Command) -> None:
+    told = command("bulk", "--help").output
+    for word in ("--resume", "--ray-address", "--part-rows", "s3://bucket", "Exit codes:", "OUTPUT.parts"):
+        assert word in told
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "cores", "own_judge", "divided"),
+    [
+        (None, None, 8, False, (2, 4)),
+        (None, None, 2, False, (1, 2)),
+        (None, None, 5, False, (2, 2)),
+        (None, 1, 8, False, (2, 1)),
+        (None, None, 8, True, (1, 8)),
+        (2, None, 8, False, (2, 4)),
+        (3, None, 8, False, (3, 2)),
+        (16, None, 8, False, (16, 1)),
+        (2, 1, 8, True, (2, 1)),
+    ],
+)
+def test_cores_are_divided_among_workers(
+    workers: int | None, threads: int | None, cores: int, divided: tuple[int, int], *, own_judge: bool
+) -> None:
+    cluster = Cluster(address=None, workers=workers, threads=threads, part_rows=None)
+    assert cluster.divided(cores, own_judge=own_judge) == divided
+    assert (cluster.rows_of_a_part(judged=False), cluster.rows_of_a_part(judged=True)) == (1024, 32)
+
+
+@pytest.mark.parametrize(
+    ("output", "manifest", "place"),
+    [
+        ("a.jsonl", None, (".", "a.jsonl.manifest.json")),
+        ("/runs/a.jsonl", None, ("/runs", "a.jsonl.manifest.json")),
+        ("/a.jsonl", None, ("/", "a.jsonl.manifest.json")),
+        ("runs/a/", None, ("runs/a", "manifest.json")),
+        ("memory://bucket/runs/a.jsonl", None, ("memory://bucket/runs", "a.jsonl.manifest.json")),
+        ("memory://bucket/runs/a/", None, ("memory://bucket/runs/a", "manifest.json")),
+        ("memory://bucket/runs/a/", Path("here/m.json"), ("here", "m.json")),
+    ],
+)
+def test_manifests_stand_beside_a_file_and_in_a_folder(
+    output: str, manifest: Path | None, place: tuple[str, str]
+) -> None:
+    options = {"format_": None, "summary_json": None, "manifest": manifest, "resume": False, "overwrite": False}
+    folder, name = BulkOutput.of(output, options).manifest_place
+    assert (folder.place, name) == place

@@ -1,0 +1,132 @@
+"""Parts of a bulk run on a disk and on another file system of fsspec."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.examples import example_count
+
+from gradewire.cli.bulk.parts import PartId, PartStore, check_place, is_folder, missing_parts, parts_place
+from gradewire.cli.problems import InputError
+
+
+@pytest.fixture(params=["disk", "file", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PartStore]:
+    """A folder on this disk, the same by its URL, and one of a file system that is not this machine's."""
+    places = {
+        "disk": str(tmp_path / "parts"),
+        "file": f"file://{tmp_path}/parts",
+        "memory": f"memory://{uuid.uuid4()}/parts",
+    }
+    found = PartStore(places[request.param])
+    found.create()
+    yield found
+    found.remove_all()
+    assert not found.names()
+
+
+def test_a_part_is_there_once_and_an_answered_one_replaces_the_other(store: PartStore) -> None:
+    part = PartId(2, 7)
+    assert store.parts() == {}
+    store.write_part(part, b"first\n", answered=False)
+    assert store.parts() == {part: False}
+    assert store.read_part(part, answered=False) == b"first\n"
+    store.write_part(part, b"second\n", answered=False)
+    store.write_part(part, b"third\n", answered=True)
+    assert store.parts() == {part: True}
+    assert store.names() == {part.name(answered=True)}
+    assert store.read_part(part, answered=True) == b"third\n"
+
+
+def test_an_answered_part_stands_beside_what_a_kill_left(store: PartStore) -> None:
+    part = PartId(0, 0)
+    # Killed between the writing of the answered part and the removal of the other.
+    store.write(part.name(answered=False), b"old")
+    store.write(part.name(answered=True), b"new")
+    assert store.parts() == {part: True}
+
+
+def test_workers_are_asked_to_stop_until_that_is_taken_back(store: PartStore) -> None:
+    assert not store.is_stopping()
+    store.ask_to_stop()
+    assert PartStore(store.place).is_stopping()
+    assert store.parts() == {}
+    store.forget_stop()
+    store.forget_stop()
+    assert not store.is_stopping()
+
+
+def test_a_missing_part_is_an_error_that_names_it(store: PartStore) -> None:
+    with pytest.raises(InputError, match=r"part-00000-0000003\.done\.jsonl"):
+        store.read_part(PartId(0, 3), answered=True)
+
+
+def test_a_folder_of_parts_is_gone_when_all_are_removed(tmp_path: Path) -> None:
+    for place in (str(tmp_path / "one"), f"file://{tmp_path}/two", "memory://gone/parts"):
+        store = PartStore(place)
+        store.create()
+        store.write_part(PartId(0, 0), b"rows", answered=True)
+        store.remove_all()
+        system, path = fsspec.core.url_to_fs(place)
+        assert not system.exists(path)
+        store.remove_all()
+
+
+def test_a_folder_of_something_else_is_refused_and_stays(store: PartStore) -> None:
+    store.write("thesis.tex", b"words")
+    with pytest.raises(InputError, match=r"has files that no run of bulk wrote \(thesis.tex\)"):
+        check_place(store)
+    store.write_part(PartId(0, 0), b"", answered=True)
+    store.remove_all()
+    assert store.names() == {"thesis.tex"}
+    store.remove("thesis.tex")
+
+
+def test_a_part_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PartStore(str(tmp_path))
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        store.write_part(PartId(0, 0), b"rows", answered=True)
+    assert store.names() == set()
+
+
+@settings(max_examples=example_count(100))
+@given(
+    files=st.lists(st.integers(0, 12), max_size=4),
+    removed=st.sets(st.tuples(st.integers(0, 3), st.integers(0, 11)), max_size=5),
+)
+def test_missing_parts_are_those_that_are_not_there(files: list[int], removed: set[tuple[int, int]]) -> None:
+    everything = {PartId(file, number) for file, parts in enumerate(files) for number in range(parts)}
+    there = {part: True for part in everything if part not in removed}
+    assert set(missing_parts(there, dict(enumerate(files)))) == everything - there.keys()
+
+
+@settings(max_examples=example_count(100))
+@given(file=st.integers(0, 99_999), number=st.integers(0, 9_999_998), answered=st.booleans())
+def test_names_sort_as_parts_do_and_are_read_again(file: int, number: int, *, answered: bool) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe_file(f"/names/{(name := PartId(file, number).name(answered=answered))}", b"")
+    assert PartStore("memory://names").parts() == {PartId(file, number): answered}
+    store.rm("/names", recursive=True)
+    assert name < PartId(file, number + 1).name(answered=answered)
+
+
+@pytest.mark.parametrize(
+    ("output", "place", "folder"),
+    [
+        ("a/scores.jsonl", "a/scores.jsonl.parts", False),
+        ("a/scores/", "a/scores", True),
+        ("s3://bucket/scores.parquet", "s3://bucket/scores.parquet.parts", False),
+        ("s3://bucket/scores/", "s3://bucket/scores", True),
+    ],
+)
+def test_parts_stand_beside_a_file_and_in_a_folder(output: str, place: str, *, folder: bool) -> None:
+    assert (parts_place(output), is_folder(output)) == (place, folder)

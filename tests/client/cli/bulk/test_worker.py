@@ -1,0 +1,145 @@
+"""What readers and workers of a bulk run leave: each row once, whatever broke before."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.client.cli.bulk.conftest import PART_ROWS, Bulk, answers
+from tests.client.cli.conftest import answer
+from tests.support.examples import example_count
+
+from gradewire.cli.bulk.parts import PartId
+from gradewire.cli.input.rows import RowOptions
+from gradewire.cli.output.results_file import encode_rows
+from gradewire.errors import AccessDenied, DeadlineExceeded
+from gradewire.testing import StubTransport
+from gradewire_proto.v1 import scoring_pb2
+
+Make = Callable[..., Bulk]
+
+
+def slow(*predictions: str) -> StubTransport:
+    """A server that does not answer in time where one of these predictions is asked about."""
+
+    def reply(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        if any(item.prediction in predictions for item in request.items):
+            raise DeadlineExceeded("not done in time")
+        return answer(request)
+
+    return StubTransport(reply)
+
+
+def test_every_row_of_every_file_has_its_place_and_score(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS * 2 + 1), answers(3))
+    records = run.run()
+    assert [record.rows for record in records] == [PART_ROWS, PART_ROWS, 1, 3]
+    assert {file: (end.parts, end.rows) for file, end in run.ends.items()} == {0: (3, 9), 1: (1, 3)}
+    rows = run.rows()
+    assert [row["index"] for row in rows] == list(range(12))
+    assert [row["scores"]["smile"]["score"] for row in rows] == pytest.approx(
+        [number / 100 for number in (*range(1, 10), 1, 2, 3)]
+    )
+    assert rows[9]["file"] == run.source.paths[1]
+
+
+def test_parts_that_are_done_are_not_scored_again(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS * 3))
+    run.run()
+    before = run.rows()
+    run.store.remove(PartId(0, 1).name(answered=True))
+    again = run.run()
+    assert [record.part for record in again] == [PartId(0, 1)]
+    assert run.rows() == before
+    assert run.run() == []
+
+
+def test_rows_without_an_answer_are_scored_again_and_success_beats_failure(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS * 2))
+    records = run.run(slow("xx"))
+    assert [(record.failed, record.unanswered) for record in records] == [(PART_ROWS, PART_ROWS), (0, 0)]
+    assert run.store.parts() == {PartId(0, 0): False, PartId(0, 1): True}
+    still = run.run(slow("xxx"))
+    assert [(record.part, record.unanswered) for record in still] == [(PartId(0, 0), PART_ROWS)]
+    again = run.run()
+    assert [(record.part, record.unanswered, record.kept) for record in again] == [(PartId(0, 0), 0, 0)]
+    assert {row["scores"]["smile"]["status"] for row in run.rows()} == {"OK"}
+    assert len(run.rows()) == PART_ROWS * 2
+
+
+def test_what_was_answered_in_a_part_is_kept_when_the_rest_is_tried_again(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS))
+    run.run(slow("x"))
+    part = PartId(0, 0)
+    rows = run.rows()
+    # As a server leaves it that answered one row of the four.
+    good = run.rows()[1]["scores"]["smile"] | {"score": 0.75, "status": "OK"}
+    good.pop("message", None)
+    rows[1]["scores"]["smile"] = good
+    run.store.write_part(part, encode_rows(rows, first=True), answered=False)
+    records = run.run()
+    assert [(record.rows, record.kept) for record in records] == [(PART_ROWS, 1)]
+    assert [row["scores"]["smile"]["score"] for row in run.rows()] == pytest.approx([0.01, 0.75, 0.03, 0.04])
+
+
+def test_a_part_that_cannot_be_scored_is_a_record_and_no_file(bulk: Make) -> None:
+    def refuse(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        if request.items:
+            raise AccessDenied("the token is not valid any more")
+        return answer(request)
+
+    run = bulk(answers(PART_ROWS))
+    (record,) = run.run(StubTransport(refuse))
+    assert (record.error, record.unreachable) == ("the token is not valid any more", False)
+    assert "the token is not valid any more" in str(record.problem())
+    assert run.store.parts() == {}
+
+
+def test_a_worker_of_another_definition_scores_nothing(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS))
+    (record,) = run.run(lines={"smile": "smile:v1/1?model=other@0123"})
+    assert "and the run began with smile:v1/1?model=other@0123" in record.error
+    assert run.store.parts() == {}
+
+
+def test_workers_that_are_asked_to_stop_begin_nothing(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS * 2))
+    run.store.ask_to_stop()
+    assert [(record.rows, record.error) for record in run.run()] == [(0, ""), (0, "")]
+    assert run.store.parts() == {}
+
+
+def test_rows_that_where_leaves_out_keep_their_numbers(bulk: Make) -> None:
+    rows = [row | {"model": "a" if number % 3 else "b"} for number, row in enumerate(answers(PART_ROWS * 3))]
+    run = bulk(rows, options=RowOptions(where={"model": frozenset("a")}))
+    run.run()
+    assert [row["index"] for row in run.rows()] == [number for number in range(PART_ROWS * 3) if number % 3]
+    assert run.ends[0].rows == len(run.rows())
+
+
+PARTS = st.builds(PartId, st.integers(0, 2), st.integers(0, 2))
+
+
+@settings(max_examples=example_count(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.integers(1, 11), min_size=1, max_size=3),
+    # Of each break: parts that are lost, and letters of the row that gets no answer when it is resumed.
+    breaks=st.lists(st.tuples(st.sets(PARTS, max_size=3), st.integers(1, 12)), max_size=3),
+)
+def test_any_breaks_give_what_a_straight_run_gives(
+    bulk: Make, sizes: list[int], breaks: list[tuple[set[PartId], int]]
+) -> None:
+    run = bulk(*(answers(size) for size in sizes))
+    run.store.remove_all()
+    run.store.create()
+    for lost, letters in breaks:
+        run.run(slow("x" * letters))
+        for part in lost:
+            run.store.remove(part.name(answered=True))
+            run.store.remove(part.name(answered=False))
+    run.run()
+    rows = run.rows()
+    assert [row["index"] for row in rows] == list(range(sum(sizes)))
+    assert [row["scores"]["smile"]["score"] for row in rows] == pytest.approx(
+        [number / 100 for size in sizes for number in range(1, size + 1)]
+    )

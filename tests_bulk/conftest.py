@@ -1,0 +1,127 @@
+"""Bulk runs on a real Ray, each in a process of its own, with the built default encoder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+GRADEWIRE = str(Path(sys.executable).with_name("gradewire"))
+METRICS = "smile:fast,exact_match"
+_LIMIT_S = 240
+
+
+class Run:
+    """A bulk run in the background; whatever becomes of it, none of its processes outlives the test."""
+
+    def __init__(self, *arguments: str | Path, log: Path) -> None:
+        self._log = log
+        with log.open("wb") as stream:
+            self.process = subprocess.Popen(
+                [GRADEWIRE, *map(str, arguments)], stdout=stream, stderr=stream, start_new_session=True
+            )
+        self.seen: dict[int, psutil.Process] = {}
+
+    @property
+    def told(self) -> str:
+        """What it has printed."""
+        return " ".join(self._log.read_text(errors="replace").split())
+
+    def look(self) -> list[psutil.Process]:
+        """Its processes now."""
+        try:
+            root = psutil.Process(self.process.pid)
+            found = [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+        self.seen |= {each.pid: each for each in found}
+        return found
+
+    def wait(self) -> int:
+        """Its exit code."""
+        deadline = time.monotonic() + _LIMIT_S
+        while self.process.poll() is None:
+            self.look()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"it does not end: {self.told}")
+            time.sleep(0.2)
+        return self.process.returncode
+
+    def wait_for_parts(self, folder: Path, parts: int) -> None:
+        """Waits until so many parts are written."""
+        deadline = time.monotonic() + _LIMIT_S
+        while len(list(folder.glob("part-*.done.jsonl"))) < parts:
+            self.look()
+            assert self.process.poll() is None, self.told
+            assert time.monotonic() < deadline, self.told
+            time.sleep(0.05)
+
+    def actors(self) -> list[psutil.Process]:
+        """Processes that score."""
+        return [each for each in self.look() if each.cmdline()[:1] and each.cmdline()[0].startswith("ray::MapWorker")]
+
+    def end(self) -> None:
+        """Ends what is left of it."""
+        self.look()
+        for each in self.seen.values():
+            try:
+                each.send_signal(signal.SIGKILL)
+            except psutil.NoSuchProcess:
+                continue
+        self.process.wait()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Starts `gradewire bulk ARGUMENTS` with a cache of the test's own."""
+    runs: list[Run] = []
+
+    def begin(*arguments: str | Path, metrics: str = METRICS) -> Run:
+        # What a server has computed is in its own cache.
+        cache = () if "--server" in arguments else ("--cache-dir", tmp_path / "cache")
+        options = ("--metrics", metrics, "--workers", "2", "--threads", "1", *cache)
+        runs.append(Run("bulk", *arguments, *options, log=tmp_path / f"run-{len(runs)}.log"))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.end()
+
+
+def write_rows(path: Path, count: int, *, first: int = 0) -> Path:
+    """Rows with answers that are all different."""
+    rows = (
+        {"id": f"row-{n}", "references": [f"it is {n}", f"number {n}"], "prediction": f"the answer is {n % 7} of {n}"}
+        for n in range(first, first + count)
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def straight(rows: Path, tmp_path: Path, *more: str | Path) -> list[dict[str, Any]]:
+    """What `gradewire score` gives for the same rows, from a cache of its own."""
+    out = tmp_path / "straight.jsonl"
+    command = [GRADEWIRE, "score", rows, *more, "--out", out, "--metrics", METRICS, "--cache-dir", tmp_path / "other"]
+    subprocess.run([*map(str, command), "--quiet"], check=True, timeout=_LIMIT_S, env=os.environ)
+    return read(out)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Rows of an output."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """Every row once, in order, with the same scores."""
+    assert [row["id"] for row in found] == [row["id"] for row in expected]
+    for one, other in zip(found, expected, strict=True):
+        for label, score in other["scores"].items():
+            assert one["scores"][label]["score"] == pytest.approx(score["score"], abs=2e-4)
+            assert one["scores"][label]["status"] == score["status"]
