@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from typing_extensions import override
 
@@ -12,7 +13,9 @@ from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.workers import go_behind
-from gradewire_server.encoders.encoder import Encoder, LoadedParts
+from gradewire_server.encoders.encoder import Encoder, LoadedParts, RoughEncoder
+from gradewire_server.encoders.local.bf16_session import Bf16Session
+from gradewire_server.encoders.local.rough import Session, described_in_bf16, measured_cosine_error, open_bf16
 from gradewire_server.encoders.local.session import EncoderSession
 from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_up_ids
 from gradewire_server.encoders.run_reader import RunReader, token_ids
@@ -22,6 +25,16 @@ from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.storage.keys import ModelSpaces
+
+
+class _Opened(NamedTuple):
+    """A model that is ready to run; the error is that of its approximate vectors, if there are any."""
+
+    model: BuiltModel
+    tokenizer: TextTokenizer
+    session: EncoderSession
+    bf16: Bf16Session | None
+    cosine_error: float
 
 
 class SessionSource(ModelSource):
@@ -52,13 +65,21 @@ class SessionSource(ModelSource):
         # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
         opening = ThreadPoolExecutor(1, initializer=go_behind, initargs=(self._compute.nice,))
         try:
-            model, tokenizer, session = await loop.run_in_executor(opening, self._open, name)
+            opened = await loop.run_in_executor(opening, self._open, name)
         finally:
             opening.shutdown(wait=False)
+        model, rough = opened.model, None
+        if opened.bf16 is not None:
+            parts = self._parts(described_in_bf16(model), opened.tokenizer, opened.bf16, namespace=namespace)
+            remark = f"windows are chosen in bf16, with cosines off by at most {opened.cosine_error:.1e}"
+            rough = RoughEncoder(Encoder(parts), opened.cosine_error, remark)
+        return Encoder(self._parts(model, opened.tokenizer, opened.session, namespace=namespace), rough=rough)
+
+    def _parts(self, model: BuiltModel, tokenizer: TextTokenizer, session: Session, *, namespace: str) -> LoadedParts:
         telemetry = ModelTelemetry(self._telemetry, model.name)
         runs = _SessionRuns(session, run_reader(model, tokenizer, telemetry))
-        queue = Batcher(runs, self._compute, name=model.name)
-        return Encoder(LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry))
+        queue = Batcher(runs, self._compute, name=f"{model.name}-{model.numeric_class}")
+        return LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry)
 
     @override
     def trouble(self, name: str) -> str:
@@ -68,7 +89,7 @@ class SessionSource(ModelSource):
     async def close(self) -> None:
         return
 
-    def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, EncoderSession]:
+    def _open(self, name: str) -> _Opened:
         model = load_built(self._repository, name)
         if not model.on_cpu:
             # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
@@ -82,13 +103,15 @@ class SessionSource(ModelSource):
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 session.run([ids], layers=model.token_layers, exclusive=exclusive)
-        return model, tokenizer, session
+        bf16 = open_bf16(model, self._compute)
+        cosine_error = 0.0 if bf16 is None else measured_cosine_error(session, bf16, tokenizer)
+        return _Opened(model, tokenizer, session, bf16, cosine_error)
 
 
 class _SessionRuns:
     """A model's runs on a session, in worker threads."""
 
-    def __init__(self, session: EncoderSession, reader: RunReader) -> None:
+    def __init__(self, session: Session, reader: RunReader) -> None:
         self._session = session
         self._reader = reader
 
