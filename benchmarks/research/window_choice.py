@@ -1,8 +1,8 @@
 """What choosing windows in bf16 saves of `smile:v1` (setting `window_choice`), and that it changes no score.
 
 `python -m benchmarks.research.window_choice --data DIR` scores rows of EVOUNA by two scorers of their own, which take
-turns block by block with nothing cached, and prints CPU seconds, texts that passed the encoder in fp32, and the largest
-difference of a score.
+turns block by block with nothing cached, and prints CPU seconds and the largest difference of a score. With `--words`
+answers are so long: rows' answers one after another, beside references of another row.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from benchmarks.common.rows import DATA_DIRECTORY, HEADLINE_MODELS, WARM_UP, items_of, read_lines, sample_rows
+from benchmarks.latency.long_answers import LongAnswers
 
 from gradewire import Scorer
 
@@ -24,10 +25,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="folder with evouna_dev.jsonl")
     parser.add_argument("--rows", type=int, default=300, help="rows scored in all (300)")
     parser.add_argument("--blocks", type=int, default=6, help="blocks in which both take turns (6)")
+    parser.add_argument("--words", type=int, default=0, help="words of an answer; 0: answers as they are (0)")
     parser.add_argument("--metric", default="smile:v1", help="what is scored (smile:v1)")
     options = parser.parse_args()
     rows = [row for row in read_lines(options.data / "evouna_dev.jsonl") if row["model"] in HEADLINE_MODELS]
     rows = sample_rows(rows, options.rows, seed=0)
+    if options.words:
+        answers = LongAnswers(options.data)
+        rows = [answers.next(options.words) for _ in range(options.rows)]
     seconds, scores = dict.fromkeys(CHOICES, 0.0), {choice: [] for choice in CHOICES}
     print(f"load average before: {os.getloadavg()[0]:.1f}")
     size = -(-len(rows) // options.blocks)

@@ -52,6 +52,7 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
     own = {
         "backend": "triton",
         "redis_url": "redis://h",
+        "window_choice": "bf16",
         "default_deadline_s": "5",
         "max_deadline_s": "700",
         "triton_url": "h:1",
