@@ -122,13 +122,12 @@ async def measure(scorer: AsyncScorer, item: dict[str, Any], metric: str) -> Mea
     return Measured(1e3 * took_s, 1e3 * used_s, 1e3 * lag.longest_s, 1e3 * lag.longest_cpu_s, result.status.name)
 
 
-async def lengths(options: argparse.Namespace) -> None:
+async def lengths(options: argparse.Namespace, answers: LongAnswers) -> None:
     """Prints words x metric."""
     rows: dict[tuple[int, str], list[Measured]] = {}
     async with AsyncScorer.embedded(**settings_of(options)) as scorer:
         for metric in METRICS:
             await scorer.score([WARM_UP], metric)
-        answers = LongAnswers(options.data)
         for _ in range(options.rounds):
             for words in WORDS:
                 for metric in METRICS:
@@ -175,8 +174,9 @@ def main() -> None:
     parser.add_argument("--window-choice", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--hostile", action="store_true", help="hostile items by every metric in place of lengths")
     options = parser.parse_args()
+    work = hostile(options) if options.hostile else lengths(options, LongAnswers(options.data))
     print(f"load average before: {os.getloadavg()[0]:.1f}\n")
-    asyncio.run(hostile(options) if options.hostile else lengths(options))
+    asyncio.run(work)
     print(f"\nload average after: {os.getloadavg()[0]:.1f}")
 
 

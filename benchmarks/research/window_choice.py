@@ -33,7 +33,8 @@ def main() -> None:
     if options.words:
         answers = LongAnswers(options.data)
         rows = [answers.next(options.words) for _ in range(options.rows)]
-    seconds, scores = dict.fromkeys(CHOICES, 0.0), {choice: [] for choice in CHOICES}
+    seconds = dict.fromkeys(CHOICES, 0.0)
+    scores: dict[str, list[float | None]] = {choice: [] for choice in CHOICES}
     print(f"load average before: {os.getloadavg()[0]:.1f}")
     size = -(-len(rows) // options.blocks)
     opened = {each: Scorer.embedded(window_choice=each, workers=1, disk_directory="") for each in CHOICES}
