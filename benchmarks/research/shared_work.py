@@ -47,7 +47,7 @@ class Asked:
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
-        self.token_ids = embeddings.token_ids
+        self.token_ids, self.embed_roughly = embeddings.token_ids, embeddings.embed_roughly
         self.texts: set[str] = set()
 
     async def embed(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> EmbedReply:

@@ -52,10 +52,11 @@ IMPORTS = {
     "parquet": "pyarrow.parquet",
     "calibrate": "sklearn.ensemble, scipy.stats",
     "xlsx": "openpyxl",
+    "openvino": "onnxruntime, openvino",
     "otel": "opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.grpc.trace_exporter, "
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
 }
-ALL = {*PROGRAMS, *COMMANDS, *FRAMEWORKS, "calibrate", "gpu", "otel", "xlsx"}
+ALL = {*PROGRAMS, *COMMANDS, *FRAMEWORKS, "calibrate", "gpu", "openvino", "otel", "xlsx"}
 # Prints the modules of the client that cannot be imported.
 IMPORT_ALL = """
 import importlib, pkgutil, gradewire

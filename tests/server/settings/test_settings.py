@@ -53,6 +53,7 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
         "backend": "triton",
         "device": "cpu",
         "redis_url": "redis://h",
+        "window_choice": "bf16",
         "default_deadline_s": "5",
         "max_deadline_s": "700",
         "triton_url": "h:1",

@@ -177,6 +177,11 @@ class HashEngine:
             failures={row: item for row, item in enumerate(items) if isinstance(item, Failure)},
         )
 
+    async def embed_roughly(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> EmbedReply:
+        return await self.embed(model, texts, tiers, deadline_s=deadline_s)
+
     async def embed_tokens(
         self,
         model: str,

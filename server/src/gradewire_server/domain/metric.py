@@ -147,6 +147,8 @@ class ModelMetadata:
         judge: NAME@DIGEST of the judge that is asked beside the model; empty where none is.
         grader: The same of the grader.
         temperature: Of a grader: what its logit is divided by to be that of a probability.
+        rough_cosine_error: Largest error of a cosine of an approximate vector (`EmbedRoughly`) and an exact one; None
+            where there are no approximate vectors.
     """
 
     calibrations: tuple[Calibration, ...] = ()
@@ -158,6 +160,7 @@ class ModelMetadata:
     judge: str = ""
     grader: str = ""
     temperature: float = 1.0
+    rough_cosine_error: float | None = None
 
     def seen_by(self, metric: "MetricInfo") -> Self:
         """Without what was fitted for metrics that it does not run, or for another version of one that it does."""

@@ -62,6 +62,17 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbedRoughly:
+    """Approximate sentence vectors of `texts`, to choose among them; never for a score. Answered with `Vectors`.
+
+    Only of a model whose `ModelMetadata.rough_cosine_error` is set, which bounds the error. Texts as in `Embed`.
+    """
+
+    model: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedTokens:
     """Token vectors of each text, with the sentence vector of the same pass.
 
@@ -199,7 +210,9 @@ class FindSynonyms:
 Synonyms: TypeAlias = Mapping[str, frozenset[str]]
 """By word: single words that share a sense with it, itself among them where WordNet knows it; else empty."""
 
-Need: TypeAlias = Embed | EmbedTokens | Grade | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
+Need: TypeAlias = (
+    Embed | EmbedRoughly | EmbedTokens | Grade | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
+)
 Answer: TypeAlias = (
     Vectors
     | tuple[TokenVectors, ...]
@@ -218,7 +231,7 @@ Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure
 
 
 @overload
-def ask(need: Embed, /) -> Generator[tuple[Need, ...], Any, Vectors | Failure]: ...
+def ask(need: Embed | EmbedRoughly, /) -> Generator[tuple[Need, ...], Any, Vectors | Failure]: ...
 @overload
 def ask(need: EmbedTokens, /) -> Generator[tuple[Need, ...], Any, tuple[TokenVectors, ...] | Failure]: ...
 @overload

@@ -129,6 +129,11 @@ class Embeddings(Protocol):
             deadline_s: In `time.monotonic()` seconds.
         """
 
+    async def embed_roughly(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> EmbedReply:
+        """Approximate vectors, as `EmbedRoughly` describes them; exact ones where there are no others."""
+
     async def embed_tokens(
         self,
         model: str,

@@ -40,7 +40,21 @@ class EncoderAnswers(Embeddings, Graders):
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
             return failed_sentences(loaded, len(texts))
-        encoder = self._encoder(loaded)
+        return await self._sentences(self._encoder(loaded), texts, tiers, deadline_s=deadline_s)
+
+    @override
+    async def embed_roughly(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> EmbedReply:
+        loaded = self.library.find(model) or await self.library.load(model)
+        if isinstance(loaded, Failure) or loaded.rough is None:
+            return await self.embed(model, texts, tiers, deadline_s=deadline_s)
+        rough = loaded.rough.within(self._namespace) if self._namespace else loaded.rough
+        return await self._sentences(rough, texts, tiers, deadline_s=deadline_s)
+
+    async def _sentences(
+        self, encoder: CachedEncoder, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None
+    ) -> EmbedReply:
         call = await encoder.fetch(texts, tiers, kind=SENTENCE, deadline_s=deadline_s)
         reply = sentence_reply(call, encoder.spaces.dims)
         self._telemetry.answered(call.sources, reply.failures.items())

@@ -63,11 +63,32 @@ class LoadedParts:
     telemetry: ModelTelemetry
 
 
-class Encoder(VectorBackend):
-    """A loaded model."""
+@dataclass(frozen=True, slots=True)
+class RoughEncoder:
+    """What makes approximate vectors of a model.
 
-    def __init__(self, parts: LoadedParts) -> None:
+    Attributes:
+        encoder: Runs it; its entries in caches have names of their own.
+        cosine_error: See `ModelMetadata.rough_cosine_error`.
+        remark: What it does, a line for people.
+    """
+
+    encoder: "Encoder"
+    cosine_error: float
+    remark: str
+
+
+class Encoder(VectorBackend):
+    """A loaded model.
+
+    Args:
+        parts: What it is made of.
+        rough: Makes approximate vectors of it, if anything does; closed by whoever closes this.
+    """
+
+    def __init__(self, parts: LoadedParts, *, rough: RoughEncoder | None = None) -> None:
         self.model = parts.model
+        self.rough = rough
         self.spaces = parts.spaces
         self._tokenizer = parts.tokenizer
         self._queue = parts.queue

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -20,7 +20,7 @@ from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
 from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
-from gradewire_server.encoders.encoder import Encoder
+from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoder
 from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableError
 
 _log = logging.getLogger(__name__)
@@ -35,10 +35,18 @@ class LoadedModel:
     Attributes:
         encoder: Runs it, behind the cache.
         status: Its public face.
+        rough: Makes approximate vectors of it, behind the cache under names of their own; None where nothing does.
     """
 
     encoder: CachedEncoder
     status: ModelStatus
+    rough: CachedEncoder | None = None
+
+    async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
+        """Fails what is queued with `reason`, waits for what is running."""
+        await self.encoder.close(reason)
+        if self.rough is not None:
+            await self.rough.close(reason)
 
 
 class ModelLibrary(ModelIndex):
@@ -131,7 +139,7 @@ class ModelLibrary(ModelIndex):
         """Waits for what is loading, then ends all encoders."""
         await self._loading.wait()
         for loaded in self.loaded.values():
-            await loaded.encoder.close()
+            await loaded.close()
         if self._retiring:
             await asyncio.wait(self._retiring)
 
@@ -154,7 +162,11 @@ class ModelLibrary(ModelIndex):
             _log.exception("model %s cannot be loaded", name)
             return self._unusable(name, f"model {quoted(name)} cannot be loaded; the server's log says why")
         status = _status(encoder.model, state="loaded", is_default=name == self.default)
-        loaded = LoadedModel(self._wrap(encoder), status)
+        rough = encoder.rough
+        if rough is not None:
+            metadata = replace(status.metadata, rough_cosine_error=rough.cosine_error)
+            status = replace(status, metadata=metadata, remarks=(*status.remarks, rough.remark))
+        loaded = LoadedModel(self._wrap(encoder), status, None if rough is None else self._wrap(rough.encoder))
         self._put(name, loaded)
         self.awaited.pop(name, None)
         self._broken.pop(name, None)
@@ -166,7 +178,7 @@ class ModelLibrary(ModelIndex):
         old = self.loaded.pop(name, None)
         if old is not None:
             self._by_reference = {key: each for key, each in self._by_reference.items() if each is not old}
-            task = asyncio.get_running_loop().create_task(old.encoder.close(REPLACED))
+            task = asyncio.get_running_loop().create_task(old.close(REPLACED))
             self._retiring.add(task)
             task.add_done_callback(self._retiring.discard)
         if loaded is not None:

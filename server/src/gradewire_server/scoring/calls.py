@@ -202,6 +202,16 @@ class EmbedCall(PortCall[str]):
         return len(self._reply.failures)
 
 
+class RoughCall(EmbedCall):
+    """Approximate sentence vectors."""
+
+    @override
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
+        self._reply = await ports.embeddings.embed_roughly(
+            self.model, tuple(self._index), self._tiers, deadline_s=deadline_s
+        )
+
+
 class TokensCall(PortCall[str]):
     """Token vectors of one layer."""
 

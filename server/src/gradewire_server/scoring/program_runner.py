@@ -15,6 +15,7 @@ from gradewire_server.domain.needs import (
     CorpusStatistics,
     DocumentFrequencies,
     Embed,
+    EmbedRoughly,
     EmbedTokens,
     FindSynonyms,
     Grade,
@@ -31,6 +32,7 @@ from gradewire_server.scoring.calls import (
     GradeCall,
     PortCall,
     PreparedCall,
+    RoughCall,
     StatisticsCall,
     SynonymsCall,
     TokensCall,
@@ -176,6 +178,9 @@ class ProgramRunner(Generic[K, R]):
         if isinstance(need, Embed):
             model = need.model
             self._call((Embed, model), lambda: EmbedCall(model)).add(run, slot, need.texts, need.tier)
+        elif isinstance(need, EmbedRoughly):
+            model = need.model
+            self._call((EmbedRoughly, model), lambda: RoughCall(model)).add(run, slot, need.texts, Tier.WINDOW)
         elif isinstance(need, EmbedTokens):
             model, layer = need.model, need.layer
             call = self._call((EmbedTokens, model, layer), lambda: TokensCall(model, layer))

@@ -1,7 +1,7 @@
 """How texts are run through an encoder, and whether on a GPU."""
 
 import re
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
@@ -47,6 +47,15 @@ class ComputeConfig:
         Setting("encoder_nice", "Nice level of the threads that run encoders, so that calls are taken in first."),
     ] = 4
     """Only against other programs does it cost anything: they go first too. Linux."""
+    window_choice: Annotated[
+        Literal["fp32", "bf16"],
+        Setting(
+            "window_choice",
+            "Arithmetic in which smile:v1 looks for windows that can be the closest; those are then embedded in fp32.",
+        ),
+    ] = "fp32"
+    """bf16 costs memory: a second copy of the weights; where OpenVINO or the processor's instruction is missing, fp32
+    stays, and the log says so."""
     max_batch_tokens: Annotated[Count, Setting("max_batch_tokens", "Padded tokens of one encoder run.")] = 256
     """More gain nothing and make others wait."""
     max_batch_texts: Annotated[Count, Setting("max_batch_texts", "Texts of one encoder run.")] = 128

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from typing_extensions import override
 
@@ -12,9 +13,11 @@ from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.workers import go_behind
-from gradewire_server.encoders.encoder import Encoder, LoadedParts
-from gradewire_server.encoders.local.choosing import Opened, Session, open_session
+from gradewire_server.encoders.encoder import Encoder, LoadedParts, RoughEncoder
+from gradewire_server.encoders.local.bf16_session import Bf16Session
+from gradewire_server.encoders.local.choosing import Session, open_session
 from gradewire_server.encoders.local.cuda.device import Gpu
+from gradewire_server.encoders.local.rough import described_in_bf16, measured_cosine_error, open_bf16
 from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_up_ids
 from gradewire_server.encoders.run_reader import RunReader, token_ids
 from gradewire_server.encoders.source import ModelSource
@@ -23,6 +26,17 @@ from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.storage.keys import ModelSpaces
+
+
+class _Opened(NamedTuple):
+    """A model that is ready to run; the error is that of its approximate vectors, if there are any."""
+
+    model: BuiltModel
+    tokenizer: TextTokenizer
+    session: Session
+    compute: ComputeConfig
+    bf16: Bf16Session | None
+    cosine_error: float
 
 
 class SessionSource(ModelSource):
@@ -59,13 +73,22 @@ class SessionSource(ModelSource):
         # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
         opening = ThreadPoolExecutor(1, initializer=go_behind, initargs=(self._compute.nice,))
         try:
-            model, tokenizer, opened = await loop.run_in_executor(opening, self._open, name)
+            opened = await loop.run_in_executor(opening, self._open, name)
         finally:
             opening.shutdown(wait=False)
+        model, rough = opened.model, None
+        if opened.bf16 is not None:
+            parts = self._parts(opened._replace(model=described_in_bf16(model), session=opened.bf16), namespace)
+            remark = f"windows are chosen in bf16, with cosines off by at most {opened.cosine_error:.1e}"
+            rough = RoughEncoder(Encoder(parts), opened.cosine_error, remark)
+        return Encoder(self._parts(opened, namespace), rough=rough)
+
+    def _parts(self, opened: _Opened, namespace: str) -> LoadedParts:
+        model, tokenizer = opened.model, opened.tokenizer
         telemetry = ModelTelemetry(self._telemetry, model.name)
         runs = _SessionRuns(opened.session, run_reader(model, tokenizer, telemetry))
-        queue = Batcher(runs, opened.compute, name=model.name)
-        return Encoder(LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry))
+        queue = Batcher(runs, opened.compute, name=f"{model.name}-{model.numeric_class}")
+        return LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry)
 
     @override
     def trouble(self, name: str) -> str:
@@ -75,7 +98,7 @@ class SessionSource(ModelSource):
     async def close(self) -> None:
         return
 
-    def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, Opened]:
+    def _open(self, name: str) -> _Opened:
         model = load_built(self._repository, name)
         tokenizer = open_tokenizer(model)
         opened = open_session(model, self._compute, self._gpu_config, self._gpu)
@@ -83,7 +106,9 @@ class SessionSource(ModelSource):
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
-        return model, tokenizer, opened
+        bf16 = open_bf16(model, self._compute)
+        cosine_error = 0.0 if bf16 is None else measured_cosine_error(opened.session, bf16, tokenizer)
+        return _Opened(model, tokenizer, opened.session, opened.compute, bf16, cosine_error)
 
 
 class _SessionRuns:

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.metrics.text.long_text import translated
 from gradewire_server.metrics.text_metric import MatchMetric
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -23,7 +24,7 @@ def squad_normalise(text: str) -> str:
     Where nothing is left, less is taken away: an answer "A" stays "a", and "?" stays "?", so that neither equals "the".
     """
     lowered = text.lower()
-    bare = lowered.translate(_NO_PUNCTUATION)
+    bare = translated(lowered, _NO_PUNCTUATION)
     for candidate in (_ARTICLES.sub(" ", bare), bare, lowered):
         words = candidate.split()
         if words:

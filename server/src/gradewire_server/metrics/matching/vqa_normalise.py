@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from gradewire_server.metrics.text.long_text import translated
+
 _PUNCTUATION: Final = frozenset(';/[]"{}()=+\\_-><@`,?!')
 _COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
 _PERIOD_OUTSIDE_NUMBER: Final = re.compile(r"\.(?!\d)")
@@ -71,6 +73,6 @@ def vqa_normalise(text: str) -> str:
         ord(mark): "" if tight or f"{mark} " in text or f" {mark}" in text else " "
         for mark in _PUNCTUATION.intersection(text)
     }
-    words = _PERIOD_OUTSIDE_NUMBER.sub("", text.translate(gaps)).lower().split()
+    words = _PERIOD_OUTSIDE_NUMBER.sub("", translated(text, gaps)).lower().split()
     kept = [_NUMBERS.get(word, word) for word in words if word not in _ARTICLES]
     return " ".join(_CONTRACTIONS.get(word, word) for word in kept)

@@ -57,7 +57,6 @@ class Smile:
 
         One more round before them where synthetic answers are prepared ones.
         """
-        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -67,7 +66,7 @@ class Smile:
         if isinstance(sentences, Failure):
             return MetricResult.failed(sentences)
         texts = smile_texts(item.prediction, item.references, sentences)
-        similarities = yield from gather(texts, parameters)
+        similarities = yield from gather(texts, parameters, rough_error=metadata.rough_cosine_error)
         if isinstance(similarities, Failure):
             return MetricResult.failed(similarities)
         return grade(texts, similarities, parameters, item)

@@ -1,0 +1,184 @@
+"""What one long answer costs, cold, and how long it holds the event loop.
+
+`python -m benchmarks.latency.long_answers --data DIR` scores answers of 40, 88, 400 and 2 000 words one at a time,
+nothing of them cached, in a process of its own: words x metric -> milliseconds, CPU milliseconds and the longest hold
+of the event loop (medians over rounds; the hold is the longest of all rounds). Answers are those of EVOUNA, one after
+another; no text is used twice.
+
+A task that sleeps for a millisecond at a time on the same loop measures the hold, in time and in CPU time of the loop's
+thread: the former counts other programs and threads that keep the loop waiting too, so the load is printed.
+`--hostile` scores items as large as the server takes them, by every metric that needs no judge.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.common.rows import DATA_DIRECTORY, WARM_UP, read_lines
+
+from gradewire import AsyncScorer
+
+WORDS = (40, 88, 400, 2_000)
+METRICS = ("smile:v1", "smile:fast", "smile:one_pass", "calibrated")
+PLAIN_METRICS = (
+    *("exact_match", "easy_match", "lexical_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor"),
+    *("sbert", "sfve", "bertscore", *METRICS),
+)
+TICK_S = 0.001
+
+
+class LoopLag:
+    """The longest time for which the event loop did nothing else, and the most that its thread computed meanwhile."""
+
+    def __init__(self) -> None:
+        self.longest_s = self.longest_cpu_s = 0.0
+
+    async def watch(self) -> None:
+        """Measures until it is cancelled."""
+        while True:
+            began_s, cpu_s = time.perf_counter(), time.thread_time()
+            await asyncio.sleep(TICK_S)
+            self.longest_s = max(self.longest_s, time.perf_counter() - began_s - TICK_S)
+            self.longest_cpu_s = max(self.longest_cpu_s, time.thread_time() - cpu_s)
+
+
+@contextmanager
+def loop_lag() -> Iterator[LoopLag]:
+    """Watches the running loop."""
+    lag = LoopLag()
+    task = asyncio.get_running_loop().create_task(lag.watch())
+    try:
+        yield lag
+    finally:
+        task.cancel()
+
+
+class LongAnswers:
+    """Items with answers of so many words, made of rows that no other item has."""
+
+    def __init__(self, data: Path) -> None:
+        self._rows = iter(read_lines(data / "evouna_dev.jsonl"))
+
+    def next(self, words: int) -> dict[str, Any]:
+        """An item; its references are those of a row that is not in its answer."""
+        asked = next(self._rows)
+        text: list[str] = []
+        while len(text) < words:
+            text += next(self._rows)["prediction"].split()
+        return {
+            "id": asked["id"],
+            "question": asked["question"],
+            "references": asked["references"][:2],
+            "prediction": " ".join(text[:words]),
+        }
+
+
+def hostile_items() -> dict[str, dict[str, Any]]:
+    """Items that are as large as the server takes them."""
+    many = [f"reference {number} of many words" for number in range(1_000)]
+    asked = {"question": "What is it?"}
+    return {
+        "450 000 Han letters": {**asked, "references": ["an orchard"], "prediction": "語" * 450_000},
+        "80 000 words": {**asked, "references": ["an orchard"], "prediction": "river glass " * 40_000},
+        "1 000 references": {**asked, "references": many, "prediction": "a bridge of many words over the river " * 20},
+        "20 references of 65 KB": {
+            **asked,
+            "references": [f"word{number} " * 8_000 for number in range(20)],
+            "prediction": "a bridge " * 2_000,
+        },
+        "one word of 400 KB": {**asked, "references": ["an orchard"], "prediction": "x" * 400_000},
+        "400 KB of marks": {**asked, "references": ["an orchard"], "prediction": "-,.'" * 100_000},
+        "400 KB of digits": {**asked, "references": ["17"], "prediction": "1,234 and 5.6 " * 28_000},
+    }
+
+
+class Measured(NamedTuple):
+    """What one item cost, in milliseconds, and its status."""
+
+    wall_ms: float
+    cpu_ms: float
+    hold_ms: float
+    hold_cpu_ms: float
+    status: str
+
+
+async def measure(scorer: AsyncScorer, item: dict[str, Any], metric: str) -> Measured:
+    """Scores one item, cold."""
+    with loop_lag() as lag:
+        await asyncio.sleep(5 * TICK_S)
+        lag.longest_s = lag.longest_cpu_s = 0.0
+        began_s, cpu_s = time.perf_counter(), time.process_time()
+        report = await scorer.score([item], metric)
+        took_s, used_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+        await asyncio.sleep(5 * TICK_S)
+    (found,) = report
+    (result,) = found.scores.values()
+    return Measured(1e3 * took_s, 1e3 * used_s, 1e3 * lag.longest_s, 1e3 * lag.longest_cpu_s, result.status.name)
+
+
+async def lengths(options: argparse.Namespace, answers: LongAnswers) -> None:
+    """Prints words x metric."""
+    rows: dict[tuple[int, str], list[Measured]] = {}
+    async with AsyncScorer.embedded(**settings_of(options)) as scorer:
+        for metric in METRICS:
+            await scorer.score([WARM_UP], metric)
+        for _ in range(options.rounds):
+            for words in WORDS:
+                for metric in METRICS:
+                    measured = await measure(scorer, answers.next(words), metric)
+                    rows.setdefault((words, metric), []).append(measured)
+    print("| words | metric | ms | CPU ms | CPU µs a word | longest hold, ms | its CPU ms |")
+    print("|---:|---|---:|---:|---:|---:|---:|")
+    for (words, metric), runs in rows.items():
+        wall, cpu = statistics.median(run.wall_ms for run in runs), statistics.median(run.cpu_ms for run in runs)
+        hold, held = max(run.hold_ms for run in runs), max(run.hold_cpu_ms for run in runs)
+        print(f"| {words} | `{metric}` | {wall:.0f} | {cpu:.0f} | {1e3 * cpu / words:.0f} | {hold:.0f} | {held:.0f} |")
+
+
+async def hostile(options: argparse.Namespace) -> None:
+    """Prints hostile item x metric."""
+    print("| item | metric | ms | CPU ms | longest hold, ms | its CPU ms | status |")
+    print("|---|---|---:|---:|---:|---:|---|")
+    async with AsyncScorer.embedded(**settings_of(options)) as scorer:
+        for metric in PLAIN_METRICS:
+            await scorer.score([WARM_UP], metric)
+        for name, item in hostile_items().items():
+            for metric in PLAIN_METRICS:
+                runs = [await measure(scorer, {"id": name, **item}, metric) for _ in range(options.rounds)]
+                first = runs[0]
+                hold = min(run.hold_ms for run in runs)  # the work holds the loop each time, other programs do not
+                held = max(run.hold_cpu_ms for run in runs)
+                print(
+                    f"| {name} | `{metric}` | {first.wall_ms:.0f} | {first.cpu_ms:.0f} | {hold:.0f} | {held:.0f} "
+                    f"| {first.status} |",
+                    flush=True,
+                )
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Settings of the scorer."""
+    return {"disk_directory": "", "window_choice": options.window_choice}
+
+
+def main() -> None:
+    """Prints one of the two tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="folder with evouna_dev.jsonl")
+    parser.add_argument("--window-choice", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--hostile", action="store_true", help="hostile items by every metric in place of lengths")
+    options = parser.parse_args()
+    work = hostile(options) if options.hostile else lengths(options, LongAnswers(options.data))
+    print(f"load average before: {os.getloadavg()[0]:.1f}\n")
+    asyncio.run(work)
+    print(f"\nload average after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
