@@ -50,7 +50,11 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     def started(port: int) -> None:
         ready(f"{settings.listen.host}:{port}")
 
-    if settings.process_count > 1:
+    try:
+        count = settings.process_count
+    except SettingsError as error:
+        raise InvalidRequest(str(error)) from error
+    if count > 1:
         return supervise(settings, values, started=started)
     from gradewire_server.app import run  # noqa: PLC0415 - as the module says
     from gradewire_server.encoders.opening import check_installed  # noqa: PLC0415 - as the module says

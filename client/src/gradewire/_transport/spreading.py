@@ -61,7 +61,7 @@ class Spread(Generic[C]):
         if any(not each.calls for each in self.connections) or len(self.connections) >= self._limit:
             return False
         known = {each.process for each in self.connections if each.process}
-        return bool(self._most) or len(known) < self._processes
+        return bool(self._most) or 1 < self._processes > len(known)
 
     def least_loaded(self) -> Connection[C]:
         """The connection for the next call: of the process with the fewest calls of this client."""

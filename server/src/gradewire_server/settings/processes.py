@@ -9,6 +9,7 @@ from pydantic.dataclasses import dataclass
 from gradewire_server.settings.cores import usable_cores
 from gradewire_server.settings.memory import usable_memory
 from gradewire_server.settings.setting import GROUP, Setting
+from gradewire_server.settings.surface import SettingsError
 from gradewire_server.settings.types import GIB, MIB, CountOrAuto
 
 _CORES_PER_PROCESS: Final = 2
@@ -41,17 +42,21 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     Args:
         given: The value of every setting by its name, shares of memory resolved.
         cores: That may be used; None: as many as this machine or container has.
+
+    Raises:
+        SettingsError: Several are asked for, and cannot serve together with these settings.
     """
-    if given["processes"]:
-        return int(given["processes"])
-    if why_not_several(given):
-        return 1
+    wanted, reason = int(given["processes"]), _why_not_several(given)
+    if wanted > 1 and reason:
+        raise SettingsError(f"processes above 1 {reason}")
+    if wanted or reason:
+        return wanted or 1
     by_cores = (usable_cores() if cores is None else cores) // _CORES_PER_PROCESS
     by_memory = given["memory_limit"] // _MEMORY_PER_PROCESS_BYTES
     return int(max(1, min(by_cores, by_memory, _MOST_BY_DEFAULT)))
 
 
-def why_not_several(given: Mapping[str, Any]) -> str:
+def _why_not_several(given: Mapping[str, Any]) -> str:
     """Why several processes cannot serve together with these settings; empty where they can."""
     if sys.platform != "linux":
         return "needs Linux, which alone spreads connections over processes that share a port"

@@ -26,7 +26,7 @@ from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import Capacity, Connections, Deadlines, Limits
 from gradewire_server.settings.memory import MemoryConfig, with_shares
-from gradewire_server.settings.processes import ProcessesConfig, process_count, share_of, why_not_several
+from gradewire_server.settings.processes import ProcessesConfig, process_count, share_of
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import ENV_PREFIX, SettingsError, Values, read_values
 from gradewire_server.settings.transport import (
@@ -117,7 +117,7 @@ class Settings:
 
     @property
     def process_count(self) -> int:
-        """How many processes are to serve, with 0 resolved."""
+        """How many processes are to serve, with 0 resolved; raises SettingsError where so many cannot."""
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
@@ -185,8 +185,6 @@ def _check(given: Mapping[str, Any]) -> None:
         raise SettingsError(f"otlp_endpoint {problem}")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
-    if given["processes"] > 1 and (reason := why_not_several(given)):
-        raise SettingsError(f"processes above 1 {reason}")
     _check_installed(given)
 
 
