@@ -1,13 +1,33 @@
-"""How texts are run through an encoder."""
+"""How texts are run through an encoder, and on how many cores."""
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.cores import usable_cores
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import Count, CountOrAuto
+
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def allowed_cores() -> list[int]:
+    """Cores that this process may run on; a system that does not say gives as many as there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def usable_cores(quota: Path = _QUOTA) -> int:
+    """Cores' worth of time that this process may use: a container's quota may be less than the cores it sees."""
+    cores = len(allowed_cores())
+    try:
+        limit, period = quota.read_text().split()
+        return max(1, min(cores, -(-int(limit) // int(period))))
+    except (OSError, ValueError):  # no such file, or "max"
+        return cores
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

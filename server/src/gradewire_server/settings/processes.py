@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.cores import usable_cores
+from gradewire_server.settings.compute import usable_cores
 from gradewire_server.settings.memory import usable_memory
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import SettingsError
