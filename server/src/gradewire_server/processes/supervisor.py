@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 
 from gradewire_server.gateway.endpoint import endpoint, gateway_settings, private_directory
 from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
@@ -22,6 +22,7 @@ from gradewire_server.processes.member import Place
 from gradewire_server.processes.reserved_port import reserved_port
 from gradewire_server.processes.server_process import ServerProcess
 from gradewire_server.processes.slot import RestartError, Slot
+from gradewire_server.processes.telemetry import SupervisorTelemetry
 from gradewire_server.processes.whole import Whole
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.http import HttpSide, server_tls
@@ -65,13 +66,8 @@ async def supervise(
     """
     own = CollectorRegistry()
     ProcessCollector(registry=own)
-    restarts = Counter("gradewire_process_restarts", "Server processes that were lost and started again.", registry=own)
-    gateway_restarts = Counter(
-        "gradewire_gateway_restarts", "HTTP gateways that were lost and started again.", registry=own
-    )
     whole = Whole(own)
-    ready = Gauge("gradewire_processes_ready", "Server processes that take calls.", registry=own)
-    ready.set_function(lambda: sum(slot.ready for slot in whole.slots))
+    telemetry = SupervisorTelemetry(own, lambda: sum(slot.ready for slot in whole.slots))
     count = settings.process_count
     async with AsyncExitStack() as stack:
         port = stack.enter_context(reserved_port(settings.listen.host, settings.listen.port))
@@ -83,7 +79,7 @@ async def supervise(
         def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
             whole.ended(process)
             if lost:
-                restarts.inc()
+                telemetry.restarts.inc()
 
         whole.slots = [
             Slot(
@@ -98,7 +94,10 @@ async def supervise(
             handed = stack.enter_context(endpoint(settings))
             private = ",".join(place.private for place in places)
             gateway = GatewaySupervisor(
-                handed, gateway_settings(settings, private), settings.log.level, restarted=gateway_restarts.inc
+                handed,
+                gateway_settings(settings, private),
+                settings.log.level,
+                restarted=telemetry.gateway_restarts.inc,
             )
             await stack.enter_async_context(supervised(gateway))
             _log.info("HTTP API on port %d", handed.port)
