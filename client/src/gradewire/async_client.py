@@ -48,6 +48,7 @@ class ClientBase:
         deadline_s: float = DEADLINE_S,
         token: str | None = None,
         tls: Tls | None = None,
+        connections: int = 0,
         transport: Transport | None = None,
         max_pending_items: int = MAX_PENDING_ITEMS,
         max_pending_bytes: int = MAX_PENDING_BYTES,
@@ -55,7 +56,7 @@ class ClientBase:
         check_deadline(deadline_s)
         check_most("max_pending_items", max_pending_items)
         check_most("max_pending_bytes", max_pending_bytes)
-        carrier = transport or Endpoint(address, token, tls)
+        carrier = transport or Endpoint(address, token, tls, connections)
         self.__setstate__(_Settings(carrier, deadline_s, max_pending_items, max_pending_bytes))
 
     def __getstate__(self) -> "_Settings":
@@ -91,6 +92,7 @@ class AsyncClient(ClientBase):
         deadline_s: For calls that do not say their own, seconds.
         token: Sent as bearer token.
         tls: How to encrypt; None: no encryption.
+        connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
         max_pending_items: Items that `submit` lets wait and be in work.
         max_pending_bytes: The same in bytes of their texts, as UTF-8.

@@ -46,6 +46,7 @@ class Client(ClientBase):
         deadline_s: For calls that do not say their own, seconds.
         token: Sent as bearer token.
         tls: How to encrypt; None: no encryption.
+        connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
         max_pending_items: Items that `submit` lets wait and be in work.
         max_pending_bytes: The same in bytes of their texts, as UTF-8.

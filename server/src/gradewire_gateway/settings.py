@@ -15,7 +15,7 @@ class UpstreamSettings:
     """The server behind the gateway.
 
     Attributes:
-        target: As gRPC takes it: HOST:PORT, ``unix:PATH``, …
+        target: As gRPC takes it: HOST:PORT, ``unix:PATH``, …; several, of its processes, with commas between.
         tls: Whether the connection is encrypted.
         ca: PEM file of authorities to trust; empty: gRPC's own.
         cert: PEM file of the gateway's certificate, where the server wants one.

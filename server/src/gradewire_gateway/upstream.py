@@ -31,6 +31,7 @@ _OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.dns_min_time_between_resolutions_ms", 2_000),
 )
+_DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class CallOptions:
 
 
 class Upstream:
-    """Calls the server; made on the event loop that uses it, and closed at its end.
+    """Calls the server, its processes in turn; made on the event loop that uses it, and closed at its end.
 
     Args:
         settings: Where the server is.
@@ -60,12 +61,24 @@ class Upstream:
 
     def __init__(self, settings: UpstreamSettings) -> None:
         self.private = settings.private
-        self.channel = _open(settings)
-        self._callables: dict[str, Any] = {}
+        self._channels = [_open(settings, target) for target in settings.target.split(",")]
+        self._callables: dict[tuple[aio.Channel, str], Any] = {}
+        self._turn = 0
+
+    @property
+    def channel(self) -> aio.Channel:
+        """The channel whose turn it is; one that cannot connect now is left out while there are others."""
+        for _ in self._channels:
+            self._turn = (self._turn + 1) % len(self._channels)
+            channel = self._channels[self._turn]
+            if len(self._channels) == 1 or channel.get_state(try_to_connect=True) not in _DOWN:
+                return channel
+        return self._channels[self._turn]
 
     async def close(self) -> None:
-        """Closes the channel; calls in flight are cancelled."""
-        await self.channel.close()
+        """Closes the channels; calls in flight are cancelled."""
+        for channel in self._channels:
+            await channel.close()
 
     def unary(self, method: RpcMethod, request: Message, options: CallOptions) -> "aio.UnaryUnaryCall[Any, Any]":
         """Begins a call with one request and one reply."""
@@ -87,15 +100,16 @@ class Upstream:
         return call
 
     def _callable(self, method: RpcMethod) -> Any:
-        found = self._callables.get(method.path)
+        channel = self.channel
+        found = self._callables.get((channel, method.path))
         if found is None:
             by_shape: dict[tuple[bool, bool], Any] = {
-                (False, False): self.channel.unary_unary,
-                (False, True): self.channel.unary_stream,
-                (True, True): self.channel.stream_stream,
+                (False, False): channel.unary_unary,
+                (False, True): channel.unary_stream,
+                (True, True): channel.stream_stream,
             }
             make = by_shape[method.client_streaming, method.server_streaming]
-            found = self._callables[method.path] = make(
+            found = self._callables[channel, method.path] = make(
                 method.path,
                 request_serializer=method.request_type.SerializeToString,
                 response_deserializer=method.reply_type.FromString,
@@ -128,11 +142,11 @@ async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
         raise CallEndedError from error
 
 
-def _open(settings: UpstreamSettings) -> aio.Channel:
+def _open(settings: UpstreamSettings, target: str) -> aio.Channel:
     if not settings.tls:
-        return aio.insecure_channel(settings.target, options=_OPTIONS)
+        return aio.insecure_channel(target, options=_OPTIONS)
     options = [*_OPTIONS]
     if settings.server_name:
         options.append(("grpc.ssl_target_name_override", settings.server_name))
     files = [Path(path).read_bytes() if path else None for path in (settings.ca, settings.key, settings.cert)]
-    return aio.secure_channel(settings.target, grpc.ssl_channel_credentials(*files), options=options)
+    return aio.secure_channel(target, grpc.ssl_channel_credentials(*files), options=options)

@@ -8,7 +8,6 @@ import asyncio
 import gc
 import logging
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -18,10 +17,11 @@ from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.allocator import return_large_blocks
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
-from gradewire_server.gateway.endpoint import endpoint, gateway_settings
+from gradewire_server.gateway.endpoint import Endpoint, endpoint, gateway_settings
 from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
 from gradewire_server.guards import guarded
 from gradewire_server.observing import observe, observe_once
+from gradewire_server.processes.member import Member, Place
 from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
@@ -34,7 +34,7 @@ from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.log_bound import FloodFilter
 from gradewire_server.rpc.monitoring.snapshots import Snapshots
-from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
+from gradewire_server.rpc.request_log import RequestLog, configure_log
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
@@ -42,8 +42,10 @@ from gradewire_server.scoring import Scorer
 from gradewire_server.scoring.remembered import RememberedResults
 from gradewire_server.scoring.telemetry import RememberedTelemetry
 from gradewire_server.settings.server import Settings
-from gradewire_server.shutdown import Stop, before_stop, wind_down
+from gradewire_server.shutdown import before_stop, wind_down
+from gradewire_server.stop import Stop
 from gradewire_server.tenants.file import TokensFileError
+from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tokens_file import TokensFile
 from gradewire_server.tracing.opening import tracing
 
@@ -97,12 +99,13 @@ async def _open(
         await backends.close()
 
 
-async def serve(
+async def serve(  # noqa: PLR0915 - the one place that puts a server together
     settings: Settings,
     *,
     started: Callable[[int], None] | None = None,
     stop: Stop | None = None,
     flood: FloodFilter | None = None,
+    member: Member | None = None,
 ) -> None:
     """Serves until `stop` is requested; cancelling it ends at once.
 
@@ -111,13 +114,15 @@ async def serve(
         started: Told the gRPC port once calls are taken.
         stop: How to ask for the end.
         flood: Of the log's handler, if it has one; counted and told from here.
+        member: This process as one of several; None: it serves alone.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
         TokensFileError: The tokens file cannot be used.
     """
     stop = stop or Stop()
-    tokens_file = await _read_tokens(settings)
+    place = None if member is None else member.place
+    tokens_file = await _read_tokens(settings, None if place is None else SharedLevels(place.quotas))
     authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
     raise_descriptor_limit()
     registry = CollectorRegistry()
@@ -135,7 +140,16 @@ async def serve(
     )
     async with AsyncExitStack() as stack:
         tracer = await stack.enter_async_context(tracing(settings.tracing.telemetry(), registry))
-        calls = Calls(lifecycle, telemetry, request_log, authentication=authentication, tracer=tracer)
+        calls = Calls(
+            lifecycle,
+            telemetry,
+            request_log,
+            authentication=authentication,
+            tracer=tracer,
+            process="" if place is None else f"{place.index}/{place.count}",
+        )
+        if member is not None:
+            await stack.enter_async_context(member.joined(registry, lifecycle))
         stack.push_async_callback(request_log.close)
         if tokens_file is not None:
             stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
@@ -143,14 +157,15 @@ async def serve(
             stack.callback(_http_side(settings, registry, lifecycle, authentication).close)
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         server, port = await start_server(
-            _address(settings),
-            service_handlers(calls, Snapshots(registry, lifecycle)),
+            _address(settings, settings.listen.port if place is None else place.port),
+            service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.figures)),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
             tls=settings.listen.tls,
             authentication=authentication if settings.listen.auth_health else None,
-            private="" if handed is None else handed.private,
+            private=_private(handed, place),
+            shared=place is not None,
         )
         stack.push_async_callback(server.stop, None)
         memory = await stack.enter_async_context(
@@ -188,7 +203,10 @@ async def serve(
             observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s, gateway=gateway)
         )
         stack.callback(observing.cancel)
-        _log.info("serving on port %d", port)
+        if place is None:
+            _log.info("serving on port %d", port)
+        else:
+            _log.info("process %d of %d takes calls", place.index, place.count)
         if started is not None:
             started(port)
         await stop.requested.wait()
@@ -206,12 +224,41 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
+    flood = configure_log(settings.log.level)
+    return _run(settings, Stop(), flood, started=started)
+
+
+def run_member(settings: Settings, member: Member, stop: Stop) -> int:
+    """As `run`, for one of several processes.
+
+    Args:
+        settings: Of this process: its share of what is set for all.
+        member: It.
+        stop: Requests to stop, besides those by signals.
+    """
+    return _run(settings, stop, configure_log(settings.log.level), member=member)
+
+
+def _run(
+    settings: Settings,
+    stop: Stop,
+    flood: FloodFilter,
+    *,
+    started: Callable[[int], None] | None = None,
+    member: Member | None = None,
+) -> int:
     return_large_blocks()
-    flood = _configure_log(settings.log.level)
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
+
+    async def until_signal() -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.request)
+        await serve(settings, started=started, stop=stop, flood=flood, member=member)
+
     try:
-        asyncio.run(_serve_with_signals(settings, started, flood))
+        asyncio.run(until_signal())
     except TokensFileError as error:
         _log.error("cannot serve: auth_tokens_file: %s", error)
         return 1
@@ -221,14 +268,6 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     finally:
         flood.tell(at_once=True)
     return 0
-
-
-async def _serve_with_signals(settings: Settings, started: Callable[[int], None] | None, flood: FloodFilter) -> None:
-    stop = Stop()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.request)
-    await serve(settings, started=started, stop=stop, flood=flood)
 
 
 async def _load(
@@ -259,16 +298,23 @@ def _http_side(
     return http
 
 
-async def _read_tokens(settings: Settings) -> TokensFile | None:
+async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> TokensFile | None:
     path = settings.listen.auth_tokens_file
     if path is None:
         return None
-    return await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace)
+    return await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace, levels=levels)
 
 
-def _address(settings: Settings) -> str:
+def _private(handed: Endpoint | None, place: Place | None) -> str:
+    """Where a gateway reaches this process; empty where there is none."""
+    if place is not None:
+        return place.private
+    return "" if handed is None else handed.private
+
+
+def _address(settings: Settings, port: int) -> str:
     host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
-    return f"{host}:{settings.listen.port}"
+    return f"{host}:{port}"
 
 
 def _warn_if_open(settings: Settings) -> None:
@@ -279,12 +325,3 @@ def _warn_if_open(settings: Settings) -> None:
             _log.warning(
                 "anybody who reaches %s may use this server: set auth_tokens, auth_tokens_file or tls_client_ca", host
             )
-
-
-def _configure_log(level: str) -> FloodFilter:
-    flood = FloodFilter()
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
-    handler.addFilter(flood)
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    return flood

@@ -1,4 +1,4 @@
-"""How serving ends: requests to stop, what they cut short, and the time that calls in flight get."""
+"""How serving ends: what requests to stop cut short, and the time that calls in flight get."""
 
 import asyncio
 import logging
@@ -10,6 +10,7 @@ from grpc import aio
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.settings.transport import ShutdownConfig
+from gradewire_server.stop import Stop
 
 _log = logging.getLogger(__name__)
 
@@ -18,18 +19,6 @@ _QUIET_S: Final = 0.2
 _MAX_QUIET_WAIT_S: Final = 3.0
 _REMAINING_CALLS_S: Final = 0.5
 """Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
-
-
-class Stop:
-    """Requests to stop: the first asks for an orderly end, the second for an end at once."""
-
-    def __init__(self) -> None:
-        self.requested = asyncio.Event()
-        self.urgent = asyncio.Event()
-
-    def request(self) -> None:
-        """Asks to stop; a second time: at once."""
-        (self.urgent if self.requested.is_set() else self.requested).set()
 
 
 async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:

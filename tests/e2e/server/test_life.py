@@ -14,7 +14,7 @@ from tests.support.servers.wire import EXACT, item, request
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 from gradewire_server.app import serve
 from gradewire_server.settings.server import Settings
-from gradewire_server.shutdown import Stop
+from gradewire_server.stop import Stop
 
 CONFIG = scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT]))
 

@@ -108,7 +108,7 @@ def test_a_server_that_anybody_may_use_says_so(
 def test_a_broken_tokens_file_keeps_the_server_from_starting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "_configure_log", lambda _: FloodFilter())  # else the log is written past `caplog`
+    monkeypatch.setattr(app, "configure_log", lambda _: FloodFilter())  # else the log is written past `caplog`
     path = tmp_path / "tokens.toml"
     path.write_text('[a]\ntoken = ""\n')
     assert app.run(Settings.load(auth_tokens_file=path, port=0, http=False)) == 1

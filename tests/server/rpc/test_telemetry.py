@@ -10,6 +10,7 @@ from gradewire_gateway.rewards.figures import RewardFigures
 from gradewire_proto.telemetry.figures import TelemetryFigures
 from gradewire_proto.telemetry.outbox import Outbox
 from gradewire_server.app import open_handlers
+from gradewire_server.processes.telemetry import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "operate" / "prometheus.md"
@@ -53,7 +54,10 @@ async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: 
     documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
     gateway = GatewayTelemetry().registry
     RewardFigures(gateway)
-    assert documented == await exported(tmp_path, minilm) | families(gateway) | families(traced())
+    supervisor = CollectorRegistry()
+    SupervisorTelemetry(supervisor, lambda: 0)
+    server = await exported(tmp_path, minilm) | families(supervisor)
+    assert documented == server | families(gateway) | families(traced())
 
 
 async def test_names_carry_base_units(tmp_path: Path, minilm: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradewire_server.app import serve
 from gradewire_server.settings.server import Settings
-from gradewire_server.shutdown import Stop
+from gradewire_server.stop import Stop
 
 
 @asynccontextmanager

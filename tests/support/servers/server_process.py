@@ -15,9 +15,13 @@ from typing import Any, Self
 
 _PROGRAM = """
 import sys
-from gradewire_server.app import run
 from gradewire_server.settings.server import Settings
-sys.exit(run(Settings.load()))
+settings = Settings.load()
+if settings.processes.count > 1:
+    from gradewire_server.processes.supervisor import run
+    sys.exit(run(settings, {}))
+from gradewire_server.app import run
+sys.exit(run(settings))
 """
 _START_S = 60.0
 

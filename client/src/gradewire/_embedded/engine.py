@@ -3,38 +3,31 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from gradewire._embedded.serving import load
 from gradewire._fork_safety import keep_for_good
 from gradewire._tracing.tracing import engine_trace
 from gradewire._transport.status_codes import error_for
-from gradewire.errors import InvalidRequest, MissingExtra, NotReady
-from gradewire.rewards.shared import scorer_of
+from gradewire.errors import InvalidRequest, NotReady
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
-from gradewire_server.app import open_handlers, run
+from gradewire_server.app import open_handlers
 from gradewire_server.encoders.opening import check_installed
 from gradewire_server.lexicon.thesaurus import Thesaurus
 from gradewire_server.requests.errors import OverloadedError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.list_models import without_synonyms
 from gradewire_server.rpc.errors import ERROR_TABLE
-from gradewire_server.settings.info import SettingInfo
-from gradewire_server.settings.server import Settings, setting_infos
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.server import Settings
 
 if TYPE_CHECKING:
     import click
 
 __all__ = [
     "EmbeddedTransport",
-    "SettingInfo",
     "missing_synonyms",
     "models_group",
-    "print_settings",
-    "run_server",
-    "setting_infos",
 ]
 
 _HERE = "the engine in this process"
@@ -53,7 +46,7 @@ class EmbeddedTransport:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._given = dict(settings)
-        self._settings = _load(settings, "embedded: ")
+        self._settings = load(settings, "embedded: ")
         check_installed(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
@@ -175,58 +168,13 @@ def _translated() -> Iterator[None]:
         raise error_for(code, str(error), _HERE, retry_after_s=retry_after_s) from error
 
 
-def print_settings(values: Mapping[str, Any]) -> str:
-    """All settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
-    return _load(values).to_toml()
-
-
-def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serves until a signal stops it.
-
-    Args:
-        values: Settings by name that were given as flags.
-        ready: Told the address once calls are taken.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        InvalidRequest: A setting is unknown or has a value that cannot be used.
-        MissingExtra: What the engine runs on is not installed.
-    """
-    settings = _load(values)
-    _check_rewards(settings)
-    try:
-        check_installed(settings.engine)
-    except ImportError as error:
-        raise MissingExtra.of(f"backend = {settings.backend}", error) from error
-    return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))
-
-
-def _check_rewards(settings: Settings) -> None:
-    """Raises InvalidRequest where the HTTP API could not answer posts for rewards: it is said before it starts."""
-    given = asdict(settings.http_api.rewards)
-    del given["slime_key"]
-    try:
-        scorer_of(given)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"the settings rewards_…: {error}") from error
-
-
-def _load(values: Mapping[str, Any], before_message: str = "") -> Settings:
-    try:
-        return Settings.load(**values)
-    except SettingsError as error:
-        raise InvalidRequest(f"{before_message}{error}") from error
-
-
 def missing_synonyms() -> str:
     """Why `meteor` cannot be computed by a server that is started here, and what to do; empty where it can.
 
     Raises:
         InvalidRequest: A setting of this machine has a value that cannot be used.
     """
-    return asyncio.run(without_synonyms(Thesaurus(_load({}).engine.wordnet_directory)))
+    return asyncio.run(without_synonyms(Thesaurus(load({}).engine.wordnet_directory)))
 
 
 def models_group() -> "click.Group":

@@ -16,8 +16,9 @@ from gradewire._tracing.tracing import request_trace
 from gradewire._transport.channels import open_channel
 from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
+from gradewire._transport.spreading import Connection, Spread, process_of
 from gradewire._transport.status_codes import error_for
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PUSHBACK_KEY, bearer
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_KEY, bearer
 from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import (
     judging_pb2,
@@ -35,6 +36,7 @@ _MAX_REPLY_BYTES = 64 * 1024 * 1024
 _SERVICE_CONFIG: dict[str, list[dict[str, dict[str, str]]]] = {"loadBalancingConfig": [{"round_robin": {}}]}
 _CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+    ("grpc.use_local_subchannel_pool", 1),  # else all channels to one address share a connection
     ("grpc.enable_retries", 0),  # `retries` repeats, until the deadline
     ("grpc.max_send_message_length", -1),  # the client cuts its chunks to what the server says it takes
     ("grpc.max_receive_message_length", _MAX_REPLY_BYTES),
@@ -71,7 +73,6 @@ _TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)
 
 @dataclass(slots=True)
 class _Stubs:
-    loop: asyncio.AbstractEventLoop
     channel: grpc.aio.Channel
     scoring: "scoring_pb2_grpc.ScoringAsyncStub"
     references: "references_pb2_grpc.ReferencesAsyncStub"
@@ -91,14 +92,15 @@ class GrpcTransport:
         self._address = endpoint.address
         self._encryption: Encryption = "unknown"
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        self._stubs: _Stubs | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._spread: Spread[_Stubs] = Spread(endpoint.connections)
         self._has_answered = False
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """Calls Scoring.Score."""
         return await self._reply(
             f"{SCORING}/Score",
-            lambda metadata: self._open().scoring.Score(request, timeout=timeout_s, metadata=metadata),
+            lambda stubs, metadata: stubs.scoring.Score(request, timeout=timeout_s, metadata=metadata),
         )
 
     def score_stream(
@@ -107,14 +109,14 @@ class GrpcTransport:
         """Calls Scoring.ScoreStream."""
         return self._replies(
             f"{SCORING}/ScoreStream",
-            lambda metadata: self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=metadata),
+            lambda stubs, metadata: stubs.scoring.ScoreStream(requests, timeout=timeout_s, metadata=metadata),
         )
 
     async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
         """Calls Judging.Compare."""
         return await self._reply(
             f"{JUDGING}/Compare",
-            lambda metadata: self._open().judging.Compare(request, timeout=timeout_s, metadata=metadata),
+            lambda stubs, metadata: stubs.judging.Compare(request, timeout=timeout_s, metadata=metadata),
         )
 
     def compare_stream(
@@ -123,7 +125,7 @@ class GrpcTransport:
         """Calls Judging.CompareStream."""
         return self._replies(
             f"{JUDGING}/CompareStream",
-            lambda metadata: self._open().judging.CompareStream(requests, timeout=timeout_s, metadata=metadata),
+            lambda stubs, metadata: stubs.judging.CompareStream(requests, timeout=timeout_s, metadata=metadata),
         )
 
     def prepare(
@@ -132,45 +134,57 @@ class GrpcTransport:
         """Calls References.Prepare."""
         return self._replies(
             f"{REFERENCES}/Prepare",
-            lambda metadata: self._open().references.Prepare(request, timeout=timeout_s, metadata=metadata),
+            lambda stubs, metadata: stubs.references.Prepare(request, timeout=timeout_s, metadata=metadata),
         )
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """Calls Models.List."""
         request = models_pb2.ListModelsRequest()
         return await self._reply(
-            f"{MODELS}/List", lambda metadata: self._open().models.List(request, timeout=timeout_s, metadata=metadata)
+            f"{MODELS}/List", lambda stubs, metadata: stubs.models.List(request, timeout=timeout_s, metadata=metadata)
         )
 
     async def close(self) -> None:
-        """Closes the channel; calls in flight are cancelled."""
-        if self._stubs is not None:
-            await self._stubs.channel.close()
+        """Closes the connections; calls in flight are cancelled."""
+        for connection in self._spread.connections:
+            await connection.carrier.channel.close()
 
-    def _open(self) -> _Stubs:
+    def _connection(self) -> Connection[_Stubs]:
+        """The connection for the next call."""
         # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
         loop = asyncio.get_running_loop()
-        if self._stubs is None or self._stubs.loop is not loop:
-            channel = open_channel(self._endpoint, _CHANNEL_OPTIONS)
-            self._stubs = _Stubs(
-                loop,
-                channel,
-                scoring_pb2_grpc.ScoringStub(channel),
-                references_pb2_grpc.ReferencesStub(channel),
-                models_pb2_grpc.ModelsStub(channel),
-                judging_pb2_grpc.JudgingStub(channel),
-            )
-        return self._stubs
+        if self._loop is not loop:
+            self._loop, self._spread = loop, Spread(self._endpoint.connections)
+        if self._spread.wants_another:
+            self._spread.connections.append(Connection(self._open()))
+        return self._spread.least_loaded()
+
+    def _open(self) -> _Stubs:
+        channel = open_channel(self._endpoint, _CHANNEL_OPTIONS)
+        return _Stubs(
+            channel,
+            scoring_pb2_grpc.ScoringStub(channel),
+            references_pb2_grpc.ReferencesStub(channel),
+            models_pb2_grpc.ModelsStub(channel),
+            judging_pb2_grpc.JudgingStub(channel),
+        )
 
     async def _reply(
-        self, method: str, start: Callable[[Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]]
+        self, method: str, start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]]
     ) -> Reply:
         with request_trace(method, self._address) as trace:
+            connection = self._connection()
+            connection.calls += 1
             try:
-                reply = await start(trace.metadata(self._metadata))
+                call = start(connection.carrier, trace.metadata(self._metadata))
+                reply = await call
+                if not connection.asked:
+                    await _learn(connection, call)
             except grpc.aio.AioRpcError as error:
                 trace.answered_by(error.code().name)
-                raise await self._failure(error) from error
+                raise await self._failure(error, connection) from error
+            finally:
+                connection.calls -= 1
         self._has_answered = True
         return reply
 
@@ -178,24 +192,32 @@ class GrpcTransport:
         self,
         method: str,
         start: Callable[
-            [Metadata | None], grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]
+            [_Stubs, Metadata | None], grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]
         ],
     ) -> AsyncGenerator[Reply]:
         with request_trace(method, self._address) as trace:
-            # Not before the first reply is asked for: a generator that nobody reads would never end it.
-            call = start(trace.metadata(self._metadata))
+            connection = self._connection()
+            connection.calls += 1
+            call = None
             try:
+                # Not before the first reply is asked for: a generator that nobody reads would never end it.
+                call = start(connection.carrier, trace.metadata(self._metadata))
                 async for reply in call:
                     self._has_answered = True
                     yield reply
+                await _learn(connection, call)
             except grpc.aio.AioRpcError as error:
                 trace.answered_by(error.code().name)
-                raise await self._failure(error) from error
+                raise await self._failure(error, connection) from error
             finally:
-                call.cancel()
+                connection.calls -= 1
+                if call is not None:
+                    call.cancel()
 
-    async def _failure(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
+    async def _failure(self, error: grpc.aio.AioRpcError, connection: Connection[_Stubs]) -> errors.GradewireError:
         failure = self._translate(error)
+        if isinstance(failure, errors.ServerUnreachable):
+            connection.failed()
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _CUT_OFF.search(str(failure)):
             if self._encryption == "unknown":  # it may have been starting
                 self._encryption = await asyncio.to_thread(encryption_at, self._address)
@@ -221,3 +243,11 @@ class GrpcTransport:
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _LASTING.search(details):
             failure.may_pass = False
         return failure
+
+
+async def _learn(connection: Connection[_Stubs], call: Any) -> None:
+    """Notes which process is at the other end, if the server has several."""
+    connection.asked = True
+    for key, value in await call.trailing_metadata() or ():
+        if key == PROCESS_KEY:
+            connection.process = process_of(value)

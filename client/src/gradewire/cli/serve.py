@@ -10,7 +10,7 @@ from gradewire.cli.problems import one_line_errors
 from gradewire.cli.server_extra import embedded_module
 
 if TYPE_CHECKING:
-    from gradewire._embedded.engine import SettingInfo
+    from gradewire._embedded.serving import SettingInfo
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
 
@@ -22,7 +22,7 @@ class ServeCommand(click.Command):
         """The command's own options and one per setting."""
         own = super().get_params(ctx)
         known = {parameter.name for parameter in own}
-        infos = embedded_module().setting_infos()
+        infos = embedded_module("serving").setting_infos()
         return [*(_option(info) for info in infos if info.name not in known), *own]
 
 
@@ -71,7 +71,7 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 a setting
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
     """Start a server on this machine; SIGTERM or Ctrl-C stops it in order, a second one at once."""
-    embedded = embedded_module()
+    embedded = embedded_module("serving")
     given = {name: value for name, value in values.items() if value is not None}
     with one_line_errors():
         if print_settings:

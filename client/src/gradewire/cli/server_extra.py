@@ -7,7 +7,7 @@ from typing import Literal
 from gradewire.cli.problems import InputError
 
 
-def embedded_module(name: Literal["engine", "fits", "prompts"] = "engine") -> ModuleType:
+def embedded_module(name: Literal["engine", "fits", "prompts", "serving"] = "engine") -> ModuleType:
     """A module of `gradewire._embedded`, imported when first asked for: it loads the server's libraries.
 
     Raises:

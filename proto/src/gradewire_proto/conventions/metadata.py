@@ -9,6 +9,8 @@ PEER_KEY: Final = "x-gradewire-peer"
 """Host that asks the HTTP gateway; believed of the server's own gateway alone, which calls over a private socket."""
 PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
 """Trailing metadata that gRPC clients with a retry policy obey: wait so long, then try again."""
+PROCESS_KEY: Final = "gradewire-process"
+"""Trailing metadata of a server with several processes: INDEX/COUNT of the one that answered."""
 
 _BEARER: Final = "Bearer "
 

@@ -13,7 +13,7 @@ from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, 
 from gradewire_server.rpc.connections.binding import bind_error
 from gradewire_server.settings.server import Settings
 
-_MAX_PATH_BYTES: Final = 100
+_MAX_PATH_BYTES: Final = 96
 """Of a socket's name; the system takes a few more."""
 _BACKLOG: Final = 512
 
@@ -41,7 +41,7 @@ class Endpoint:
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
     """Binds the port of the HTTP API and makes a directory that only this user can enter; raises BindError."""
     listening = _bind(settings)
-    directory = _private_directory()
+    directory = private_directory()
     try:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")
     finally:
@@ -86,7 +86,8 @@ def _bind(settings: Settings) -> socket.socket:
     return listening
 
 
-def _private_directory() -> Path:
+def private_directory() -> Path:
+    """Makes a directory that only this user can enter, with a name short enough for sockets in it."""
     made = Path(tempfile.mkdtemp(prefix="gradewire-"))
     if len(bytes(made / "grpc")) <= _MAX_PATH_BYTES:
         return made

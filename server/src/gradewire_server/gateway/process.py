@@ -3,12 +3,12 @@
 import asyncio
 import json
 import os
-import signal
 import sys
 from contextlib import suppress
 from typing import Final, Self
 
 from gradewire_gateway.settings import GatewaySettings
+from gradewire_server.concurrency.supervised import SupervisedProcess
 from gradewire_server.gateway.endpoint import Endpoint
 
 _MODULE: Final = "gradewire_gateway.child"
@@ -27,6 +27,7 @@ class GatewayProcess:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self._supervised = SupervisedProcess(process)
 
     @classmethod
     async def start(cls, endpoint: Endpoint, settings: GatewaySettings, log_level: str) -> Self:
@@ -75,20 +76,11 @@ class GatewayProcess:
 
     async def stop(self) -> None:
         """Lets it answer what it has taken, and waits until it is gone."""
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGTERM)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_STOP_S):
-                await self._process.wait()
-        await self.kill()
+        await self._supervised.stop(_STOP_S)
 
     async def kill(self) -> None:
         """Ends it at once and waits until it is gone."""
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-        await self._process.wait()
+        await self._supervised.kill()
 
     async def _tell(self, message: object) -> None:
         writer = self._process.stdin
@@ -107,6 +99,4 @@ class GatewayProcess:
                     return
         except TimeoutError:
             raise GatewayLostError(f"the HTTP gateway has been silent for {timeout_s:g} s and was ended") from None
-        code = await self._process.wait()
-        end = f"signal {-code}" if code < 0 else f"exit code {code}"
-        raise GatewayLostError(f"the HTTP gateway ended with {end}")
+        raise GatewayLostError(f"the HTTP gateway {await self._supervised.ended()}")

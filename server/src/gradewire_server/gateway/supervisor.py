@@ -4,16 +4,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final
 
 from gradewire_gateway.settings import GatewaySettings
-from gradewire_server.concurrency.backoff import Backoff
+from gradewire_server.concurrency.supervised import keep_running
 from gradewire_server.gateway.endpoint import Endpoint
 from gradewire_server.gateway.process import GatewayLostError, GatewayProcess
 
 _log = logging.getLogger(__name__)
-_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
-_STEADY_AFTER_S: Final = 60.0
 
 
 class GatewaySupervisor:
@@ -42,17 +39,13 @@ class GatewaySupervisor:
 
     async def run(self) -> None:
         """Keeps one running until cancelled, which lets it answer what it has taken."""
-        losses = 0
-        while True:
-            began_s = asyncio.get_running_loop().time()
-            why = await self._run_one()
-            if asyncio.get_running_loop().time() - began_s > _STEADY_AFTER_S:
-                losses = 0
-            losses += 1
-            self.pid, self.trouble = None, why
-            _log.error("%s; starting another one", why)
-            self._restarted()
-            await asyncio.sleep(_BACKOFF.wait_s(losses))
+        await keep_running(self._run_until_lost)
+
+    async def _run_until_lost(self) -> None:
+        why = await self._run_one()
+        self.pid, self.trouble = None, why
+        _log.error("%s; starting another one", why)
+        self._restarted()
 
     async def _run_one(self) -> str:
         """Runs one until it is lost; returns how."""

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, QuotaExceededError, RequestError
@@ -66,12 +66,13 @@ class Calls:
         log: Told of each call that has ended.
         authentication: Knows the callers; None: every call is let in.
         tracer: Traces calls; None: none is traced.
+        process: INDEX/COUNT of this process, which callers are told; empty: it is the only one.
 
     Attributes:
         receiver: Receives the messages of all calls.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what surrounds a call; half of it by name
         self,
         lifecycle: Lifecycle,
         telemetry: RpcTelemetry,
@@ -79,8 +80,10 @@ class Calls:
         *,
         authentication: Authentication | None = None,
         tracer: CallTracer | None = None,
+        process: str = "",
     ) -> None:
         self._tracer = tracer
+        self._process = ((PROCESS_KEY, process),) if process else ()
         self._lifecycle = lifecycle
         self._telemetry = telemetry
         self._request_log = log
@@ -200,6 +203,8 @@ class Calls:
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
+        if self._process:
+            context.set_trailing_metadata(self._process)
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)

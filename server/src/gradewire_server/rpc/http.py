@@ -13,15 +13,15 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from gradewire_server.rpc.access.http import why_refused
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.connections.binding import bind_error
-from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.rpc.lifecycle import Phase
 from gradewire_server.settings.transport import Tls
 
 _log = logging.getLogger(__name__)
@@ -34,6 +34,21 @@ REQUEST_S: Final = 5.0
 _SILENT_S: Final = 30.0
 """Seconds after which an event loop that has not answered counts as dead."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
+
+
+class Health(Protocol):
+    """What is served, as /healthz and /readyz show it; asked from the thread of HTTP."""
+
+    def report(self) -> dict[str, Any]:
+        """For /healthz, with `event_loop_silent_s`."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether new callers are welcome."""
+
+    @property
+    def phase(self) -> Phase:
+        """The phase now."""
 
 
 class Request(NamedTuple):
@@ -81,8 +96,8 @@ class HttpSide:
         host: str,
         port: int,
         *,
-        registry: CollectorRegistry,
-        lifecycle: Lifecycle,
+        registry: Collector,
+        lifecycle: Health,
         tls: ssl.SSLContext | None = None,
         authentication: Authentication | None = None,
     ) -> None:

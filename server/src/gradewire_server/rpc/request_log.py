@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
-from gradewire_server.rpc.log_bound import RateBound
+from gradewire_server.rpc.log_bound import FloodFilter, RateBound
 
 request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
 """Id of the call that is being worked on; tasks that work starts inherit it."""
@@ -184,3 +184,13 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # the end says what
         return json.dumps(line)
+
+
+def configure_log(level: str) -> FloodFilter:
+    """Has this process log to standard error, and bounds what repeats."""
+    flood = FloodFilter()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    handler.addFilter(flood)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    return flood

@@ -41,7 +41,7 @@ _STREAM_WINDOW_BYTES: Final = 64 * 1024
 _REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2, judging_pb2)
 
 
-async def start_server(  # noqa: PLR0913 - what a server is made of, all but three of it by name
+async def start_server(  # noqa: PLR0913 - what a server is made of, all but three by name
     address: str,
     services: Services,
     lifecycle: Lifecycle,
@@ -51,6 +51,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
     tls: Tls | None = None,
     authentication: Authentication | None = None,
     private: str = "",
+    shared: bool = False,
 ) -> tuple[aio.Server, int]:
     """Starts listening on `address` (HOST:PORT); returns the server and its port.
 
@@ -63,6 +64,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
         tls: None: in the clear.
         authentication: Asked about calls of health and reflection; None: these are open to all.
         private: A second address (``unix:PATH``), in the clear, for who can open it; empty: none.
+        shared: Whether other processes of this server listen on the address too.
 
     Raises:
         BindError: The address is taken or not ours.
@@ -75,8 +77,8 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
             *_connection_options(connections),
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
-            # Without this two servers could share a port in silence, each with half of the calls.
-            ("grpc.so_reuseport", 0),
+            # By default two servers could share a port in silence, each with half of the calls.
+            ("grpc.so_reuseport", int(shared)),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.server.max_pending_requests", _MAX_PENDING),

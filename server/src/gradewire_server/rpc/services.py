@@ -151,6 +151,6 @@ async def _list(
 
 def _snapshot(snapshots: Snapshots) -> "Callable[[Handlers, object, RpcCall], Awaitable[SnapshotResponse]]":
     async def snapshot(_handlers: Handlers, _request: object, _call: RpcCall) -> SnapshotResponse:
-        return snapshots.take()
+        return await snapshots.take()
 
     return snapshot

@@ -1,12 +1,13 @@
-"""How texts are run through an encoder, and whether on a GPU."""
+"""How texts are run through an encoder: on how many cores, and whether on a GPU."""
 
+import os
 import re
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.cores import usable_cores
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import BytesOrAuto, Count, CountOrAuto
 
@@ -17,6 +18,26 @@ def _check_device(device: str) -> str:
     if _DEVICE.fullmatch(device) is None:
         raise ValueError("device is auto, cpu, cuda or cuda:N, N being the number of a GPU from 0")
     return device
+
+
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def allowed_cores() -> list[int]:
+    """Cores that this process may run on; a system that does not say gives as many as there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def usable_cores(quota: Path = _QUOTA) -> int:
+    """Cores' worth of time that this process may use: a container's quota may be less than the cores it sees."""
+    cores = len(allowed_cores())
+    try:
+        limit, period = quota.read_text().split()
+        return max(1, min(cores, -(-int(limit) // int(period))))
+    except (OSError, ValueError):  # no such file, or "max"
+        return cores
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

@@ -26,6 +26,7 @@ from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import Capacity, Connections, Deadlines, Limits
 from gradewire_server.settings.memory import MemoryConfig, with_shares
+from gradewire_server.settings.processes import ProcessesConfig, process_count, share_of
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import ENV_PREFIX, SettingsError, Values, read_values
 from gradewire_server.settings.transport import (
@@ -46,6 +47,7 @@ class Settings:
     """All settings; made by `load`."""
 
     config: Annotated[OptionalPath, Setting("config", "TOML file with settings.")] = None
+    processes: ProcessesConfig
     listen: ListenConfig
     http_api: HttpApiConfig
     log: LogConfig
@@ -80,8 +82,21 @@ class Settings:
             SettingsError: One line that names the setting.
         """
         _check_protection(values)
-        given = with_shares(read_values(cls, values))
+        given = read_values(cls, values)
         _check(given)
+        return cls._of(given)
+
+    @classmethod
+    def load_share(cls, count: int, **values: Any) -> Self:
+        """As `load`, for one of `count` processes that serve together."""
+        _check_protection(values)
+        given = read_values(cls, values)
+        _check(given)
+        return cls._of(share_of(given, count))
+
+    @classmethod
+    def _of(cls, values: Mapping[str, Any]) -> Self:
+        given = with_shares(values)
         made = Values(given)
         return made.group(
             cls,
@@ -93,11 +108,17 @@ class Settings:
             shutdown=made.group(ShutdownConfig),
             limits=made.group(Limits),
             memory=made.group(MemoryConfig),
+            processes=made.group(ProcessesConfig),
             capacity=made.group(Capacity),
             connections=made.group(Connections),
             engine=_engine(made),
             given=given,
         )
+
+    @property
+    def process_count(self) -> int:
+        """How many processes are to serve, with 0 resolved; raises SettingsError where so many cannot."""
+        return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
         """Every setting as a plain value of TOML, secrets as stars; unset ones are empty texts."""

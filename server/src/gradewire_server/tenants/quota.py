@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Final
 
 from typing_extensions import override
@@ -22,6 +24,21 @@ def text_tokens(size_bytes: int) -> int:
     return -(-size_bytes // _BYTES_PER_TOKEN)
 
 
+@dataclass(slots=True)
+class Level:
+    """What is in a bucket.
+
+    Attributes:
+        size: Tokens of a full one.
+        left: Tokens that may be drawn; below 0: a debt.
+        seen_s: When that was so.
+    """
+
+    size: float
+    left: float
+    seen_s: float
+
+
 class TokenBucket(Quota):
     """A quota of one tenant. Belongs to one event loop.
 
@@ -31,29 +48,43 @@ class TokenBucket(Quota):
     Args:
         tokens_per_minute: Above 0.
         clock: Monotonic seconds.
+        level: Gives the level that several processes draw from, to be changed while the context lasts, by the size of
+            a full bucket and the time; None: this bucket has its own.
     """
 
-    def __init__(self, tokens_per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        tokens_per_minute: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        level: Callable[[float, float], AbstractContextManager[Level]] | None = None,
+    ) -> None:
         self._clock = clock
         self._size = float(tokens_per_minute)
-        self._left = self._size
-        self._seen_s = clock()
+        self._own = Level(self._size, self._size, clock())
+        self._level = level or (lambda _size, _now_s: nullcontext(self._own))
         self._turn = asyncio.Lock()
+        if level is not None:
+            self.set_rate(tokens_per_minute)
 
     def set_rate(self, tokens_per_minute: int) -> None:
         """Goes on with another quota; what was drawn stays drawn."""
-        self._fill()
-        self._left += tokens_per_minute - self._size
-        self._size = float(tokens_per_minute)
+        self._size, now_s = float(tokens_per_minute), self._clock()
+        with self._level(self._size, now_s) as level:
+            _fill(level, now_s)
+            level.left += self._size - level.size
+            level.size = self._size
 
     @override
     def take(self, tokens: int) -> float:
-        self._fill()
-        missing = min(float(tokens), self._size) - self._left
-        if missing > 0:
-            return missing * _MINUTE_S / self._size
-        self._left -= tokens
-        return 0.0
+        now_s = self._clock()
+        with self._level(self._size, now_s) as level:
+            _fill(level, now_s)
+            missing = min(float(tokens), level.size) - level.left
+            if missing > 0:
+                return missing * _MINUTE_S / level.size
+            level.left -= tokens
+            return 0.0
 
     @override
     def take_in_turn(self, tokens: int) -> bool:
@@ -65,7 +96,7 @@ class TokenBucket(Quota):
             while (pause_s := self.take(tokens)) > 0:  # noqa: ASYNC110 - time is what it waits for
                 await asyncio.sleep(pause_s)
 
-    def _fill(self) -> None:
-        now_s = self._clock()
-        self._left = min(self._size, self._left + (now_s - self._seen_s) * self._size / _MINUTE_S)
-        self._seen_s = now_s
+
+def _fill(level: Level, now_s: float) -> None:
+    level.left = min(level.size, level.left + max(0.0, now_s - level.seen_s) * level.size / _MINUTE_S)
+    level.seen_s = now_s

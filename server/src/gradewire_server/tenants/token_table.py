@@ -3,11 +3,13 @@
 import hmac
 import secrets
 from collections.abc import Iterable, Mapping
+from functools import partial
 from hashlib import blake2b, sha256
 from typing import Final
 
 from gradewire_server.domain.caller import Caller
 from gradewire_server.tenants.quota import TokenBucket
+from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import Tenant
 
 _KEY: Final = secrets.token_bytes(32)
@@ -39,9 +41,14 @@ class TokenTable:
 
 
 class Quotas:
-    """The quotas of tenants by name: they outlive the file that set them, so that reading it again refills none."""
+    """The quotas of tenants by name: they outlive the file that set them, so that reading it again refills none.
 
-    def __init__(self) -> None:
+    Args:
+        levels: Of several processes that serve together; None: this one is alone.
+    """
+
+    def __init__(self, levels: SharedLevels | None = None) -> None:
+        self._levels = levels
         self._buckets: dict[str, TokenBucket] = {}
 
     def table_of(self, tenants: Iterable[Tenant]) -> TokenTable:
@@ -60,7 +67,8 @@ class Quotas:
     def _bucket(self, name: str, tokens_per_minute: int) -> TokenBucket:
         bucket = self._buckets.get(name)
         if bucket is None:
-            return TokenBucket(tokens_per_minute)
+            level = None if self._levels is None else partial(self._levels.of, name)
+            return TokenBucket(tokens_per_minute, level=level)
         bucket.set_rate(tokens_per_minute)
         return bucket
 

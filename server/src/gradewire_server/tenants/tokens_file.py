@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from gradewire_server.tenants.file import MAX_FILE_BYTES, TokensFileError, read_tenants
+from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import Tenant
 from gradewire_server.tenants.token_table import Quotas, TokenTable
 
@@ -22,6 +23,7 @@ class TokensFile:
     Args:
         path: The file.
         own_namespace: As `read_tenants`.
+        levels: As `Quotas`.
 
     Attributes:
         table: Of the last file that could be used.
@@ -30,10 +32,10 @@ class TokensFile:
         TokensFileError: It cannot be read or used; the message names file, table and key.
     """
 
-    def __init__(self, path: Path, own_namespace: str = "") -> None:
+    def __init__(self, path: Path, own_namespace: str = "", *, levels: SharedLevels | None = None) -> None:
         self._path = path
         self._own_namespace = own_namespace
-        self._quotas = Quotas()
+        self._quotas = Quotas(levels)
         self._stamp, tenants = _read(path, own_namespace)
         self.table: TokenTable = self._quotas.table_of(tenants)
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from gradewire_server.encoders.batching.workers import worker_pool
-from gradewire_server.settings.cores import allowed_cores
+from gradewire_server.settings.compute import allowed_cores
 
 
 def affinities(count: int, *, pinned: bool) -> list[set[int]]:

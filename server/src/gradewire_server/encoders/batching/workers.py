@@ -7,7 +7,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from gradewire_server.settings.cores import allowed_cores
+from gradewire_server.settings.compute import allowed_cores
 
 _log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -46,16 +46,26 @@ class Snapshots:
     Args:
         registry: Of all figures.
         lifecycle: Knows the phase, and what is degraded.
+        together: Gives the figures of all processes, where several serve; None: `registry` has them all.
     """
 
-    def __init__(self, registry: CollectorRegistry, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        lifecycle: Lifecycle,
+        together: Callable[[], Awaitable[list[Metric]]] | None = None,
+    ) -> None:
+        self._together = together
         self._registry = registry.restricted_registry(READ)
         self._process = ProcessCollector(registry=None)
         self._lifecycle = lifecycle
 
-    def take(self) -> monitoring_pb2.SnapshotResponse:
+    async def take(self) -> monitoring_pb2.SnapshotResponse:
         """One of now; figures of a part that is not there (no judge, no cache) are 0."""
-        samples = _by_name([*self._registry.collect(), *self._process.collect()])
+        if self._together is None:
+            samples = _by_name([*self._registry.collect(), *self._process.collect()])
+        else:
+            samples = _by_name(await self._together())
         calls = samples[_CALLS]
         bounds, counts = _buckets(samples[_BUCKETS])
         report = self._lifecycle.report()

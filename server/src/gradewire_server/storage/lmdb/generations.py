@@ -15,6 +15,7 @@ from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.watched import WatchedEnvironment
 
 _KEPT = 2
+_MOST_ROTATIONS = 4
 _NAME = re.compile(r"predictions-(\d{6,})")
 
 
@@ -75,11 +76,14 @@ class Generations:
             OSError: A new generation cannot be made.
             lmdb.Error: A map misbehaves, or all values together do not fit into an empty one.
         """
-        try:
-            self._put(values)
-        except (lmdb.MapFullError, lmdb.MapResizedError):
-            self._rotate()
-            self._put(values)
+        for _ in range(_MOST_ROTATIONS):
+            try:
+                self._put(values)
+            except (lmdb.MapFullError, lmdb.MapResizedError):
+                self._rotate()  # to a generation of another process, perhaps, that is full by now as well
+            else:
+                return
+        self._put(values)
 
     def close(self, *, suspect: bool) -> None:
         """Closes all maps; says whether one of them misbehaved."""

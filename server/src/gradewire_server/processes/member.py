@@ -1,0 +1,95 @@
+"""This process as one of several: its place among them, and its line to their supervisor."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+
+from gradewire_server.processes.figures import Families, Totals, to_json
+from gradewire_server.processes.link import Link
+from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.stop import Stop
+
+BEAT_EVERY_S: Final = 0.5
+_ASK_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process stands among the others.
+
+    Attributes:
+        index: From 0.
+        count: How many there are.
+        port: Of gRPC, which they share.
+        directory: That only this user can enter, of all of them together.
+    """
+
+    index: int
+    count: int
+    port: int
+    directory: Path
+
+    @property
+    def private(self) -> str:
+        """Address of this process alone, ``unix:PATH``."""
+        return f"unix:{self.directory / f'grpc-{self.index}'}"
+
+    @property
+    def quotas(self) -> Path:
+        """File in which the processes keep what tenants have drawn of their quotas."""
+        return self.directory / "quotas"
+
+
+class Member:
+    """One of several processes. Lives on one event loop.
+
+    Args:
+        place: Where it stands.
+        end: Its end of the link.
+        stop: Asked to end at once where the supervisor is gone.
+    """
+
+    def __init__(self, place: Place, end: socket.socket, stop: Stop) -> None:
+        self.place = place
+        self._stop = stop
+        self._registry: CollectorRegistry | None = None
+        self._link = Link(end, self._own, lambda _report: None)
+
+    @asynccontextmanager
+    async def joined(self, registry: CollectorRegistry, lifecycle: Lifecycle) -> AsyncIterator[None]:
+        """Beats for as long as the context lasts, and sends the last figures at its end."""
+        self._registry = registry
+        reading = asyncio.create_task(self._until_alone())
+        beating = asyncio.create_task(self._beats(lifecycle))
+        try:
+            yield
+        finally:
+            beating.cancel()
+            self._link.tell_figures(to_json(registry.collect()))
+            await asyncio.sleep(0)
+            reading.cancel()
+            await asyncio.wait((beating, reading))
+
+    async def figures(self) -> list[Metric]:
+        """Those of all processes together."""
+        return Totals().of([await self._link.ask(_ASK_S)])
+
+    async def _own(self) -> Families:
+        return [] if self._registry is None else to_json(self._registry.collect())
+
+    async def _beats(self, lifecycle: Lifecycle) -> None:
+        while True:
+            self._link.beat({**lifecycle.report(), "ready": lifecycle.ready})
+            await asyncio.sleep(BEAT_EVERY_S)
+
+    async def _until_alone(self) -> None:
+        await self._link.run()
+        self._stop.request()
+        self._stop.request()

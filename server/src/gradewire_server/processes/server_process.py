@@ -1,0 +1,134 @@
+"""One server process, seen from the supervisor."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from gradewire_server.concurrency.supervised import SupervisedProcess
+from gradewire_server.processes.link import Collect, Link
+from gradewire_server.processes.member import Place
+
+if TYPE_CHECKING:
+    from gradewire_server.processes.figures import Families
+
+_MODULE: Final = "gradewire_server.child"
+SILENT_S: Final = 30.0
+"""Seconds without a beat after which a process hangs."""
+_LOOK_EVERY_S: Final = 0.1
+_ASK_S: Final = 1.0
+
+
+class ServerProcess:
+    """A process that serves; made by `start`.
+
+    Attributes:
+        report: What its last beat said; empty before the first one.
+        figures: The last that are known.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, index: int, end: socket.socket, totals: Collect) -> None:
+        self._process = SupervisedProcess(process)
+        self._index = index
+        self.report: dict[str, Any] = {}
+        self.figures: Families = []
+        self._heard_s = asyncio.get_running_loop().time()
+        self._link = Link(end, totals, self._beat)
+        self._reading = asyncio.create_task(self._link.run())
+
+    @classmethod
+    async def start(cls, place: Place, values: Mapping[str, Any], totals: Collect) -> Self:
+        """Starts one; it is ready when it says so.
+
+        Args:
+            place: Where it stands.
+            values: Settings that were given as flags.
+            totals: Figures of all processes, which it may ask for.
+
+        Raises:
+            OSError: No process can be made.
+        """
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
+        with theirs:
+            try:
+                # A session of its own: Ctrl-C at the terminal is for the supervisor.
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-P",  # what lies in the working directory is no module of ours
+                    "-m",
+                    _MODULE,
+                    str(theirs.fileno()),
+                    stdin=asyncio.subprocess.PIPE,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
+            except OSError:
+                ours.close()
+                raise
+        told = {"index": place.index, "count": place.count, "port": place.port, "directory": str(place.directory)}
+        assert process.stdin is not None  # noqa: S101 - for mypy: it was asked for
+        process.stdin.write(json.dumps({**told, "supervisor": os.getpid(), "values": dict(values)}).encode() + b"\n")
+        with suppress(ConnectionError):  # `lost` says how it ended
+            await process.stdin.drain()
+        process.stdin.close()
+        return cls(process, place.index, ours, totals)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes calls."""
+        return bool(self.report.get("ready"))
+
+    async def lost(self, silent_s: float = SILENT_S) -> str:
+        """Waits until it ends or hangs; returns how. It is gone by then."""
+        ending = asyncio.create_task(self._process.ended())
+        try:
+            while not ending.done():
+                await asyncio.wait((ending,), timeout=_LOOK_EVERY_S)
+                if asyncio.get_running_loop().time() - self._heard_s > silent_s:
+                    await self.kill()
+                    return f"process {self._index} was silent for {silent_s:g} s and was ended"
+            return f"process {self._index} {ending.result()}"
+        finally:
+            ending.cancel()
+
+    async def refresh(self) -> None:
+        """Asks for its figures; where it does not answer soon, those known before stay."""
+        with suppress(TimeoutError, ConnectionError):
+            self.figures = await self._link.ask(_ASK_S)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self._process.signal(number)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Lets it finish its calls, for so long at the most, and waits until it is gone."""
+        await self._process.stop(timeout_s)
+        await self._end_link()
+
+    async def kill(self) -> None:
+        """Ends it at once and waits until it is gone."""
+        await self._process.kill()
+        await self._end_link()
+
+    async def _end_link(self) -> None:
+        """Reads what it has said last."""
+        await asyncio.wait((self._reading,), timeout=_ASK_S)
+        self._reading.cancel()
+
+    def _beat(self, report: dict[str, Any]) -> None:
+        self._heard_s = asyncio.get_running_loop().time()
+        if "figures" in report:
+            self.figures = report["figures"]
+        else:
+            self.report = report

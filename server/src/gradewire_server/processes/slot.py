@@ -1,0 +1,120 @@
+"""The place of one server process: when that is lost another one takes it, and a restart in order replaces it."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gradewire_server.concurrency.supervised import keep_running
+from gradewire_server.processes.server_process import SILENT_S, ServerProcess
+
+_log = logging.getLogger(__name__)
+_LOOK_EVERY_S: Final = 0.05
+
+
+class RestartError(Exception):
+    """The process that was to take another one's place did not become ready."""
+
+
+class Slot:
+    """One process at a time. Lives on one event loop.
+
+    Args:
+        index: Of its processes.
+        start: Starts one.
+        stop_s: How long one may take to stop.
+        ended: Told each process that is gone, and whether it was lost.
+        silent_s: Without a beat for so long, a process hangs.
+
+    Attributes:
+        process: The one there is now; None while there is none.
+        trouble: Why it does not serve; empty when it does.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        start: Callable[[], Awaitable[ServerProcess]],
+        *,
+        stop_s: float,
+        ended: Callable[[ServerProcess, bool], None],
+        silent_s: float = SILENT_S,
+    ) -> None:
+        self.index = index
+        self._start = start
+        self._stop_s = stop_s
+        self._ended = ended
+        self._silent_s = silent_s
+        self._replace = asyncio.Event()
+        self._losses = 0
+        self.process: ServerProcess | None = None
+        self.trouble = f"process {index} is starting"
+
+    @property
+    def ready(self) -> bool:
+        """Whether its process takes calls."""
+        return self.process is not None and self.process.ready
+
+    async def run(self) -> None:
+        """Keeps one running until cancelled, which lets it finish its calls."""
+        await keep_running(self._run_until_lost)
+
+    async def first_ready(self) -> None:
+        """Waits until its first process takes calls; raises RestartError where it is lost before."""
+        await self._until_ready(self._losses)
+
+    async def restart(self) -> None:
+        """Replaces its process by another one; raises RestartError where that is lost before it takes calls."""
+        old, losses = self.process, self._losses
+        if old is None:
+            await self._until_ready(losses)
+            return
+        self._replace.set()
+        while self.process is old:  # noqa: ASYNC110 - it ends in its own time
+            await asyncio.sleep(_LOOK_EVERY_S)
+        await self._until_ready(losses)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to its process."""
+        if self.process is not None:
+            self.process.signal(number)
+
+    async def _until_ready(self, losses: int) -> None:
+        while not self.ready:
+            if self._losses > losses:
+                raise RestartError(self.trouble)
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _run_until_lost(self) -> None:
+        while await self._run_one():
+            self._replace.clear()
+
+    async def _run_one(self) -> bool:
+        """Runs one until it is lost or replaced; returns whether it was replaced."""
+        try:
+            process = self.process = await self._start()
+        except OSError as error:
+            self._losses, self.trouble = self._losses + 1, f"process {self.index} cannot be started: {error.strerror}"
+            _log.exception("%s", self.trouble)
+            return False
+        self.trouble = f"process {self.index} is starting"
+        losing = asyncio.create_task(process.lost(self._silent_s))
+        replacing = asyncio.create_task(self._replace.wait())
+        lost = False
+        try:
+            await asyncio.wait((losing, replacing), return_when=asyncio.FIRST_COMPLETED)
+            lost = losing.done()
+            if lost:
+                self._losses, self.trouble = self._losses + 1, losing.result()
+                _log.error("%s; starting another one", self.trouble)
+        finally:
+            for task in (losing, replacing):
+                task.cancel()
+            await asyncio.shield(self._end(process, lost=lost))
+        return not lost
+
+    async def _end(self, process: ServerProcess, *, lost: bool) -> None:
+        await process.stop(self._stop_s)
+        self.process = None
+        self._ended(process, lost)

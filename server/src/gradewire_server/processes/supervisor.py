@@ -1,0 +1,230 @@
+"""Starts several server processes on one port, watches over them, and stops them.
+
+SIGTERM and SIGINT stop all of them in order, a second one at once. SIGHUP, by which servers are usually asked to take
+their configuration again without losing calls, restarts them one after the other. With a terminal it means what it
+always meant, that the terminal is gone: then it stops them.
+"""
+
+import asyncio
+import logging
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
+
+from gradewire_server.gateway.endpoint import endpoint, gateway_settings, private_directory
+from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
+from gradewire_server.processes.member import Place
+from gradewire_server.processes.reserved_port import reserved_port
+from gradewire_server.processes.server_process import ServerProcess
+from gradewire_server.processes.slot import RestartError, Slot
+from gradewire_server.processes.telemetry import SupervisorTelemetry
+from gradewire_server.processes.whole import Whole
+from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.rpc.http import HttpSide, server_tls
+from gradewire_server.rpc.lifecycle import Phase
+from gradewire_server.rpc.request_log import configure_log
+from gradewire_server.settings.server import Settings
+from gradewire_server.stop import Stop
+from gradewire_server.tenants.file import TokensFileError
+from gradewire_server.tenants.tokens_file import TokensFile
+
+_log = logging.getLogger(__name__)
+_STOP_MARGIN_S: Final = 15.0
+"""Seconds that a process gets to end beyond those that its calls get."""
+
+
+class StartError(Exception):
+    """A process ended before it served."""
+
+
+async def supervise(
+    settings: Settings,
+    values: Mapping[str, Any],
+    stop: Stop,
+    restart: asyncio.Event,
+    *,
+    started: Callable[[int], None] | None = None,
+) -> None:
+    """Serves with several processes until `stop` is requested.
+
+    Args:
+        settings: All of them.
+        values: Those that were given as flags; each process reads the others by itself.
+        stop: How to ask for the end.
+        restart: Set to have all processes restarted, one after the other.
+        started: Told the port of gRPC once all processes take calls.
+
+    Raises:
+        OSError: An address, a certificate or a directory cannot be used.
+        TokensFileError: The tokens file cannot be used.
+        StartError: A process cannot start.
+    """
+    own = CollectorRegistry()
+    ProcessCollector(registry=own)
+    whole = Whole(own)
+    telemetry = SupervisorTelemetry(own, lambda: sum(slot.ready for slot in whole.slots))
+    count = settings.process_count
+    async with AsyncExitStack() as stack:
+        port = stack.enter_context(reserved_port(settings.listen.host, settings.listen.port))
+        directory = private_directory()
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        await _http_side(stack, settings, whole)
+        places = [Place(index, count, port, directory) for index in range(count)]
+
+        def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
+            whole.ended(process)
+            if lost:
+                telemetry.restarts.inc()
+
+        whole.slots = [
+            Slot(
+                place.index,
+                lambda place=place: ServerProcess.start(place, values, whole.figures),  # type: ignore[misc]
+                stop_s=settings.shutdown.drain_s + settings.shutdown.grace_s + _STOP_MARGIN_S,
+                ended=ended,
+            )
+            for place in places
+        ]
+        if settings.http_api.port is not None:
+            handed = stack.enter_context(endpoint(settings))
+            private = ",".join(place.private for place in places)
+            gateway = GatewaySupervisor(
+                handed,
+                gateway_settings(settings, private),
+                settings.log.level,
+                restarted=telemetry.gateway_restarts.inc,
+            )
+            await stack.enter_async_context(supervised(gateway))
+            _log.info("HTTP API on port %d", handed.port)
+        stack.callback(asyncio.create_task(whole.watch()).cancel)
+        running = [asyncio.create_task(slot.run()) for slot in whole.slots]
+        try:
+            if await _all_ready(whole, stop):
+                whole.phase = Phase.SERVING
+                _log.info("serving on port %d", port)
+                if started is not None:
+                    started(port)
+                await _until_stopped(whole, stop, restart)
+        finally:
+            whole.phase = Phase.DRAINING
+            hurrying = asyncio.create_task(_hurry(whole, stop))
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
+            hurrying.cancel()
+    _log.info("stopped")
+
+
+async def with_signals(
+    settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None
+) -> None:
+    """As `supervise`, until a signal says so; see the module."""
+    stop, restart = Stop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.request)
+    with_terminal = sys.stdin is not None and sys.stdin.isatty()
+    loop.add_signal_handler(signal.SIGHUP, stop.request if with_terminal else restart.set)
+    await supervise(settings, values, stop, restart, started=started)
+
+
+async def _all_ready(whole: Whole, stop: Stop) -> bool:
+    """Waits for all processes; False where a request to stop came first."""
+    ready = asyncio.gather(*(slot.first_ready() for slot in whole.slots))
+    stopping = asyncio.create_task(stop.requested.wait())
+    try:
+        await asyncio.wait((ready, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if stop.requested.is_set():
+            return False
+        await ready
+    except RestartError as error:
+        raise StartError(str(error)) from error
+    finally:
+        stopping.cancel()
+        ready.cancel()
+        with suppress(asyncio.CancelledError, RestartError):
+            await ready
+    return True
+
+
+async def _until_stopped(whole: Whole, stop: Stop, restart: asyncio.Event) -> None:
+    stopping = asyncio.create_task(stop.requested.wait())
+    try:
+        while not stopping.done():
+            wanted = asyncio.create_task(restart.wait())
+            await asyncio.wait((stopping, wanted), return_when=asyncio.FIRST_COMPLETED)
+            wanted.cancel()
+            if restart.is_set() and not stopping.done():
+                restart.clear()
+                restarting = asyncio.create_task(_restart_all(whole))
+                await asyncio.wait((stopping, restarting), return_when=asyncio.FIRST_COMPLETED)
+                restarting.cancel()
+    finally:
+        stopping.cancel()
+
+
+async def _restart_all(whole: Whole) -> None:
+    """One after the other, so that all but one serve at any time; ends where one does not come up."""
+    _log.info("restarting %d processes, one after the other", len(whole.slots))
+    for slot in whole.slots:
+        try:
+            await slot.restart()
+        except RestartError as error:
+            _log.error("the restart ends here, and the other processes go on as they are: %s", error)
+            return
+        _log.info("process %d was restarted", slot.index)
+    _log.info("restarted %d processes", len(whole.slots))
+
+
+async def _hurry(whole: Whole, stop: Stop) -> None:
+    """Passes a second request to stop on: at once."""
+    await stop.urgent.wait()
+    for slot in whole.slots:
+        slot.signal(signal.SIGTERM)
+
+
+async def _http_side(stack: AsyncExitStack, settings: Settings, whole: Whole) -> None:
+    listen = settings.listen
+    path, file = listen.auth_tokens_file, None
+    if path is not None:
+        file = await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace)
+        stack.callback(asyncio.create_task(file.watch()).cancel)
+    if not listen.http:
+        return
+    http = HttpSide(
+        listen.host,
+        listen.http_port,
+        registry=whole,
+        lifecycle=whole,
+        tls=server_tls(listen.tls) if listen.tls and listen.http_tls else None,
+        authentication=Authentication(listen.auth_tokens, file=file) if listen.auth_http else None,
+    )
+    # Not on the loop: its thread may wait for figures that this loop collects.
+    stack.push_async_callback(asyncio.to_thread, http.close)
+    _log.info("HTTP on port %d", http.port)
+
+
+def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:
+    """Serves with several processes until a signal stops it; arguments as `supervise`.
+
+    Returns:
+        The exit code: 0, or 1 where it cannot start.
+    """
+    flood = configure_log(settings.log.level)
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    try:
+        asyncio.run(with_signals(settings, values, started=started))
+    except TokensFileError as error:
+        _log.error("cannot serve: auth_tokens_file: %s", error)
+        return 1
+    except (OSError, StartError) as error:
+        _log.error("cannot serve: %s", error)
+        return 1
+    finally:
+        flood.tell(at_once=True)
+    return 0

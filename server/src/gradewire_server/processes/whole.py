@@ -1,0 +1,100 @@
+"""All server processes together, as /healthz, /readyz and /metrics show them."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from gradewire_server.processes.figures import Families, Totals, to_json
+from gradewire_server.processes.server_process import ServerProcess
+from gradewire_server.rpc.lifecycle import Phase
+
+if TYPE_CHECKING:
+    from gradewire_server.processes.slot import Slot
+
+_BEAT_EVERY_S: Final = 0.25
+_REFRESH_EVERY_S: Final = 5.0
+_COLLECT_S: Final = 5.0
+
+
+class Whole(Collector):
+    """Health and figures of all processes; `report`, `ready`, `phase` and `collect` may be asked from any thread.
+
+    Args:
+        own: Figures of the supervisor itself.
+
+    Attributes:
+        slots: Of the processes.
+        phase: Of the whole.
+        troubles: Of what else the supervisor runs; empty texts count as none.
+    """
+
+    def __init__(self, own: CollectorRegistry) -> None:
+        self.slots: Sequence[Slot] = ()
+        self.phase = Phase.LOADING
+        self.troubles: tuple[str, ...] = ()
+        self._own = own
+        self._totals = Totals()
+        self._loop = asyncio.get_running_loop()
+        self._beat_s = time.monotonic()
+
+    @property
+    def ready(self) -> bool:
+        """Whether new callers are welcome: all processes have been ready, and one of them is."""
+        return self.phase is Phase.SERVING and any(slot.ready for slot in self.slots)
+
+    def report(self) -> dict[str, Any]:
+        """For /healthz."""
+        reports = [slot.process.report for slot in self.slots if slot.process is not None and slot.process.report]
+        troubles = [slot.trouble for slot in self.slots if not slot.ready and self.phase is Phase.SERVING]
+        degraded = [*troubles, *filter(None, self.troubles)]
+        degraded += [each for report in reports for each in report["degraded"]]
+        judging = [report["judging"] for report in reports if report["judging"] is not None]
+        return {
+            "phase": self.phase.value,
+            "degraded": list(dict.fromkeys(degraded)),
+            "judging": any(judging) if judging else None,
+            "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
+            "processes": {"wanted": len(self.slots), "ready": sum(slot.ready for slot in self.slots)},
+        }
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        """The figures of all processes; from another thread than the event loop's."""
+        families = asyncio.run_coroutine_threadsafe(self.figures(), self._loop).result(_COLLECT_S)
+        return Totals().of([families])
+
+    async def figures(self) -> Families:
+        """The figures of all processes, those that have ended, and the supervisor."""
+        await self._refresh()
+        running = [slot.process.figures for slot in self.slots if slot.process is not None]
+        shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
+        total = self._totals.of([*running, to_json(self._own.collect())])
+        families = to_json(total)
+        for name, _, _, _, samples in families:
+            if name in shown:
+                samples[:] = [[name, {}, shown[name]]]
+        return families
+
+    def ended(self, process: ServerProcess) -> None:
+        """Keeps what a process has counted that is gone."""
+        self._totals.ended(process.figures)
+
+    async def watch(self) -> None:
+        """Shows that the event loop lives, and looks at the figures now and then, for a process may be lost."""
+        looked_s = 0.0
+        while True:
+            self._beat_s = time.monotonic()
+            if self._beat_s - looked_s > _REFRESH_EVERY_S:
+                looked_s = self._beat_s
+                await self._refresh()
+            await asyncio.sleep(_BEAT_EVERY_S)
+
+    async def _refresh(self) -> None:
+        processes = [slot.process for slot in self.slots if slot.process is not None]
+        await asyncio.gather(*(process.refresh() for process in processes if process.report))
