@@ -271,6 +271,8 @@ def test_the_wheel_carries_the_templates() -> None:
         "comparison.html",
         "leaderboard.css",
         "leaderboard.html",
+        "load.css",
+        "load.html",
         "report.html",
         "pieces.html",
         "charts.html",
