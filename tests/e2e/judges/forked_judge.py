@@ -7,6 +7,7 @@ import gc
 import json
 import multiprocessing
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,10 @@ def score(rows: list[Any]) -> list[Any]:
 def workers() -> set[str]:
     running = set()
     for children in Path("/proc/self/task").glob("*/children"):
-        for pid in children.read_text().split():
-            command = Path("/proc", pid, "cmdline")
-            if command.exists() and b"gradewire_server.judges.worker.main" in command.read_bytes():
-                running.add(pid)
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread or a process may end while it is looked at
+            for pid in children.read_text().split():
+                if b"gradewire_server.judges.worker.main" in Path("/proc", pid, "cmdline").read_bytes():
+                    running.add(pid)
     return running
 
 
