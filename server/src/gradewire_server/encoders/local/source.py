@@ -79,7 +79,7 @@ class SessionSource(ModelSource):
         model, rough = opened.model, None
         if opened.bf16 is not None:
             parts = self._parts(opened._replace(model=described_in_bf16(model), session=opened.bf16), namespace)
-            remark = f"windows are chosen in bf16, with cosines off by at most {opened.cosine_error:.1e}"
+            remark = f"windows are chosen in bf16, with cosines off by about {opened.cosine_error:.1e}"
             rough = RoughEncoder(Encoder(parts), opened.cosine_error, remark)
         return Encoder(self._parts(opened, namespace), rough=rough)
 
