@@ -155,10 +155,10 @@ def test_codes_become_typed_errors(
 
 
 def test_overload_says_when_to_come_back(client: Client, small_server: SmallServer) -> None:
-    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", pushback_ms=10)] * 500
+    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", pushback_ms=60_000)]
     with pytest.raises(gradewire.Overloaded, match="full") as caught:
-        client.score([RIGHT], deadline_s=0.5)
-    assert caught.value.retry_after_s == 0.01
+        client.score([RIGHT], deadline_s=30)
+    assert caught.value.retry_after_s == 60
 
 
 def test_a_client_outlasts_overload(client: Client, small_server: SmallServer) -> None:
@@ -169,10 +169,9 @@ def test_a_client_outlasts_overload(client: Client, small_server: SmallServer) -
 def test_a_call_that_the_server_drops_is_made_again(client: Client, small_server: SmallServer) -> None:
     small_server.script.faults = [Fault(grpc.StatusCode.CANCELLED, pushback_ms=1)] * 7
     assert client.score([RIGHT])[0].scores["smile"].score == 1.0
-    small_server.script.faults = [Fault(grpc.StatusCode.CANCELLED, pushback_ms=10)] * 500
+    small_server.script.faults = [Fault(grpc.StatusCode.CANCELLED, pushback_ms=60_000)]
     with pytest.raises(gradewire.Overloaded, match="more calls than it can take in"):
-        client.score([RIGHT], deadline_s=0.5)
-    small_server.script.faults = []
+        client.score([RIGHT], deadline_s=30)
 
 
 def test_a_call_may_let_others_go_first(client: Client, small_server: SmallServer) -> None:
