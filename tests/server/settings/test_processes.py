@@ -47,6 +47,7 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
     share = Settings.load_share(2, **values)
     assert share.memory.limit_bytes == 2 * _GIB
     assert share.engine.compute.worker_count == 2
+    assert share.engine.cache.remembered_results_max_bytes == 16 << 20
     assert share.capacity.max_items == 51
     assert share.capacity.max_bytes == _GIB // 2
     assert share.http_api.port is None

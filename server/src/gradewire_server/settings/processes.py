@@ -17,7 +17,12 @@ _CORES_PER_PROCESS: Final = 2
 _MEMORY_PER_PROCESS_BYTES: Final = GIB
 _MOST_BY_DEFAULT: Final = 8
 _LEAST_BYTES: Final = 16 * MIB
-_DIVIDED_BYTES: Final = ("memory_max_bytes", "max_bytes_in_flight", "max_stream_bytes")
+_DIVIDED_BYTES: Final = (
+    "memory_max_bytes",
+    "remembered_results_max_bytes",
+    "max_bytes_in_flight",
+    "max_stream_bytes",
+)
 _DIVIDED_COUNTS: Final = ("max_items_in_flight", "max_streams", "max_connections")
 
 
