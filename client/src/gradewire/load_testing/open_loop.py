@@ -1,8 +1,8 @@
 """An open loop: calls start on a schedule, whether or not earlier ones are back.
 
 A closed loop sends the next call when the last one is answered. While the server stalls it sends nothing, so the stall
-shows in one latency where many callers would have met it (coordinated omission). Here every call is made, and whoever
-measures counts from when it was due.
+shows in one latency only, although many callers would have waited (coordinated omission). Here every call is made, and
+its latency counts from when it was due.
 """
 
 import asyncio

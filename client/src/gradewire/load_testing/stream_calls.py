@@ -74,7 +74,7 @@ class _Stream:
     def __init__(self, channel: grpc.aio.Channel, config: bytes, metadata: tuple[tuple[str, str], ...] | None) -> None:
         call: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(SCORE_STREAM)
         self._call = call(metadata=metadata)
-        # Whoever waits may give up at any time; a write that is cancelled would end the stream, so others write.
+        # A caller may give up at any time, and a cancelled write would end the stream, so a task of its own writes.
         self._unwritten: asyncio.Queue[bytes] = asyncio.Queue()
         self._unwritten.put_nowait(config)
         self._messages: dict[int, _Message] = {}

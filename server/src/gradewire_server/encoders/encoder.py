@@ -83,7 +83,7 @@ class Encoder(VectorBackend):
 
     Args:
         parts: What it is made of.
-        rough: Makes approximate vectors of it, if anything does; closed by whoever closes this.
+        rough: Makes approximate vectors of it, if there is such an encoder; its owner closes both.
     """
 
     def __init__(self, parts: LoadedParts, *, rough: RoughEncoder | None = None) -> None:

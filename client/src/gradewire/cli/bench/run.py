@@ -58,7 +58,7 @@ class Bench:
         cut: The same for metrics without a verdict that `cuts` does not name; None: they have none.
         all_tables: Whether all tables are printed, not only the headline figures.
         files: Where figures are written.
-        manifest: What is told of the run.
+        manifest: The manifest of the run.
     """
 
     run: LabelledRun

@@ -117,7 +117,7 @@ class BulkJob:
         self._end(asked, inputs, ends)
 
     def _check_output(self) -> None:
-        import_ray()  # whoever lacks it is told before anything is computed
+        import_ray()  # fails before anything is computed where Ray is missing
         output, store = self.output, self.output.store
         there = [
             place

@@ -97,7 +97,7 @@ class BulkOutput:
         if options["resume"] and options["overwrite"]:
             raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
         if is_url(output):
-            file_system(output)  # whoever lacks what it needs is told before anything is computed
+            file_system(output)  # fails before anything is computed where its package is missing
         if (form := options["format_"]) is not None:
             if is_folder(output) and form != "jsonl":
                 raise click.UsageError(f"--format {form}: a folder of parts is JSONL; give a file for one table")
