@@ -19,7 +19,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, Ports
 from gradewire_server.domain.result import Failure
-from gradewire_server.scoring.calls import AnyRun, PortCall, Positions, tell_timing
+from gradewire_server.scoring.port_call import AnyRun, PortCall, Positions, tell_timing
 
 JudgeNeed: TypeAlias = Choose | Generate
 

@@ -26,11 +26,9 @@ from gradewire_server.domain.needs import (
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import (
-    AnyRun,
     CountCorpus,
     EmbedCall,
     GradeCall,
-    PortCall,
     PreparedCall,
     RoughCall,
     StatisticsCall,
@@ -39,6 +37,7 @@ from gradewire_server.scoring.calls import (
 )
 from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
 from gradewire_server.scoring.loop_turns import LoopSlice, LoopTurns
+from gradewire_server.scoring.port_call import AnyRun, PortCall
 from gradewire_server.scoring.program_run import Done, K, ProgramRun, R
 
 MAX_TEXTS_PER_CALL = 2048
