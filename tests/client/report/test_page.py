@@ -273,6 +273,7 @@ def test_the_wheel_carries_the_templates() -> None:
         "leaderboard.html",
         "load.css",
         "load.html",
+        "page.html",
         "report.html",
         "pieces.html",
         "charts.html",
