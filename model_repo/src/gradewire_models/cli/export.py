@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from gradewire_models.cli.errors import needs, without_traceback
-from gradewire_models.cli.options import REPOSITORY_OPTION
+from gradewire_models.cli.options import ACCELERATOR_OPTION, REPOSITORY_OPTION, TARGET_OPTION, check_target
 from gradewire_models.export.modules import POOLINGS, Pooling
 from gradewire_models.export.plan import CPU_CLASS, EXPORTERS, Exporter, ExportOptions
 
@@ -39,15 +39,9 @@ from gradewire_models.export.plan import CPU_CLASS, EXPORTERS, Exporter, ExportO
     help="What writes the encoder as ONNX: optimum's exporter, or torch's as gradewire drives it; auto takes the "
     "second where the first cannot, and says why.",
 )
-@click.option(
-    "--target",
-    type=click.Choice(["cpu", "gpu"]),
-    default="cpu",
-    show_default=True,
-    help="What the model is to run on. A model for GPUs is called NAME-PRECISION-ACCELERATOR.",
-)
+@TARGET_OPTION
 @click.option("--precision", type=click.Choice(["fp32", "fp16"]), help="On a GPU; fp16 unless named.")
-@click.option("--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named.")
+@ACCELERATOR_OPTION
 @REPOSITORY_OPTION
 @without_traceback()
 def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
@@ -102,12 +96,5 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
 
 
 def _numeric_class(target: str, precision: str | None, accelerator: str | None) -> str:
-    if target == "cpu":
-        if precision or accelerator:
-            raise click.UsageError("--precision and --accelerator belong to --target gpu")
-        return CPU_CLASS
-    if (precision, accelerator) == ("fp32", "tensorrt"):
-        raise click.UsageError(
-            "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to fp32"
-        )
-    return f"{precision or 'fp16'}-{accelerator or 'cuda'}"
+    check_target(target, precision, accelerator)
+    return CPU_CLASS if target == "cpu" else f"{precision or 'fp16'}-{accelerator or 'cuda'}"

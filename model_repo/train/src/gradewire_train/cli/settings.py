@@ -1,10 +1,18 @@
-"""One option for each setting of a recipe, and the option that names a recipe."""
+"""Options of all trainings: one for each setting of a recipe, the recipe's name, folder and checkpoints of a run."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import click
 
+from gradewire_models.cli.errors import needs
+from gradewire_models.cli.options import WHEELS_OPTION
+from gradewire_models.errors import ModelError
 from gradewire_train.recipes.recipe import CHOICES, sections, specs
 from gradewire_train.recipes.recipe_file import option, shipped_recipes
 
@@ -31,7 +39,29 @@ def setting_options(recipe: type) -> Callable[[Command], Command]:
     return add
 
 
-def recipe_option(recipe: type) -> Callable[[Command], Command]:
+def training_options(recipe: type) -> Callable[[Command], Command]:
+    """Adds the options of every training but its settings."""
+    options = (
+        click.option(
+            "--out",
+            "directory",
+            required=True,
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Folder for checkpoints and, in the end, the trained weights with their card.",
+        ),
+        _recipe_option(recipe),
+        click.option(
+            "--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit."
+        ),
+        click.option(
+            "--checkpoint-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between."
+        ),
+        WHEELS_OPTION,
+    )
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def _recipe_option(recipe: type) -> Callable[[Command], Command]:
     """The option ``--recipe``: a file, or one of the shipped recipes of a kind by its name."""
     shipped = shipped_recipes(recipe)
 
@@ -51,3 +81,30 @@ def recipe_option(recipe: type) -> Callable[[Command], Command]:
         "An option overrules it.",
     )
     return found
+
+
+@contextmanager
+def training_imports() -> Iterator[None]:
+    """Around the import of a training; raises click.ClickException where the extra `train` is not installed."""
+    # A training talks to no hub, and the libraries are not to try; they read this when they are imported.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    with needs("train", "training"):
+        yield
+
+
+def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
+    """Trains with a command's options: those that `request` has as fields, and settings, which are all others.
+
+    Raises:
+        click.ClickException: It cannot be done; the message says what to do.
+        click.exceptions.Exit: It was interrupted, and left a checkpoint.
+    """
+    own = {each.name: given.pop(each.name) for each in fields(request) if each.name != "settings"}
+    # An option that may be repeated is an empty tuple where it is not given.
+    settings = {name: value for name, value in given.items() if value is not None and value != ()}
+    try:
+        finished = run(request(**own, settings=settings))
+    except (ModelError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    if not finished:
+        raise click.exceptions.Exit(130)

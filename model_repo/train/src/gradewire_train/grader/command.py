@@ -25,10 +25,10 @@ from gradewire_train.grader.rows import GraderRow, drawn_row, fold_of, read_rows
 from gradewire_train.grader.task import Judgement, row_logits
 from gradewire_train.recipes.grader_recipe import GraderRecipe
 from gradewire_train.recipes.recipe_file import read_recipe, with_settings
-from gradewire_train.run.checkpoint import CHECKPOINT_FILE
+from gradewire_train.run.checkpoint import begin_in
 from gradewire_train.run.console import TrainingConsole
 from gradewire_train.run.interrupt import first_interrupt
-from gradewire_train.run.staged import remove_unfinished, staged
+from gradewire_train.run.staged import staged
 from gradewire_train.run.steps import Course, Steps, deterministic
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet, usual_directory
@@ -84,11 +84,7 @@ def run(request: Request) -> bool:
     # Everything is read before anything is trained.
     given = [row for path in request.rows for row in read_rows(path, half=request.half)]
     scored = [row for path in request.score for row in read_rows(path)]
-    request.directory.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(request.directory)
-    checkpoint = request.directory / CHECKPOINT_FILE
-    if checkpoint.exists() and not request.resume:
-        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
+    begin_in(request.directory, resume=request.resume)
     console.print("drawing rows", highlight=False)
     every = [*_drawn(request, recipe), *given]
     rows = [row for row in every if request.left_out is None or not request.left_out.has(row)]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gradewire_train.errors import TrainingError
+from gradewire_train.run.staged import remove_unfinished
 
 CHECKPOINT_FILE = "checkpoint.pt"
 _FORMAT = 2
@@ -39,6 +40,15 @@ class Checkpoint:
     best: Mapping[str, Any] = field(default_factory=dict)
     curve: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
+
+
+def begin_in(directory: Path, *, resume: bool) -> None:
+    """Makes a training's directory; raises TrainingError where one was interrupted in it that is not to go on."""
+    directory.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(directory)
+    checkpoint = directory / CHECKPOINT_FILE
+    if checkpoint.exists() and not resume:
+        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
 
 
 def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:

@@ -19,11 +19,11 @@ from gradewire_train.examples import TASKS, Example
 from gradewire_train.recipes.recipe import Recipe, Texts
 from gradewire_train.recipes.recipe_file import read_recipe, with_settings
 from gradewire_train.run.card import Account, write_account
-from gradewire_train.run.checkpoint import CHECKPOINT_FILE
+from gradewire_train.run.checkpoint import begin_in
 from gradewire_train.run.console import TrainingConsole
 from gradewire_train.run.interrupt import first_interrupt
 from gradewire_train.run.loop import Plan, train
-from gradewire_train.run.staged import remove_unfinished, staged
+from gradewire_train.run.staged import staged
 from gradewire_train.selection import (
     LabelledRow,
     Selection,
@@ -78,11 +78,7 @@ def run(request: Request) -> bool:
         # Nothing is made, so the recipe that is kept promises nothing.
         recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
     rows = _labelled(request, recipe)
-    request.directory.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(request.directory)
-    checkpoint = request.directory / CHECKPOINT_FILE
-    if checkpoint.exists() and not request.resume:
-        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
+    begin_in(request.directory, resume=request.resume)
     console.print("making the texts", highlight=False)
     examples = chosen(_examples(request, recipe), recipe.only, recipe.without)
     with ConsoleProgress(console, recipe.training.base) as progress:
