@@ -26,7 +26,7 @@ from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 _PATH = "/gradewire.v1.Scoring/Score"
 _WARM_UP = 50
-_SIZES = (1, 32)
+SIZES = (1, 32)
 _GOAL = 1.1
 
 
@@ -45,7 +45,7 @@ def request_of(items: int) -> scoring_pb2.ScoreRequest:
 def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
     """Sends requests of so many items by gRPC."""
     score = scoring_pb2_grpc.ScoringStub(stack.enter_context(grpc.insecure_channel(address))).Score
-    requests = {items: request_of(items) for items in _SIZES}
+    requests = {items: request_of(items) for items in SIZES}
 
     def send(items: int) -> None:
         assert len(score(requests[items], timeout=60).items) == items
@@ -57,7 +57,7 @@ def over_http(port: int, stack: ExitStack) -> Callable[[int], None]:
     """Sends the same requests as JSON over one connection that stays open."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     stack.callback(connection.close)
-    bodies = {items: json_format.MessageToJson(request_of(items)) for items in _SIZES}
+    bodies = {items: json_format.MessageToJson(request_of(items)) for items in SIZES}
 
     def send(items: int) -> None:
         connection.request("POST", _PATH, bodies[items], {"content-type": "application/json"})
@@ -81,7 +81,7 @@ def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[s
     taken: dict[tuple[str, int], list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds + _WARM_UP):
-        for items in _SIZES:
+        for items in SIZES:
             order = list(ways)
             source.shuffle(order)
             for name in order:
@@ -95,7 +95,7 @@ def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[s
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
     """Prints medians and the ratio that the project promises."""
     print("| items | gRPC, no gateway | gRPC, gateway on | ratio | HTTP |\n|---:|---:|---:|---:|---:|")
-    for items in _SIZES:
+    for items in SIZES:
         off, on, web = (statistics.median(taken[name, items]) * 1e3 for name in ("off", "on", "http"))
         print(f"| {items} | {off:.2f} ms | {on:.2f} ms | {on / off:.3f} | {web:.2f} ms |")
     print(f"\nmedians of {len(taken['on', 1])} calls a way; goal: ratio <= {_GOAL}")

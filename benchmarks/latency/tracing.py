@@ -10,21 +10,17 @@ Ratios are medians of the pairs of one round. No call carries a trace of the cal
 import argparse
 import http.client
 import os
-import random
 import statistics
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from benchmarks.common.processes import free_port, started
 from benchmarks.common.servers import start_engine
-from benchmarks.latency.gateway import over_grpc
+from benchmarks.latency.gateway import SIZES, measure, over_grpc
 
-_WARM_UP = 50
-_SIZES = (1, 32)
 _GOAL = 1.1
 _OFF = "off"
 _WAYS = ("HTTP API and page", "and traced, 100 %", "and traced, default")
@@ -62,28 +58,12 @@ def live_view(port: int) -> Iterator[None]:
         raise RuntimeError(f"the figures of port {port} were answered with {answered}")
 
 
-def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Seconds of every call by way and items; each round asks every way once for each size, in a new order."""
-    taken: dict[tuple[str, int], list[float]] = defaultdict(list)
-    source = random.Random(1)  # noqa: S311 - an order, not a secret
-    for number in range(rounds + _WARM_UP):
-        for items in _SIZES:
-            order = list(ways)
-            source.shuffle(order)
-            for name in order:
-                start_s = time.perf_counter()
-                ways[name](items)
-                if number >= _WARM_UP:
-                    taken[name, items].append(time.perf_counter() - start_s)
-    return taken
-
-
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
     """Prints medians, ratios and how far a ratio of two halves of the run differs from another."""
     print(
         "| items | way | median | ratio to off | of the run's halves | 95th percentile |\n|---:|---|---:|---:|---|---:|"
     )
-    for items in _SIZES:
+    for items in SIZES:
         off = taken[_OFF, items]
         for way in (_OFF, *_WAYS):
             each = taken[way, items]

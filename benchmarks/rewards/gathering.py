@@ -50,6 +50,7 @@ _ONE_CALL = "one call of 512"
 
 Rows = Sequence[RewardSample]
 Way = Callable[[Rows], Awaitable[object]]
+Taken = dict[str, dict[str, list[float]]]
 _numbers = count()
 
 
@@ -96,35 +97,42 @@ def ways_over(client: AsyncClient, scorer: RewardScorer, metric: str) -> dict[st
     }
 
 
-async def measure(address: str, metric: str, rounds: int) -> dict[str, dict[str, list[float]]]:
+async def measure(address: str, metric: str, rounds: int) -> Taken:
     """Seconds of each way, cold and warm, by round."""
-    taken: dict[str, dict[str, list[float]]] = {"cold": defaultdict(list), "warm": defaultdict(list)}
     source = random.Random(1)  # noqa: S311 - an order and texts, not a secret
     async with AsyncClient(address, deadline_s=300) as client, RewardScorer(address, metric, deadline_s=300) as scorer:
         ways = ways_over(client, scorer, metric)
         warm = completions(source)
         await client.score(rows_of(warm), metric)
-        for number in range(rounds + 1):
-            for state, times in taken.items():
-                for name in source.sample(list(ways), len(ways)):
-                    samples = warm if state == "warm" else completions(source)
-                    start_s = time.perf_counter()
-                    await ways[name](samples)
-                    times[name].append(time.perf_counter() - start_s)
-            if number == 0:  # connections, sessions and allocators are warm after the first
-                for times in taken.values():
-                    times.clear()
-            sys.stderr.write(f"\rround {number}/{rounds}")
+        return await take_turns(ways, lambda: completions(source), warm, rounds, source)
+
+
+async def take_turns(
+    ways: dict[str, Way], draw: Callable[[], Rows], warm: Rows, rounds: int, source: random.Random
+) -> Taken:
+    """Seconds of each way, cold and warm, by round: every way once a round over new samples and over the warm ones."""
+    taken: Taken = {"cold": defaultdict(list), "warm": defaultdict(list)}
+    for number in range(rounds + 1):
+        for state, times in taken.items():
+            for name in source.sample(list(ways), len(ways)):
+                samples = warm if state == "warm" else draw()
+                start_s = time.perf_counter()
+                await ways[name](samples)
+                times[name].append(time.perf_counter() - start_s)
+        if number == 0:  # connections, sessions and allocators are warm after the first
+            for times in taken.values():
+                times.clear()
+        sys.stderr.write(f"\rround {number}/{rounds}")
     sys.stderr.write("\n")
     return taken
 
 
-def report(taken: dict[str, dict[str, list[float]]]) -> None:
+def report(taken: Taken, one_call: str = _ONE_CALL) -> None:
     """Prints medians, and each way's throughput over that of one call, round by round."""
     print(f"{'':45} {'samples/s':>10} {'of one call':>12}   (5th to 95th percentile of rounds)")
     for state, times in taken.items():
         for name, seconds in times.items():
-            ratios = sorted(one / other for one, other in zip(times[_ONE_CALL], seconds, strict=True))
+            ratios = sorted(one / other for one, other in zip(times[one_call], seconds, strict=True))
             low, high = ratios[len(ratios) // 20], ratios[-1 - len(ratios) // 20]
             print(
                 f"{state}, {name:39} {_SAMPLES / statistics.median(seconds):10,.0f} "

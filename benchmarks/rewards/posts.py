@@ -13,25 +13,18 @@ import asyncio
 import json
 import os
 import random
-import statistics
-import sys
-import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.common.processes import free_port
 from benchmarks.common.servers import start_engine
-from benchmarks.rewards.gathering import completions, rows_of
+from benchmarks.rewards.gathering import Rows, Taken, Way, completions, report, rows_of, take_turns
 
 from gradewire import AsyncClient
 from gradewire.rewards import RewardSample
 
 _POOL = 64
 _ONE_CALL = "one call of 512 over gRPC"
-
-Rows = Sequence[RewardSample]
-Way = Callable[[Rows], Awaitable[None]]
 
 
 class Pool:
@@ -115,9 +108,8 @@ def ways_over(client: AsyncClient, pool: Pool, metric: str) -> dict[str, Way]:
     }
 
 
-async def measure(address: str, port: int, metric: str, rounds: int) -> dict[str, dict[str, list[float]]]:
+async def measure(address: str, port: int, metric: str, rounds: int) -> Taken:
     """Seconds of each way, cold and warm, by round."""
-    taken: dict[str, dict[str, list[float]]] = {"cold": defaultdict(list), "warm": defaultdict(list)}
     source = random.Random(1)  # noqa: S311 - an order and texts, not a secret
     pool = Pool(port)
     await pool.open()
@@ -125,18 +117,7 @@ async def measure(address: str, port: int, metric: str, rounds: int) -> dict[str
         ways = ways_over(client, pool, metric)
         warm = asked(completions(source))
         await client.score(rows_of(warm), metric)
-        for number in range(rounds + 1):
-            for state, times in taken.items():
-                for name in source.sample(list(ways), len(ways)):
-                    samples = warm if state == "warm" else asked(completions(source))
-                    start_s = time.perf_counter()
-                    await ways[name](samples)
-                    times[name].append(time.perf_counter() - start_s)
-            if number == 0:  # connections, sessions and allocators are warm after the first
-                for times in taken.values():
-                    times.clear()
-            sys.stderr.write(f"\rround {number}/{rounds}")
-    sys.stderr.write("\n")
+        taken = await take_turns(ways, lambda: asked(completions(source)), warm, rounds, source)
     await pool.close()
     return taken
 
@@ -144,19 +125,6 @@ async def measure(address: str, port: int, metric: str, rounds: int) -> dict[str
 def asked(samples: Rows) -> list[RewardSample]:
     """The samples with a question, which OpenRLHF's form needs to tell the completion."""
     return [RewardSample(sample.completion, sample.references, "User: what sleeps?\nAssistant: ") for sample in samples]
-
-
-def report(taken: dict[str, dict[str, list[float]]]) -> None:
-    """Prints medians, and each way's throughput over that of one call, round by round."""
-    print(f"{'':40} {'samples/s':>10} {'of one call':>12}   (5th to 95th percentile of rounds)")
-    for state, times in taken.items():
-        for name, seconds in times.items():
-            ratios = sorted(one / other for one, other in zip(times[_ONE_CALL], seconds, strict=True))
-            low, high = ratios[len(ratios) // 20], ratios[-1 - len(ratios) // 20]
-            print(
-                f"{state}, {name:34} {512 / statistics.median(seconds):10,.0f} "
-                f"{statistics.median(ratios):12.2f}   ({low:.2f} to {high:.2f})"
-            )
 
 
 def main() -> None:
@@ -174,7 +142,7 @@ def main() -> None:
         f"{arguments.metric}, 512 samples, {arguments.rounds} rounds, {os.cpu_count()} cores; load average "
         f"{before:.1f} before, {os.getloadavg()[0]:.1f} after\n"
     )
-    report(taken)
+    report(taken, _ONE_CALL)
 
 
 if __name__ == "__main__":

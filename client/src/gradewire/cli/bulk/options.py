@@ -10,10 +10,10 @@ import click
 
 from gradewire.cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_place
 from gradewire.cli.input.urls import file_system, is_url
-from gradewire.cli.options.group import OUTPUT_FILE, option_group
+from gradewire.cli.options.group import check_resume, option_group
 from gradewire.cli.output.table_file import is_table
 from gradewire.cli.problems import InputError
-from gradewire.cli.run.manifest_file import manifest_option
+from gradewire.cli.run.manifest_file import row_output_options
 from gradewire.manifests import manifest_path
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ bulk_options = option_group(
         help="Go on with the parts that an earlier run of the same made; rows without an answer are tried again.",
     ),
     click.option("--overwrite", is_flag=True, help="Replace OUTPUT, and the parts of an earlier run."),
-    click.option("--keep-columns", metavar="COLUMN,…", help="Columns of INPUT that the rows have too, or all."),
     click.option(
         "--part-rows",
         type=click.IntRange(min=1),
@@ -64,8 +63,7 @@ bulk_options = option_group(
         show_envvar=True,
         help="Run on this Ray cluster (auto: the one that runs on this machine). Default: a Ray of its own, here.",
     ),
-    click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
-    manifest_option,
+    row_output_options,
 )
 
 
@@ -94,8 +92,7 @@ class BulkOutput:
         Raises:
             click.ClickException: Two exclude each other, or OUTPUT cannot be of its form.
         """
-        if options["resume"] and options["overwrite"]:
-            raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+        check_resume(options, output)
         if is_url(output):
             file_system(output)  # fails before anything is computed where its package is missing
         if (form := options["format_"]) is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from gradewire.cli.options.group import OUTPUT_FILE, option_group
+from gradewire.cli.options.group import OUTPUT_FILE, check_resume, option_group
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.results_file import files_of
 from gradewire.cli.problems import InputError
@@ -51,10 +51,7 @@ class Outputs:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Reads `output_options`; raises click.UsageError where two exclude each other."""
-        if options["resume"] and options["overwrite"]:
-            raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
-        if options["out"] is None and (options["resume"] or options["overwrite"]):
-            raise click.UsageError("--resume and --overwrite need --out FILE")
+        check_resume(options, options["out"])
         return cls(
             pairs=options["out"],
             resume=options["resume"],

@@ -19,7 +19,7 @@ from gradewire.cli.leaderboard.run import LeaderboardRun
 from gradewire.cli.leaderboard.tables import further, headline, notes
 from gradewire.cli.leaderboard.verdicts import Verdicts
 from gradewire.cli.options.connection import connection_of, connection_options
-from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE
+from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, check_resume
 from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import MetricOptions, judge_options
 from gradewire.cli.options.prompts import read_prompt_file
@@ -149,10 +149,7 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     """Reads the options; raises click.UsageError where two exclude each other."""
-    if options["resume"] and options["overwrite"]:
-        raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
-    if options["out"] is None and (options["resume"] or options["overwrite"]):
-        raise click.UsageError("--resume and --overwrite need --out FILE")
+    check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
         raise click.UsageError("--max-pairs stands beside --target-width: say how narrow the intervals shall be")
     mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES})

@@ -1,6 +1,6 @@
 """Options that several commands take, as one decorator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,3 +27,11 @@ def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
         return command
 
     return add
+
+
+def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
+    """Refuses --resume with --overwrite, and either where no file is written; raises click.UsageError."""
+    if options["resume"] and options["overwrite"]:
+        raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+    if out is None and (options["resume"] or options["overwrite"]):
+        raise click.UsageError("--resume and --overwrite need --out FILE")

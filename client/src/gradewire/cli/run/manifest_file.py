@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.options.group import OUTPUT_FILE
+from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.problems import named_errors
 from gradewire.manifests import Cost, RunCounts, file_digest, manifest_path, pinned_names, write_manifest
 
@@ -25,6 +25,11 @@ manifest_option = click.option(
     type=OUTPUT_FILE,
     help="Write the manifest of the run here: versions, digests, counts, machine. Default: beside the output, as "
     "OUTPUT.manifest.json.",
+)
+row_output_options = option_group(
+    click.option("--keep-columns", metavar="COLUMN,…", help="Columns of the input that the rows have too, or all."),
+    click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
+    manifest_option,
 )
 
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 import click
 
 from gradewire.cli.input.opening import STDIN
-from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
+from gradewire.cli.options.group import check_resume, choice_option, option_group
 from gradewire.cli.output.results_file import count_results, files_of, may_pass, read_results
 from gradewire.cli.output.table_file import is_table, part_of, write_table
 from gradewire.cli.problems import InputError
-from gradewire.cli.run.manifest_file import manifest_beside, manifest_option
+from gradewire.cli.run.manifest_file import manifest_beside, row_output_options
 
 output_options = option_group(
     click.option(
@@ -27,13 +27,7 @@ output_options = option_group(
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out."),
     choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
-    click.option(
-        "--keep-columns",
-        metavar="COLUMN,…",
-        help="Columns of FILE that the rows have too, or all.",
-    ),
-    click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
-    manifest_option,
+    row_output_options,
 )
 
 
@@ -64,20 +58,17 @@ class Output:
         Raises:
             click.ClickException: Two exclude each other, or an output cannot be of its format.
         """
-        resume, overwrite, as_table = options["resume"], options["overwrite"], options["format_"] == "table"
+        as_table = options["format_"] == "table"
         path: Path | None = None if str(options["out"]) == STDIN else options["out"]
-        if resume and overwrite:
-            raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
-        if path is None and (resume or overwrite):
-            raise click.UsageError("--resume and --overwrite need --out FILE")
+        check_resume(options, path)
         if path is not None and as_table:
             raise click.UsageError("--format table is for standard output: leave out --out")
         rows = part_of(path) if path is not None and is_table(path) else path
         return cls(
             path=path,
             rows=rows,
-            resume=resume,
-            overwrite=overwrite,
+            resume=options["resume"],
+            overwrite=options["overwrite"],
             printed_table=as_table,
             summary=options["summary_json"],
             manifest=manifest_beside(options["manifest"], path, options["summary_json"]),
