@@ -145,7 +145,7 @@ $(VENV)-ray/.installed: requirements/ray.lock pyproject.toml
 
 # Of Ray's warnings none is taken for an error.
 test-bulk: $(VENV)-ray/.installed $(MODEL) ## gradewire bulk on a real Ray: kills, resumption, formats, URLs (not a part of make test: Ray takes 10 s to start, each time)
-	@$(TIMED); $(VENV)-ray/bin/python -m pytest -q -W default --timeout=300 --confcutdir=tests_bulk tests_bulk
+	@$(TIMED); $(VENV)-ray/bin/python -m pytest -q -W default --timeout=1200 --confcutdir=tests_bulk tests_bulk
 
 # The figures of docs/guides/bulk.md and ADR 33, in 10 to 30 minutes.
 bench-bulk: $(VENV)-ray/.installed $(MODEL) ## bulk runs that are killed twice, and bulk's throughput against the plain engine's (DATA=DIR: the labelled rows)
@@ -245,7 +245,7 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	$$compile requirements/node.in -o requirements/node.lock; \
 	$$compile pyproject.toml requirements/evaluation.in -o requirements/evaluation.lock $$unemitted; \
 	$$compile pyproject.toml requirements/frameworks.in $(wildcard requirements/frameworks-*.in) --extra server -o requirements/frameworks.lock $$unemitted; \
-	$$compile pyproject.toml requirements/ray.in --extra ray -o requirements/ray.lock; \
+	$$compile pyproject.toml requirements/ray.in --extra ray --extra judge -o requirements/ray.lock; \
 	$$compile pyproject.toml requirements/verl.in --extra server -o requirements/verl.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)

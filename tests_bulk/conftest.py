@@ -1,5 +1,6 @@
 """Bulk runs on a real Ray, each in a process of its own, with the built default encoder."""
 
+import contextlib
 import json
 import os
 import signal
@@ -15,7 +16,8 @@ import pytest
 
 GRADEWIRE = str(Path(sys.executable).with_name("gradewire"))
 METRICS = "smile:fast,exact_match"
-_LIMIT_S = 240
+_LIMIT_S = 600
+"""On a machine that has much else to do."""
 
 
 class Run:
@@ -56,8 +58,12 @@ class Run:
 
     def wait_for_parts(self, folder: Path, parts: int) -> None:
         """Waits until so many parts are written."""
+        self.wait_until(lambda: len(list(folder.glob("part-*.done.jsonl"))) >= parts)
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Waits until something holds while it runs."""
         deadline = time.monotonic() + _LIMIT_S
-        while len(list(folder.glob("part-*.done.jsonl"))) < parts:
+        while not condition():
             self.look()
             assert self.process.poll() is None, self.told
             assert time.monotonic() < deadline, self.told
@@ -71,10 +77,8 @@ class Run:
         """Ends what is left of it."""
         self.look()
         for each in self.seen.values():
-            try:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 each.send_signal(signal.SIGKILL)
-            except psutil.NoSuchProcess:
-                continue
         self.process.wait()
 
 
@@ -115,7 +119,26 @@ def straight(rows: Path, tmp_path: Path, *more: str | Path) -> list[dict[str, An
 
 def read(path: Path) -> list[dict[str, Any]]:
     """Rows of an output."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return read_lines(path.read_bytes())
+
+
+def read_lines(data: bytes) -> list[dict[str, Any]]:
+    """Rows of an output that was read."""
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def ended(process: "subprocess.Popen[Any]") -> None:
+    """Ends a process and all that it started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        there = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=30)
+        for each in there:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+    process.kill()
+    process.wait()
 
 
 def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:

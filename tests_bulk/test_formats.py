@@ -4,14 +4,12 @@ import csv
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
-from tests_bulk.conftest import GRADEWIRE, METRICS, Run, assert_same, read, straight, write_rows
+from tests_bulk.conftest import GRADEWIRE, Run, assert_same, read, straight, write_rows
 
 from gradewire.manifests import read_manifest
 
@@ -55,59 +53,3 @@ def test_a_folder_of_parts_is_compared_like_an_output(start: Start, tmp_path: Pa
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     difference = json.loads(figures.read_text())["comparisons"]["copy"]["metrics"]["smile:fast"]["difference"]
     assert difference["value"] == 0
-
-
-def test_a_real_server_scores_as_the_engine_does(start: Start, tmp_path: Path) -> None:
-    rows = write_rows(tmp_path / "rows.jsonl", 200)
-    server = subprocess.Popen(
-        [GRADEWIRE, "serve", "--port", "0", "--disk-directory", str(tmp_path / "server")],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert server.stdout is not None
-        address = server.stdout.readline().split()[-1]
-        server.stdout.close()
-        run = start(rows, tmp_path / "out.jsonl", "--part-rows", "64", "--server", address)
-        assert run.wait() == 0, run.told
-    finally:
-        server.terminate()
-        server.wait(timeout=60)
-    assert_same(read(tmp_path / "out.jsonl"), straight(rows, tmp_path))
-    assert METRICS.split(",") == list(read(tmp_path / "out.jsonl")[0]["scores"])
-
-
-CLUSTER = """
-import logging, os, sys
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-import ray
-told = ray.init(num_cpus=3, include_dashboard=False, logging_level=logging.ERROR)
-print(told.address_info["gcs_address"], flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_cluster_that_is_there_is_used_and_stays(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A cluster of Ray's asks for the user's own token, and a driver shows it where this says so.
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    rows = write_rows(tmp_path / "rows.jsonl", 200)
-    cluster = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-    )
-    try:
-        assert cluster.stdout is not None
-        address = cluster.stdout.readline().strip()
-        run = start(rows, tmp_path / "out.jsonl", "--part-rows", "64", "--ray-address", address)
-        assert run.wait() == 0, run.told
-        assert cluster.poll() is None
-    finally:
-        cluster.communicate(timeout=60)
-    assert_same(read(tmp_path / "out.jsonl"), straight(rows, tmp_path))
-
-
-def test_a_cluster_that_is_not_there_is_an_error(start: Start, tmp_path: Path) -> None:
-    rows = write_rows(tmp_path / "rows.jsonl", 10)
-    run = start(rows, tmp_path / "out.jsonl", "--ray-address", "127.0.0.1:1")
-    assert (run.wait(), "--ray-address 127.0.0.1:1" in run.told) == (3, True), run.told

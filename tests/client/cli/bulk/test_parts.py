@@ -50,6 +50,16 @@ def test_an_answered_part_stands_beside_what_a_kill_left(store: PartStore) -> No
     assert store.parts() == {part: True}
 
 
+def test_a_bucket_stays_where_the_parts_in_it_are_removed() -> None:
+    bucket = uuid.uuid4().hex
+    for place, stays in ((f"memory://{bucket}", True), (f"memory://{bucket}/parts", False)):
+        store = PartStore(place)
+        store.create()
+        store.write_part(PartId(0, 0), b"row\n", answered=True)
+        store.remove_all()
+        assert fsspec.filesystem("memory").exists(place) is stays
+
+
 def test_workers_are_asked_to_stop_until_that_is_taken_back(store: PartStore) -> None:
     assert not store.is_stopping()
     store.ask_to_stop()

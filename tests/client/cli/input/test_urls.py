@@ -69,6 +69,24 @@ def test_a_url_that_cannot_be_read_is_an_error_that_names_it(url: str, message: 
         list(read_records([url], Reading()))
 
 
+class _ClosedStore(fsspec.AbstractFileSystem):
+    """A store that refuses with an error of its own package, which is none of the operating system's."""
+
+    protocol = "closed"
+
+    def _refuse(self, *_: object, **__: object) -> None:
+        raise LookupError("no credentials were found")
+
+    open = glob = _refuse
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "*.jsonl"])
+def test_what_a_store_raises_is_an_error_that_names_the_url(name: str) -> None:
+    fsspec.register_implementation("closed", _ClosedStore, clobber=True)
+    with pytest.raises(InputError, match=r"closed://bucket/.*\.jsonl: no credentials were found"):
+        list(read_records(expanded([f"closed://bucket/{name}"]), Reading()))
+
+
 def test_a_pattern_that_matches_nothing_is_refused(memory: fsspec.AbstractFileSystem) -> None:
     memory.pipe_file("/urls/a.jsonl", b"")
     with pytest.raises(InputError, match=r"memory://urls/\*\.csv matches no file"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.bulk.parts import PartId, PartStore, missing_parts
-from gradewire.cli.input.urls import file_system, is_url
+from gradewire.cli.input.urls import file_system, is_url, place_errors
 from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.results_file import encode_row
 from gradewire.cli.output.table_file import is_table, write_table
@@ -75,7 +75,7 @@ class Assembly:
         """
         if is_url(output):
             # A table is made of a file that can be read twice, and an object store takes an object as a whole.
-            with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder, named_errors(output):
+            with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder, place_errors(output):
                 made = Path(folder) / output.rsplit("/", 1)[-1]
                 self._write_file(made)
                 system, path = file_system(output)
@@ -109,7 +109,7 @@ def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def remove_output(output: str) -> None:
     """Removes an output that is about to be made again; raises InputError where it cannot be."""
-    with named_errors(output):
+    with place_errors(output):
         if is_url(output):
             system, path = file_system(output)
             if system.exists(path):
@@ -122,5 +122,6 @@ def output_exists(output: str) -> bool:
     """Whether there is an output already."""
     if is_url(output):
         system, path = file_system(output)
-        return bool(system.exists(path))
+        with place_errors(output):
+            return bool(system.exists(path))
     return Path(output).exists()

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.bulk.parts import RUN_NAME
-from gradewire.cli.input.urls import is_url, open_url
+from gradewire.cli.input.urls import is_url, open_url, place_errors
 from gradewire.cli.output.metric_lines import line_parts
-from gradewire.cli.problems import InputError, named_errors
+from gradewire.cli.problems import InputError
 from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def input_digests(source: InputFile) -> list[InputDigest]:
     """Size and SHA-256 of every input file; raises InputError where one cannot be read."""
     found = []
     for path in source.paths:
-        with named_errors(path):
+        with place_errors(path):
             if not is_url(path):
                 found.append(file_digest(path))
                 continue

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gradewire.cli.input.urls import file_system, is_url
-from gradewire.cli.problems import InputError, named_errors
+from gradewire.cli.input.urls import file_system, is_url, place_errors
+from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,8 @@ RUN_NAME: Final = "run.manifest.json"
 """File of the folder that says what the parts are made with."""
 FOLDER_MANIFEST: Final = "manifest.json"
 """The manifest of a finished run whose output is the folder."""
+_OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "tos"})
+"""Protocols of fsspec where files have names alone, in buckets."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
@@ -58,26 +60,24 @@ class PartStore:
 
     def create(self) -> None:
         """Makes the folder where it is not there; raises InputError where it cannot."""
-        with named_errors(self.place):
+        with place_errors(self.place):
             if is_url(self.place):
                 system, path = file_system(self.place)
-                system.makedirs(path, exist_ok=True)
+                # Where there are no folders it would make the bucket, whose name may be mistyped.
+                if _OBJECT_STORES.isdisjoint(_protocols(system)):
+                    system.makedirs(path, exist_ok=True)
             else:
                 Path(self.place).mkdir(parents=True, exist_ok=True)
 
     def names(self) -> set[str]:
-        """Files in the folder; empty where it is not there."""
-        if is_url(self.place):
+        """Files in the folder; empty where it is not there; raises InputError where they cannot be told."""
+        with place_errors(self.place), contextlib.suppress(FileNotFoundError):
+            if not is_url(self.place):
+                return set(os.listdir(self.place))  # noqa: PTH208 - names alone
             system, path = file_system(self.place)
             system.invalidate_cache()
-            try:
-                return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)}
-            except FileNotFoundError:
-                return set()
-        try:
-            return set(os.listdir(self.place))  # noqa: PTH208 - names alone
-        except FileNotFoundError:
-            return set()
+            return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)}
+        return set()
 
     def parts(self) -> dict[PartId, bool]:
         """Parts that are there, and whether each is answered; where both kinds of a part are there the answered."""
@@ -110,7 +110,7 @@ class PartStore:
         Raises:
             InputError: It cannot be written.
         """
-        with named_errors(f"{self.place}/{name}"):
+        with place_errors(f"{self.place}/{name}"):
             local = self._local()
             if local is None:
                 system, path = file_system(self.place)
@@ -129,7 +129,7 @@ class PartStore:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the folder; raises InputError where it cannot be read."""
-        with named_errors(f"{self.place}/{name}"):
+        with place_errors(f"{self.place}/{name}"):
             local = self._local()
             if local is not None:
                 return (local / name).read_bytes()
@@ -138,7 +138,7 @@ class PartStore:
 
     def remove(self, name: str) -> None:
         """Removes a file of the folder where it is there."""
-        with named_errors(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
+        with place_errors(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
             local = self._local()
             if local is not None:
                 (local / name).unlink()
@@ -151,13 +151,15 @@ class PartStore:
         for name in self.names():
             if _NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES:
                 self.remove(name)
-        with contextlib.suppress(OSError):  # there is something else in it, or it is not there
+        # There may be something else in it, or it is not there.
+        with contextlib.suppress(InputError), place_errors(self.place):
             local = self._local()
             if local is not None:
                 local.rmdir()
             else:
                 system, path = file_system(self.place)
-                system.rmdir(path)
+                if "/" in path.strip("/"):  # a bucket is not ours to remove
+                    system.rmdir(path)
 
     def ask_to_stop(self) -> None:
         """Tells all workers to begin no further part."""
@@ -172,9 +174,10 @@ class PartStore:
         local = self._local()
         if local is not None:
             return (local / _STOP).exists()
-        system, path = file_system(self.place)
-        system.invalidate_cache()
-        return bool(system.exists(f"{path}/{_STOP}"))
+        with place_errors(self.place):
+            system, path = file_system(self.place)
+            system.invalidate_cache()
+            return bool(system.exists(f"{path}/{_STOP}"))
 
     def _local(self) -> Path | None:
         """The folder on this machine; None on another file system."""

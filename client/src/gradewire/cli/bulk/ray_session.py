@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
 """Of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
-
-
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _REACHED_S: Final = 10.0
+_START_TRIES: Final = 3
 
 
 def _check_reachable(address: str) -> None:
@@ -52,6 +51,20 @@ def import_ray() -> Any:
     return ray
 
 
+def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
+    """Connects, or starts Ray; on a busy machine its node may be longer in coming up than Ray itself waits for it."""
+    for tries_left in reversed(range(_START_TRIES)):
+        try:
+            ray.init(address=address, **told)
+        except Exception as error:
+            # A bare Exception says that alone, and everything else has a type.
+            if type(error) is not Exception or not tries_left:
+                raise
+            ray.shutdown()
+        else:
+            return
+
+
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     """The module, connected.
@@ -71,10 +84,10 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     if address is None:
         told |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        ray.init(address="local" if address is None else address, **told)
+        _init(ray, "local" if address is None else address, told)
     except ConnectionError as error:
         raise UnreachableError(f"--ray-address {address}: {error}") from error
-    except (ValueError, RuntimeError, OSError) as error:
+    except Exception as error:
         raise InputError(f"Ray cannot be started: {error}") from error
     try:
         yield ray

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
 
@@ -16,6 +19,26 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*:/
 def is_url(path: str) -> bool:
     """Whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
     return _URL.match(path) is not None
+
+
+@contextlib.contextmanager
+def place_errors(place: str) -> Iterator[None]:
+    """Turns whatever a file system raises into the command's error, which names the file or its URL.
+
+    Raises:
+        InputError: It cannot be read or written.
+    """
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except OSError as error:
+        raise InputError(f"{place}: {error.strerror or error}") from error
+    except Exception as error:
+        # The package of each store has errors of its own, for instance where it has no credentials.
+        if not is_url(place):
+            raise
+        raise InputError(f"{place}: {error or type(error).__name__}") from error
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -39,13 +62,12 @@ def file_system(url: str) -> tuple[Any, str]:
 def open_url(url: str) -> Any:
     """A buffered, seekable stream of a file's bytes; raises InputError where it is not there or cannot be read."""
     system, path = file_system(url)
-    try:
+    with place_errors(url):
         return system.open(path, "rb")
-    except OSError as error:
-        raise InputError(f"{url}: {error.strerror or error}") from error
 
 
 def matching_urls(url: str) -> Sequence[str]:
-    """The files that a pattern (*, ?, [) matches, in the order of their names; raises InputError as `file_system`."""
+    """The files that a pattern (*, ?, [) matches, in the order of their names; raises InputError where none can be."""
     system, path = file_system(url)
-    return sorted(system.unstrip_protocol(found) for found in system.glob(path))
+    with place_errors(url):
+        return sorted(system.unstrip_protocol(found) for found in system.glob(path))

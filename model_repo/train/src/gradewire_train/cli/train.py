@@ -1,6 +1,5 @@
 """The command ``gradewire models train``."""
 
-from pathlib import Path
 from typing import Any
 
 import click

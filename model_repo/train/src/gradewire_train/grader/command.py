@@ -84,7 +84,7 @@ def run(request: Request) -> bool:
     # Everything is read before anything is trained.
     given = [row for path in request.rows for row in read_rows(path, half=request.half)]
     scored = [row for path in request.score for row in read_rows(path)]
-    begin_in(request.directory, resume=request.resume)
+    checkpoint = begin_in(request.directory, resume=request.resume)
     console.print("drawing rows", highlight=False)
     every = [*_drawn(request, recipe), *given]
     rows = [row for row in every if request.left_out is None or not request.left_out.has(row)]

@@ -42,13 +42,18 @@ class Checkpoint:
     seconds: float = 0.0
 
 
-def begin_in(directory: Path, *, resume: bool) -> None:
-    """Makes a training's directory; raises TrainingError where one was interrupted in it that is not to go on."""
+def begin_in(directory: Path, *, resume: bool) -> Path:
+    """Makes a training's directory; the path of its checkpoint.
+
+    Raises:
+        TrainingError: One was interrupted there, and is not to be resumed.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     remove_unfinished(directory)
     checkpoint = directory / CHECKPOINT_FILE
     if checkpoint.exists() and not resume:
         raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
+    return checkpoint
 
 
 def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:

@@ -78,7 +78,7 @@ def run(request: Request) -> bool:
         # Nothing is made, so the recipe that is kept promises nothing.
         recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
     rows = _labelled(request, recipe)
-    begin_in(request.directory, resume=request.resume)
+    checkpoint = begin_in(request.directory, resume=request.resume)
     console.print("making the texts", highlight=False)
     examples = chosen(_examples(request, recipe), recipe.only, recipe.without)
     with ConsoleProgress(console, recipe.training.base) as progress:
