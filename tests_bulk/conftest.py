@@ -90,7 +90,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     def begin(*arguments: str | Path, metrics: str = METRICS) -> Run:
         # What a server has computed is in its own cache.
         cache = () if "--server" in arguments else ("--cache-dir", tmp_path / "cache")
-        options = ("--metrics", metrics, "--workers", "2", "--threads", "1", *cache)
+        workers = () if "--workers" in arguments else ("--workers", "2")
+        options = ("--metrics", metrics, *workers, "--threads", "1", *cache)
         runs.append(Run("bulk", *arguments, *options, log=tmp_path / f"run-{len(runs)}.log"))
         return runs[-1]
 
