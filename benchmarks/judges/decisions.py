@@ -8,83 +8,30 @@ default judge out.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.common.command import run_gradewire
 from benchmarks.common.document import write_block
 from benchmarks.common.processes import free_port
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
 from benchmarks.judges.agreement import MODELS, ROOT, test_rows
-
-from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.result import MetricResult
-from gradewire_server.judges.decisions.asked import asked_of
-from gradewire_server.judges.decisions.backend import DecisionJudges, endpoint_of
-from gradewire_server.judges.decisions.forms import SYSTEM_ONE
-from gradewire_server.judges.remote.http_client import HttpClient
-from gradewire_server.judges.remote.replies import json_object
-from gradewire_server.judges.remote.server import Question
-from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
-from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
-from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
-from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
-from gradewire_server.metrics.judged.parameters import BinaryQuestions
-from gradewire_server.settings.judge import RemoteJudgeConfig
+from benchmarks.judges.decision_requests import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradewire_server.domain.judge import Choose
-    from gradewire_server.judges.backend import Judge
-    from gradewire_server.judges.observers import RequestUsage
 
 SPARROW = "sparrow-nano-general-v1.1"
 BLOCK = "judge-decisions"
 EMBEDDING = "smile"
 METRICS = ("lave", "judge_verdict")
-TOGETHER_ROWS = 50
-BLOCK_ROWS = 50
-# With three metrics: 64 questions are open for one request of a client.
-ROWS_AT_A_TIME = 21
-# The socket of sparrow-decider holds five connections, and the sixth waits for a second.
-IN_FLIGHT = 4
-LOOKS = 600
-LOOK_AGAIN_S = 0.05
-# judge_similarity has a template of its own; the others show an item in the same words.
-_ASKERS = (
-    (LAVE, LaveParameters(binary=BinaryQuestions.JUDGE)),
-    (JUDGE_VERDICT, JudgeVerdictParameters(binary=BinaryQuestions.JUDGE)),
-    (JUDGE_GRADE, JudgeGradeParameters(binary=BinaryQuestions.JUDGE)),
-    (JUDGE_SIMILARITY, JudgeSimilarityParameters()),
-)
-
-
-@dataclass
-class Requests:
-    """Durations of the requests, as a judge's server is observed."""
-
-    seconds: list[float] = field(default_factory=list)
-
-    def request_answered(self, usage: RequestUsage) -> None:
-        """One request more."""
-        self.seconds.append(usage.duration_s)
-
-    def request_retried(self, reason: str) -> None:
-        """Nothing is counted of it."""
-
-    def requests_in_flight(self, change: int) -> None:
-        """Nothing is counted of it."""
 
 
 @contextmanager
@@ -102,114 +49,6 @@ def sparrow() -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
-
-
-def item_of(row: Row) -> Item:
-    """A row as metrics take it."""
-    return Item(row["id"], row["question"], tuple(row["references"]), row["prediction"])
-
-
-def needs_of(row: Row, metrics: Sequence[Any] = _ASKERS) -> list[Choose]:
-    """The first question of each metric about a row."""
-    return [next(metric.score(item_of(row), parameters, NO_MODEL))[0] for metric, parameters in metrics]
-
-
-@dataclass
-class Way:
-    """One of the ways that take turns: what it was asked, what that took and what came of it."""
-
-    judge: Judge
-    requests: Requests
-    calls: int = 0
-    whole_s: float = 0.0
-    scores: list[float] = field(default_factory=list)
-
-    async def score(self, rows: Sequence[Row], rows_at_a_time: int) -> None:
-        """Scores rows by the metrics that show an item in the same words; nothing is cached."""
-        permits = asyncio.Semaphore(rows_at_a_time)
-        begin_s = time.perf_counter()
-        scores = await asyncio.gather(*(self._row(row, permits) for row in rows))
-        self.whole_s += time.perf_counter() - begin_s
-        self.scores += [score for each in scores for score in each]
-
-    async def _row(self, row: Row, permits: asyncio.Semaphore) -> list[float]:
-        async with permits:
-            return await asyncio.gather(*(self._one(row, *asker) for asker in _ASKERS[:3]))
-
-    async def _one(self, row: Row, metric: Any, parameters: Any) -> float:
-        program = metric.score(item_of(row), parameters, NO_MODEL)
-        answers: tuple[Any, ...] | None = None
-        while True:
-            try:
-                needs = program.send(answers)
-            except StopIteration as stop:
-                if not isinstance(stop.value, MetricResult) or stop.value.score is None:
-                    raise SystemExit(f"row {row['id']}: {stop.value}") from stop
-                return stop.value.score
-            self.calls += len(needs)
-            answers = tuple(each.answer for each in await asyncio.gather(*map(self.judge.choose, needs)))
-
-
-def remark_of(judge: Judge) -> str:
-    """What a judge says of questions that share a request; empty where that is not known."""
-    return next((remark for remark in judge.status.remarks if remark.startswith("It is asked ")), "")
-
-
-async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_time: int) -> tuple[Way, Way]:
-    """The same rows with one question a request and with shared requests, which take turns in blocks of rows."""
-    ways = []
-    for most in (1, RemoteJudgeConfig().questions_per_request):
-        seen = Requests()
-        judge = await DecisionJudges(replace(config, questions_per_request=most), seen).open(config.model)
-        # Two questions about a row that is none of these: with them it finds out whether they may share a request.
-        first = {"id": "", "question": "Who?", "references": ["Nobody"], "prediction": "Somebody"}
-        await asyncio.gather(*map(judge.choose, needs_of(first)))
-        for _ in range(LOOKS if most > 1 else 0):
-            if remark_of(judge):
-                break
-            await asyncio.sleep(LOOK_AGAIN_S)
-        seen.seconds.clear()
-        ways.append(Way(judge, seen))
-    for number, begin in enumerate(range(0, len(rows), BLOCK_ROWS)):
-        for way in ways[:: 1 if number % 2 else -1]:
-            await way.score(rows[begin : begin + BLOCK_ROWS], rows_at_a_time)
-    for way in ways:
-        await way.judge.close()
-    return ways[0], ways[1]
-
-
-async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[float, float, float]:
-    """Questions about one state in a request each, and all in one request, row by row in turns.
-
-    Returns:
-        Seconds a question of both ways, and the largest difference between their probabilities.
-    """
-    client = HttpClient(config)
-    alone_s = together_s = largest = 0.0
-    questions = 0
-    for row in rows:
-        shown = [asked_of(Question(need.prompt, need.options)) for need in needs_of(row)]
-        asked = [each for each in shown if each.state == shown[0].state]
-        bodies = [SYSTEM_ONE.body(config.model, [each]) for each in asked]
-        begin_s = time.perf_counter()
-        alone = [await _answers(client, body) for body in bodies]
-        middle_s = time.perf_counter()
-        all_of_them = {str(n): body["questions"]["verdict"] for n, body in enumerate(bodies)}
-        together = await _answers(client, {**bodies[0], "questions": all_of_them})
-        end_s = time.perf_counter()
-        alone_s += middle_s - begin_s
-        together_s += end_s - middle_s
-        questions += len(asked)
-        for n, answer in enumerate(alone):
-            other = together[str(n)]["probabilities"]
-            largest = max(largest, *(abs(other[k] - p) for k, p in answer["verdict"]["probabilities"].items()))
-    await client.close()
-    return alone_s / questions, together_s / questions, largest
-
-
-async def _answers(client: HttpClient, body: dict[str, Any]) -> dict[str, Any]:
-    answers: dict[str, Any] = json_object((await client.post(SYSTEM_ONE.path, body)).content)["answers"]
-    return answers
 
 
 def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_too: bool) -> str:
@@ -245,44 +84,6 @@ def _first_tables(tables: Sequence[tuple[str, str]]) -> str:
         if not lines:
             lines += [f"| judge {table[0]}", f"|---{table[1]}"]
         lines += [f"| {'none' if name == EMBEDDING else name} {line}" for line in table[2:]]
-    return "\n".join(lines)
-
-
-def _milliseconds(seconds: Sequence[float]) -> str:
-    ordered = sorted(seconds)
-    return f"{statistics.median(ordered) * 1e3:.1f} | {ordered[int(len(ordered) * 0.95)] * 1e3:.1f}"
-
-
-def timed(url: str, model: str, rows: Sequence[Row]) -> str:
-    """Tables of calls, requests and latencies, with requests that are shared and without."""
-    base, forms = endpoint_of(url)
-    config = RemoteJudgeConfig(base, model, max_in_flight=IN_FLIGHT)
-    lines = [
-        "| rows at a time | questions a request | calls | requests | median ms | 95 % ms | ms a row |",
-        "|" + "---:|" * 7,
-    ]
-    largest, said = 0.0, ""
-    for at_a_time in (1, ROWS_AT_A_TIME):
-        ways = asyncio.run(in_turns(config, rows, at_a_time))
-        for name, way in zip(("1", "shared"), ways, strict=True):
-            seconds = way.requests.seconds
-            lines.append(
-                f"| {at_a_time} | {name} | {way.calls} | {len(seconds)} | {_milliseconds(seconds)} | "
-                f"{way.whole_s / len(rows) * 1e3:.1f} |"
-            )
-        said = remark_of(ways[1].judge)
-        largest = max(largest, *(abs(one - other) for one, other in zip(*(way.scores for way in ways), strict=True)))
-    lines.append(
-        "\nA call is one question of lave, judge_verdict or judge_grade, whose grade is a second one; at most "
-        f"{IN_FLIGHT} requests in flight. "
-        f"Scores of the two ways differ by {largest:.2g} at most. Of itself the judge says: {said}"
-    )
-    if SYSTEM_ONE in forms:
-        alone_s, together_s, largest = asyncio.run(put_together(config, rows[:TOGETHER_ROWS]))
-        lines.append(
-            f"\nBy hand, three questions about one state: {alone_s * 1e3:.2f} ms each one after the other, "
-            f"{together_s * 1e3:.2f} ms each in one request; their probabilities differ by {largest:.2g} at most."
-        )
     return "\n".join(lines)
 
 
