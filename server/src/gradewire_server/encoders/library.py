@@ -5,8 +5,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TypeAlias
 
 from typing_extensions import override
 
@@ -14,18 +12,15 @@ from gradewire_models.catalog.loading import default_model, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.concurrency.single_flight import SingleFlight
-from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.metric import ModelMetadata, TokenLayer
 from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
-from gradewire_server.domain.quoting import quoted, shortened
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
 from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoder
+from gradewire_server.encoders.model_status import Stamp, catalog_status, stamp_of, status_of, why_not
 from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableError
 
 _log = logging.getLogger(__name__)
-
-_Stamp: TypeAlias = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ class ModelLibrary(ModelIndex):
         self._by_reference: dict[str, LoadedModel] = {}
         self._loading: SingleFlight[str, LoadedModel | Failure] = SingleFlight()
         self._retiring: set[asyncio.Task[None]] = set()
-        self._broken: dict[str, tuple[_Stamp, str]] = {}
+        self._broken: dict[str, tuple[Stamp, str]] = {}
         self._described: dict[str, ModelStatus] = {}
         self._logged: dict[str, str] = {}
 
@@ -119,7 +114,7 @@ class ModelLibrary(ModelIndex):
         try:
             self._source.describe(name)
         except ModelBrokenError as error:
-            return Failure(Status.MODEL_UNAVAILABLE, _why_not(name, error))
+            return Failure(Status.MODEL_UNAVAILABLE, why_not(name, error))
         except ModelError:
             _log.debug("nobody knows of a model %s", quoted(name))
         return Failure(
@@ -150,18 +145,18 @@ class ModelLibrary(ModelIndex):
             if self.awaited.get(name) != error.failure:
                 _log.warning("model %s cannot be used now: %s", name, error.failure.message)
             self.awaited[name] = error.failure
-            self._described[name] = _status(error.model, state="built", is_default=name == self.default)
+            self._described[name] = status_of(error.model, state="built", is_default=name == self.default)
             self._put(name, None)
             self._forgive(name)
             return error.failure
         except UnusableError as error:
             return self._unusable(name, str(error))
         except ModelError as error:
-            return self._unusable(name, _why_not(name, error), log=str(error))
+            return self._unusable(name, why_not(name, error), log=str(error))
         except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
             _log.exception("model %s cannot be loaded", name)
             return self._unusable(name, f"model {quoted(name)} cannot be loaded; the server's log says why")
-        status = _status(encoder.model, state="loaded", is_default=name == self.default)
+        status = status_of(encoder.model, state="loaded", is_default=name == self.default)
         rough = encoder.rough
         if rough is not None:
             metadata = replace(status.metadata, rough_cosine_error=rough.cosine_error)
@@ -207,7 +202,7 @@ class ModelLibrary(ModelIndex):
         self.awaited.pop(name, None)
         for model in self._source.listed():
             if model.name == name:
-                self._broken[name] = (_stamp(model), message)
+                self._broken[name] = (stamp_of(model), message)
         return Failure(Status.MODEL_UNAVAILABLE, message)
 
     def _describe(self, name: str, built: BuiltModel | None) -> ModelStatus:
@@ -216,97 +211,17 @@ class ModelLibrary(ModelIndex):
         is_default = name == self.default
         awaited = self.awaited.get(name)
         if built is not None and awaited is not None and awaited.status is Status.MODEL_UNAVAILABLE:
-            return _status(built, state="broken", is_default=is_default, message=awaited.message)
+            return status_of(built, state="broken", is_default=is_default, message=awaited.message)
         if built is not None:
             stamp, message = self._broken.get(name, (None, ""))
-            if stamp == _stamp(built):
-                return _status(built, state="broken", is_default=is_default, message=message)
-            return _status(built, state="built", is_default=is_default)
-        known = load_catalog()[name]
+            if stamp == stamp_of(built):
+                return status_of(built, state="broken", is_default=is_default, message=message)
+            return status_of(built, state="built", is_default=is_default)
         try:
             self._source.describe(name)
             state, message = "built", ""  # built since the repository was listed
         except ModelNotBuiltError as error:
-            state, message = "missing", _why_not(name, error)
+            state, message = "missing", why_not(name, error)
         except ModelBrokenError as error:
-            state, message = "broken", _why_not(name, error)
-        return ModelStatus(
-            name=name,
-            digest=known.digest if state == "built" else "",
-            state=state,
-            message=message,
-            how_to_get=known.build_hint,
-            is_default=is_default,
-            dims=known.metadata.dims,
-            max_tokens=known.max_tokens,
-            licence=known.licence,
-            precision=known.numeric_class,
-            kind=known.kind,
-        )
-
-
-def _stamp(model: BuiltModel) -> _Stamp:
-    """Digest and times of change: differs once a model was built again or mended by hand."""
-    return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
-
-
-def _changed_ns(path: Path) -> int:
-    """Time of a file's last change; 0 where it is not here, as a graph need not be that another process runs."""
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return 0
-
-
-def _why_not(name: str, error: ModelError) -> str:
-    """What to do about a model; without the error's own words, which name directories and go to remote callers."""
-    catalog = load_catalog()
-    build = f"gradewire models build {name if name in catalog else 'NAME'}"
-    if not isinstance(error, ModelNotBuiltError):
-        verify = f"gradewire models verify {shortened(name)}"
-        return f"model {quoted(name)} is broken here; {verify} says why, {build} replaces it"
-    known = "" if name in catalog else f"the catalog has {', '.join(catalog)}; "
-    return f"model {quoted(name)} is not built here; {known}build one with: {build}"
-
-
-def _status(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
-    return ModelStatus(
-        name=model.name,
-        digest=model.digest,
-        state=state,
-        message=message,
-        how_to_get=load_catalog()[model.name].build_hint if model.name in load_catalog() else "",
-        is_default=is_default,
-        dims=model.dims,
-        max_tokens=model.max_tokens,
-        licence=model.licence,
-        precision=model.numeric_class,
-        metadata=_metadata_of(model),
-        kind=model.kind,
-        remarks=model.remarks,
-    )
-
-
-def _metadata_of(model: BuiltModel) -> ModelMetadata:
-    measured = model.bertscore
-    baselines = measured.baselines if measured else {}
-    return ModelMetadata(
-        calibrations=tuple(
-            Calibration(
-                metric=each.metric,
-                metric_version=each.metric_version,
-                parameters=each.parameters,
-                threshold=each.threshold,
-                sentence_weight=each.sentence_weight,
-                described=each.described,
-                fit=each.fit,
-            )
-            for each in model.calibrations
-        ),
-        unreadable=tuple((each.metric, each.told) for each in model.unreadable),
-        token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
-        # Of a model that nobody has looked into the last layer is the one that its training shaped.
-        bertscore_layer=measured.layer if measured else model.layers,
-        digest=model.digest,
-        temperature=model.temperature,
-    )
+            state, message = "broken", why_not(name, error)
+        return catalog_status(name, state=state, is_default=is_default, message=message)

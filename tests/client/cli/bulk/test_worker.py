@@ -11,7 +11,7 @@ from tests.support.examples import example_count
 
 from gradewire.cli.bulk.parts import PartId
 from gradewire.cli.input.rows import RowOptions
-from gradewire.cli.output.results_file import encode_rows
+from gradewire.cli.output.result_rows import encode_rows
 from gradewire.errors import AccessDenied, DeadlineExceeded
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2

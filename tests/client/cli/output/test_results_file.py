@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire.cli.input.rows import Row
-from gradewire.cli.output.results_file import ResultsFile, encode_row, read_results
+from gradewire.cli.output.result_rows import encode_row, read_results
+from gradewire.cli.output.results_file import ResultsFile
 from gradewire.cli.problems import InputError
 
 LINES = {"smile": "smile:v1/1?model=m@0123456789ab&sentence_weight=0.3&synthetic=none"}

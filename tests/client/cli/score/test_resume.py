@@ -7,7 +7,7 @@ import pytest
 from tests.client.cli.conftest import Command, answer, write_rows
 
 from gradewire import DeadlineExceeded
-from gradewire.cli.output.results_file import read_results
+from gradewire.cli.output.result_rows import read_results
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2
 

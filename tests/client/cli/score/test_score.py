@@ -9,7 +9,7 @@ from pyarrow import parquet
 from tests.client.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire import DeadlineExceeded, InvalidRequest, NotReady, Overloaded, ServerUnreachable
-from gradewire.cli.output.results_file import read_results
+from gradewire.cli.output.result_rows import read_results
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gradewire.cli.bulk.parts import PartId, PartStore, missing_parts
 from gradewire.cli.input.urls import file_system, is_url, place_errors
 from gradewire.cli.output.metric_lines import without_lines
-from gradewire.cli.output.results_file import encode_row
+from gradewire.cli.output.result_rows import encode_row
 from gradewire.cli.output.table_file import is_table, write_table
 from gradewire.cli.problems import InputError, named_errors
 

@@ -19,7 +19,7 @@ from gradewire.cli.bulk.records import PartRecord, costs_of
 from gradewire.cli.input.rows import result_key
 from gradewire.cli.output.metric_lines import with_lines
 from gradewire.cli.output.progress import progress
-from gradewire.cli.output.results_file import encode_rows, may_pass
+from gradewire.cli.output.result_rows import encode_rows, may_pass
 from gradewire.cli.output.summary import Summary
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.errors import GradewireError, InconsistentReplies

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from gradewire.cli.choosing.pairs import Choice
-from gradewire.cli.output.results_file import encode_row, files_of
+from gradewire.cli.output.result_rows import encode_row
+from gradewire.cli.output.results_file import files_of
 from gradewire.cli.problems import InputError, named_errors
 
 if TYPE_CHECKING:

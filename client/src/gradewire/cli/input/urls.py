@@ -38,7 +38,7 @@ def place_errors(place: str) -> Iterator[None]:
         # The package of each store has errors of its own, for instance where it has no credentials.
         if not is_url(place):
             raise
-        raise InputError(f"{place}: {error or type(error).__name__}") from error
+        raise InputError(f"{place}: {str(error) or type(error).__name__}") from error
 
 
 def file_system(url: str) -> tuple[Any, str]:

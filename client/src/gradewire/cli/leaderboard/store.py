@@ -10,7 +10,7 @@ from gradewire.cli.choosing.pairs import Choice
 from gradewire.cli.input.record import Record
 from gradewire.cli.leaderboard.answers import texts_digest
 from gradewire.cli.leaderboard.reading import PAIR_COLUMNS, judged_pair
-from gradewire.cli.output.results_file import encode_row
+from gradewire.cli.output.result_rows import encode_row
 from gradewire.cli.problems import InputError, named_errors
 
 if TYPE_CHECKING:

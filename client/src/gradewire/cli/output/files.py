@@ -10,10 +10,10 @@ from typing import Any, Self
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
-from gradewire.cli.output.latex import to_latex
-from gradewire.cli.output.markdown import to_markdown
+from gradewire.cli.output.forms.latex import to_latex
+from gradewire.cli.output.forms.markdown import to_markdown
+from gradewire.cli.output.forms.tidy_csv import to_tidy_csv
 from gradewire.cli.output.tables import FigureTable
-from gradewire.cli.output.tidy_csv import to_tidy_csv
 from gradewire.cli.problems import named_errors
 
 figure_file_options = option_group(

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Self
 
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row, result_key
-from gradewire.cli.output.files import plain
-from gradewire.cli.output.metric_lines import check_lines, lines_of, with_lines, without_lines
+from gradewire.cli.output.metric_lines import check_lines, with_lines, without_lines
+from gradewire.cli.output.result_rows import encode_row, encode_rows, may_pass, read_results
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status
 
@@ -32,60 +32,6 @@ def files_of(path: Path) -> tuple[Path, Path, Path]:
     return path, aside, aside.with_name(aside.name + ".new")
 
 
-def encode_row(row: Mapping[str, Any]) -> bytes:
-    """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold.
-
-    A kept column may hold NaN or an infinity, which JSON does not have: they become null.
-    """
-    try:
-        text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
-    except ValueError:
-        text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
-    # As a surrogate is escaped here, so it is in JSON.
-    return text.encode(errors="backslashreplace") + b"\n"
-
-
-def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Rows of an output; the first row of all has the lines of its metrics, which are those of the others too."""
-    return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
-
-
-def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of an output file with their end (offset in bytes); a torn last line is left out.
-
-    Every row has the lines of its metrics, which stand in the first row of a file alone.
-
-    Raises:
-        InputError: A line in the middle is no output row.
-    """
-    end = 0
-    lines: dict[str, str] = {}
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            end += len(line)
-            if not line.endswith(b"\n"):
-                return
-            try:
-                row = json.loads(line)
-                complete = isinstance(row["index"], int) and isinstance(row["scores"], dict) and row["digest"]
-            except (ValueError, KeyError, TypeError):
-                complete = False
-            if not complete:
-                raise InputError(f"{path}: line {number} is no output row of gradewire score: give another file")
-            lines |= lines_of(row)
-            yield end, with_lines(row, lines)
-
-
-def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    return read_results(path) if path.exists() else iter(())
-
-
-def count_results(path: Path) -> int:
-    """Rows of an output file as it stands: whole lines, even where one is no output row."""
-    with path.open("rb") as stream:
-        return sum(line.endswith(b"\n") for line in stream)
-
-
 def _sync(stream: BinaryIO) -> None:
     try:
         os.fsync(stream.fileno())
@@ -95,9 +41,8 @@ def _sync(stream: BinaryIO) -> None:
             raise
 
 
-def may_pass(row: Mapping[str, Any]) -> bool:
-    """Whether a result of the row failed for want of a server or of time, so that trying again may help."""
-    return any(Status(score["status"]).may_pass for score in row["scores"].values())
+def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return read_results(path) if path.exists() else iter(())
 
 
 def _was_unreadable(row: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gradewire.cli.output.metric_lines import without_lines
-from gradewire.cli.output.results_file import read_results
+from gradewire.cli.output.result_rows import read_results
 from gradewire.cli.problems import InputError, named_errors
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}

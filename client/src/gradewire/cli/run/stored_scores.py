@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gradewire.cli.input.rows import Row
-from gradewire.cli.output.results_file import read_results
+from gradewire.cli.output.result_rows import read_results
 from gradewire.cli.output.table_file import TABLE_SUFFIXES
 from gradewire.cli.problems import InputError
 

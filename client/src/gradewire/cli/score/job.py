@@ -20,7 +20,8 @@ from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.progress import progress
-from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
+from gradewire.cli.output.result_rows import encode_rows
+from gradewire.cli.output.results_file import ResultsFile, files_of
 from gradewire.cli.output.summary import Summary
 from gradewire.cli.problems import InputError, silence_stdout
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request

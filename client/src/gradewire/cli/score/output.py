@@ -9,7 +9,8 @@ import click
 
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.options.group import check_resume, choice_option, option_group
-from gradewire.cli.output.results_file import count_results, files_of, may_pass, read_results
+from gradewire.cli.output.result_rows import count_results, may_pass, read_results
+from gradewire.cli.output.results_file import files_of
 from gradewire.cli.output.table_file import is_table, part_of, write_table
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.manifest_file import manifest_beside, row_output_options

@@ -14,7 +14,7 @@ from gradewire.cli.input.opening import STDIN
 from gradewire.cli.input.record import Record
 from gradewire.cli.input.rows import read_rows
 from gradewire.cli.output.metric_lines import lines_of
-from gradewire.cli.output.results_file import read_results
+from gradewire.cli.output.result_rows import read_results
 from gradewire.cli.problems import InputError, named_errors
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire.cli.output.figures import Figure
-from gradewire.cli.output.latex import escaped, to_latex
+from gradewire.cli.output.forms.latex import escaped, to_latex
 from gradewire.cli.output.tables import FigureTable
 
 DOCUMENT = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{tables}\end{document}"

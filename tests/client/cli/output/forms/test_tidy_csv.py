@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gradewire.agreement import CellsMean, Difference, Estimate
 from gradewire.cli.output.figures import Figure, cells_mean, count, differing, estimated
+from gradewire.cli.output.forms.tidy_csv import COLUMNS, to_tidy_csv
 from gradewire.cli.output.tables import FigureTable
-from gradewire.cli.output.tidy_csv import COLUMNS, to_tidy_csv
 
 
 def read(text: str) -> list[dict[str, str]]:

@@ -1,0 +1,1 @@
+"""Tables of figures in the forms that other programs read."""
