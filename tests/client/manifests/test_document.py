@@ -118,12 +118,15 @@ def test_figures_that_are_not_defined_are_null(path: Path) -> None:
         ({"format": 1}, "is no manifest of gradewire"),
         ({"format": "something/1"}, "is no manifest of gradewire"),
         ({"counts": {}}, "it has no counts.rows"),
-        ({"counts": {"rows": "many"}}, "counts.rows is str and has to be int"),
-        ({"counts": {"rows": True}}, "counts.rows is bool and has to be int"),
-        ({"counts": {"rows": 1, "statuses": {"smile": [1]}}}, "counts.statuses.smile is list and has to be dict"),
+        ({"counts": {"rows": "many"}}, "counts.rows is a text and has to be a whole number"),
+        ({"counts": {"rows": True}}, "counts.rows is true or false and has to be a whole number"),
+        (
+            {"counts": {"rows": 1, "statuses": {"smile": [1]}}},
+            "counts.statuses.smile is a list and has to be an object",
+        ),
         ({"inputs": [{"path": "a"}, {}]}, "it has no inputs[1].path"),
-        ({"notes": "one"}, "notes is str and has to be list"),
-        ({"times": None}, "times is NoneType and has to be dict"),
+        ({"notes": "one"}, "notes is a text and has to be a list"),
+        ({"times": None}, "times is null and has to be an object"),
     ],
 )
 def test_what_is_no_manifest_is_refused_with_the_field(path: Path, fields: dict[str, Any], message: str) -> None:

@@ -21,8 +21,9 @@ def test_what_may_be_read_once_is_only_named(tmp_path: Path) -> None:
     assert file_digest("-") == InputDigest(path="-")
 
 
-def test_a_manifest_stands_beside_its_output() -> None:
+def test_a_manifest_stands_beside_its_output_or_in_its_folder(tmp_path: Path) -> None:
     assert manifest_path(Path("runs/a.jsonl")) == Path("runs/a.jsonl.manifest.json")
+    assert manifest_path(tmp_path) == tmp_path / "manifest.json"
 
 
 def test_models_and_prompts_are_those_with_a_digest() -> None:

@@ -15,6 +15,15 @@ FORMAT: Final = "gradewire-manifest/1"
 """First field of the file. The number grows where an older gradewire would misread a newer file; a field that is added
 does not change it, and is kept in `RunManifest.others`."""
 _OTHERS: Final = "others"
+_JSON_NAMES: Final[Mapping[type, str]] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    types.NoneType: "null",
+}
 
 
 class ManifestError(ValueError):
@@ -114,5 +123,5 @@ def _read_fields(kind: Any, document: Mapping[str, Any], name: str) -> Any:
 
 def _checked(kind: type, value: Any, name: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{name} is {type(value).__name__} and has to be {kind.__name__}")
+        raise ValueError(f"{name} is {_JSON_NAMES[type(value)]} and has to be {_JSON_NAMES[kind]}")
     return value

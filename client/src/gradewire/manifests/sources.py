@@ -17,7 +17,9 @@ _REFERENCE_SET: Final = "reference_set"
 
 
 def manifest_path(output: Path) -> Path:
-    """Where the manifest of an output stands: OUTPUT.manifest.json beside it."""
+    """Where the manifest of an output stands: OUTPUT.manifest.json beside it, or manifest.json in a folder of parts."""
+    if output.is_dir():
+        return output / "manifest.json"
     return output.with_name(f"{output.name}.manifest.json")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,7 +120,10 @@ def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], q
 
 
 def _source(options: Mapping[str, Any]) -> InputFile:
-    source = input_file({name: value for name, value in options.items() if name != "baseline"})
+    given = {name: value for name, value in options.items() if name != "baseline"}
+    if any(Path(path).is_dir() for path in options["files"]):  # of bulk, and its parts are JSONL
+        given["input_format"] = given["input_format"] or "jsonl"
+    source = input_file(given)
     groupings = read_groupings(options["group_by"], "--group-by")
     columns = tuple(dict.fromkeys(column for grouping in groupings for column in grouping))
     rows = replace(source.options, grouped_by=columns, grouping_option="--group-by", grouping_needed=False)

@@ -20,7 +20,7 @@ from gradewire.cli.compare.input.matching import Duplicates, Matching, Rule, mat
 from gradewire.cli.compare.input.scored import AnswerFiles
 from gradewire.cli.compare.input.sides import sides_of
 from gradewire.cli.compare.input.stored import read_outputs
-from gradewire.cli.compare.manifests import SideManifest, manifest_of, read_summary, run_beside
+from gradewire.cli.compare.manifests import SideManifest, manifest_of, read_summary, runs_beside
 from gradewire.cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import InputError
@@ -241,9 +241,9 @@ class CompareJob:
             for path, summary in zip(self.source.paths, self.sides.summaries, strict=True):
                 summaries[path] = read_summary(summary, path, collected.lines[path])
         elif self.stored:
-            for path in self.source.paths:
-                summaries[path], note = run_beside(path, collected.lines[path])
-                collected.notes += [note] if note else []
+            beside, notes = runs_beside({path: collected.lines[path] for path in self.source.paths})
+            summaries |= beside
+            collected.notes += notes
         return {side.name: manifest_of(side, collected, summaries.get(side.rows[0].file, run)) for side in sides}
 
 

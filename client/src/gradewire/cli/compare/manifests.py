@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gradewire.cli.compare.input.sides import Side
     from gradewire.manifests import RunManifest
 
+_LEFT_OUT = "what it says of the run is left out"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
@@ -106,23 +108,31 @@ def unlike_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
 
-def run_beside(output: str, lines: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """What the manifest beside an output says of the run that wrote it, and a note where it cannot be used.
+def runs_beside(lines_by_output: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used.
 
     Args:
-        output: As `gradewire score` and `gradewire bulk` write it; files of before have no manifest.
-        lines: What reproduces the metrics of that output.
+        lines_by_output: Outputs of `gradewire score` and `gradewire bulk`, with what reproduces the metrics of each.
     """
-    path = manifest_path(Path(output))
-    if not path.is_file():
-        return {}, ""
-    try:
-        manifest = read_manifest(path)
-    except (ManifestError, OSError) as error:
-        return {}, f"{error}: what it says of the run is left out"
-    if manifest.metrics != dict(lines):
-        return {}, f"{path} is not that of {output}, whose metrics are others: what it says of the run is left out"
-    return _run_of(manifest), ""
+    runs: dict[str, dict[str, Any]] = {}
+    missing, notes = [], []
+    for output, lines in lines_by_output.items():
+        runs[output] = {}
+        path = manifest_path(Path(output))
+        if not path.exists():
+            missing.append(f"{output} has no manifest ({path.name}), as one of a run that did not end")
+            continue
+        try:
+            manifest = read_manifest(path)
+        except (ManifestError, OSError) as error:
+            notes.append(f"{error}; {_LEFT_OUT}")
+            continue
+        if manifest.metrics == dict(lines):
+            runs[output] = _run_of(manifest)
+        else:
+            notes.append(f"{path} is not that of {output}, whose metrics are others; {_LEFT_OUT}")
+    # Where no output has one there is nothing that one side lacks.
+    return runs, notes + ([f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else [])
 
 
 def _run_of(manifest: RunManifest) -> dict[str, Any]:

@@ -29,6 +29,17 @@ def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
+def output_files(output: Path) -> list[Path]:
+    """Files with the rows of an output: itself, or the parts of a folder that `gradewire bulk` wrote, in order."""
+    if not output.is_dir():
+        return [output]
+    # Where a part was scored again both may be there, and "done" comes before "unanswered".
+    found: dict[str, Path] = {}
+    for part in sorted(output.glob("part-*.jsonl")):
+        found.setdefault(part.name.partition(".")[0], part)
+    return list(found.values())
+
+
 def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of an output file with their end (offset in bytes); a torn last line is left out.
 

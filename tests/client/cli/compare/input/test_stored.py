@@ -10,6 +10,7 @@ import pytest
 from tests.client.cli.compare.conftest import Rows, letters
 from tests.client.cli.conftest import Command, read_rows, write_rows
 
+from gradewire.cli.output.metric_lines import lines_of, with_lines
 from gradewire.manifests import manifest_path, read_manifest, write_manifest
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2
@@ -104,6 +105,54 @@ def test_outputs_of_nameless_rows_are_matched_by_their_numbers_and_that_is_told(
     files = [score(name, rows) for name, rows in zip(("base", "new"), nameless, strict=True)]
     done = command("compare", *files, "--quiet", stub=StubTransport(never))
     assert "rows of base and new are matched by their numbers, for they have neither ids nor questions" in done.stdout
+
+
+def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_path: Path) -> None:
+    base, new = score("base", letters(10, 20, 30)), score("new", letters(20, 20, 50))
+    lines = new.read_bytes().splitlines(keepends=True)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    # As bulk leaves it: the first row of each part has the lines of the metrics.
+    first = json.loads(lines[0])
+    parts = [b"".join(lines[:2]), json.dumps(with_lines(json.loads(lines[2]), lines_of(first))).encode() + b"\n"]
+    for number, part in enumerate(parts):
+        (folder / f"part-00000-000000{number}.done.jsonl").write_bytes(part)
+    (folder / "part-00000-0000001.unanswered.jsonl").write_bytes(b"an earlier try")
+    manifest_path(new).rename(folder / "manifest.json")
+    found, expected = compared(command, base, folder), compared(command, base, new)
+    assert found["comparisons"]["parts"]["metrics"] == expected["comparisons"]["new"]["metrics"]
+    told = [each["fact"] for each in found["comparisons"]["parts"]["manifest_differences"]]
+    assert told[0] == "file"
+    assert "gradewire version" not in told
+    assert not [note for note in found["notes"] if "manifest" in note]
+    for part in folder.glob("part-*"):
+        part.unlink()
+    refused = command("compare", base, folder, "--quiet", stub=StubTransport(never))
+    assert (refused.exit_code, "is a folder without parts of gradewire bulk" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        (None, "has no manifest (new.jsonl.manifest.json)"),
+        ("{", "is not JSON; what it says"),
+        ("[]", "its format is not gradewire-manifest/1; what it says"),
+        ('{"format": "gradewire-manifest/7"}', "is of format gradewire-manifest/7"),
+        ('{"format": "gradewire-manifest/1", "command": 3}', "command is a whole number and has to be a text"),
+    ],
+)
+def test_a_manifest_that_says_nothing_is_told_and_the_outputs_are_compared(
+    command: Command, score: Score, content: str | None, note: str
+) -> None:
+    base, new = score("base", letters(10, 20)), score("new", letters(20, 20))
+    manifest_path(new).unlink()
+    if content is not None:
+        manifest_path(new).write_text(content)
+    found = compared(command, base, new)
+    assert [told for told in found["notes"] if note in told and told.endswith("of the run is left out")]
+    manifest_path(base).unlink()
+    manifest_path(new).unlink(missing_ok=True)
+    assert not [told for told in compared(command, base, new)["notes"] if "manifest" in told]
 
 
 def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:

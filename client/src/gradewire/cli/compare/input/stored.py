@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from gradewire.cli.input.opening import STDIN
 from gradewire.cli.input.record import Record
 from gradewire.cli.input.rows import read_rows
 from gradewire.cli.output.metric_lines import lines_of
-from gradewire.cli.output.result_rows import read_results
+from gradewire.cli.output.result_rows import output_files, read_results
 from gradewire.cli.problems import InputError, named_errors
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ def are_outputs(paths: Sequence[str]) -> bool:
 
 
 def _is_output(path: str) -> bool:
-    with named_errors(path), open(path, "rb") as stream:  # noqa: PTH123 - as the user named it
+    if not (files := output_files(Path(path))):
+        raise InputError(f"{path} is a folder without parts of gradewire bulk: give a file")
+    with named_errors(path), files[0].open("rb") as stream:
         first = stream.readline(_PEEK_BYTES)
     try:
         row = json.loads(first)
@@ -89,7 +92,8 @@ def read_outputs(source: InputFile) -> Collected:
 def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Rows made of the columns that an output kept, with the output rows."""
     options = replace(options, file=path, needed=())
-    for number, (_, output) in enumerate(read_results(Path(path)), 1):
+    results = itertools.chain.from_iterable(map(read_results, output_files(Path(path))))
+    for number, (_, output) in enumerate(results, 1):
         columns = output.get("input", {})
         if number == 1:
             _check_columns(path, columns, options)
