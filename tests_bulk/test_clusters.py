@@ -1,6 +1,6 @@
 """Bulk runs on a Ray that is there already, as `ray start` begins it."""
 
-import shutil
+import os
 import socket
 import subprocess
 import sys
@@ -13,7 +13,7 @@ import pytest
 from tests_bulk.conftest import Run, assert_same, ended, read, straight, write_rows
 
 Start = Callable[..., Run]
-_START_S = 60.0
+_TRIES = 3
 # Ray in a process of this test, which makes a token of its own.
 CLUSTER = """
 import logging, os, sys
@@ -27,34 +27,38 @@ sys.stdin.read()
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """HOST:PORT of a cluster of one machine with three cores, which other processes than the tests' own began."""
+    """HOST:PORT of a cluster of one machine with three cores, without a token."""
+    # The sockets of Ray are files in its folder, and their names have at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        for _ in range(_TRIES):
+            process, address = _begun(Path(folder))
+            if _is_up(process, Path(folder) / "log"):
+                break
+        try:
+            yield address
+            assert process.poll() is None
+        finally:
+            ended(process)
+
+
+def _begun(folder: Path) -> tuple["subprocess.Popen[bytes]", str]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    # The sockets of Ray are files in its folder, and their names have at most 107 bytes.
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     command = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--num-cpus", "3"]
-    options = ["--node-ip-address", "127.0.0.1", "--port", str(port), "--include-dashboard", "false"]
-    process = subprocess.Popen(
-        [*command, *options, "--temp-dir", folder, "--disable-usage-stats"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        give_up = time.monotonic() + _START_S
-        while not _listens(port):
-            assert process.poll() is None
-            assert time.monotonic() < give_up
-            time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-        assert process.poll() is None
-    finally:
-        ended(process)
-        shutil.rmtree(folder, ignore_errors=True)
+    command += ["--node-ip-address", "127.0.0.1", "--port", str(port), "--temp-dir", str(folder / "ray")]
+    command += ["--include-dashboard", "false", "--disable-usage-stats"]
+    with (folder / "log").open("wb") as log:
+        environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment), f"127.0.0.1:{port}"
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
+def _is_up(process: "subprocess.Popen[bytes]", log: Path) -> bool:
+    """Whether it started; on a busy machine its node may take longer than Ray waits for it."""
+    while "Ray runtime started" not in log.read_text():
+        if process.poll() is not None:
+            return False
+        time.sleep(0.2)
+    return True
 
 
 def test_an_option_names_the_cluster(start: Start, tmp_path: Path, cluster: str) -> None:
@@ -81,7 +85,7 @@ def test_the_variable_of_ray_names_it_and_a_killed_run_goes_on_there(
 def test_a_cluster_with_a_token_is_used_where_ray_is_told_so(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     rows = write_rows(tmp_path / "rows.jsonl", 200)
     cluster = subprocess.Popen(
         [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
@@ -89,6 +93,9 @@ def test_a_cluster_with_a_token_is_used_where_ray_is_told_so(
     try:
         assert cluster.stdout is not None
         address = cluster.stdout.readline().strip()
+        refused = start(rows, tmp_path / "out.jsonl", "--ray-address", address)
+        assert (refused.wait(), "set RAY_AUTH_MODE=token" in refused.told) == (3, True), refused.told
+        monkeypatch.setenv("RAY_AUTH_MODE", "token")
         run = start(rows, tmp_path / "out.jsonl", "--part-rows", "64", "--ray-address", address)
         assert run.wait() == 0, run.told
         assert cluster.poll() is None

@@ -11,7 +11,7 @@ import click
 
 from gradewire.cli.bulk.assembling import Assembly, output_exists, remove_output
 from gradewire.cli.bulk.identity import check_same, input_digests, reading_parameters, save_run, saved_run
-from gradewire.cli.bulk.parts import RUN_NAME, PartId, check_place
+from gradewire.cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, check_place
 from gradewire.cli.bulk.pipeline import run_parts
 from gradewire.cli.bulk.ray_session import import_ray, ray_session
 from gradewire.cli.bulk.reading import FileEnd, file_readers
@@ -123,7 +123,8 @@ class BulkJob:
             place
             for place, is_there in (
                 (output.output, not output.is_folder and output_exists(output.output)),
-                (store.place, bool(store.names())),
+                # Of a run that ended before its first part nothing can be lost.
+                (store.place, bool(store.parts()) or FOLDER_MANIFEST in store.names()),
             )
             if is_there
         ]

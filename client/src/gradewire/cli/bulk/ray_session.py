@@ -19,6 +19,7 @@ _OBJECT_STORE_BYTES: Final = 256 << 20
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _REACHED_S: Final = 10.0
 _START_TRIES: Final = 3
+_AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_reachable(address: str) -> None:
@@ -86,7 +87,9 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     try:
         _init(ray, "local" if address is None else address, told)
     except ConnectionError as error:
-        raise UnreachableError(f"--ray-address {address}: {error}") from error
+        # Ray shows the user's token to an address that is named only where it is told to.
+        hint = "" if _AUTH_MODE in os.environ else f"; where the cluster asks for Ray's token, set {_AUTH_MODE}=token"
+        raise UnreachableError(f"--ray-address {address}: {error}{hint}") from error
     except Exception as error:
         raise InputError(f"Ray cannot be started: {error}") from error
     try:
