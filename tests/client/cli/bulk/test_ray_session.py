@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from gradewire.cli.bulk.ray_session import _check_reachable
+from gradewire.cli.bulk.ray_session import _check_reachable, _init
 from gradewire.cli.problems import UnreachableError
 
 
@@ -25,3 +25,36 @@ def test_an_address_where_nobody_listens_is_an_error_at_once(form: str) -> None:
 @pytest.mark.parametrize("address", ["auto", "local", "anyscale://cluster"])
 def test_other_forms_are_left_to_ray(address: str) -> None:
     _check_reachable(address)
+
+
+class SlowRay:
+    """In the place of Ray on a machine that is too busy for it, which nothing here can make one."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = list(errors)
+        self.tries = 0
+
+    def init(self, **_: object) -> None:
+        self.tries += 1
+        if self._errors:
+            raise self._errors.pop(0)
+
+    def shutdown(self) -> None:
+        """Ends what has started of it."""
+
+
+def test_a_node_that_is_late_is_started_again() -> None:
+    ray = SlowRay(Exception("The current node timed out during startup."), Exception("The same."))
+    _init(ray, "local", {})
+    assert ray.tries == 3
+
+
+@pytest.mark.parametrize(
+    ("errors", "tries"),
+    [([Exception("late")] * 3, 3), ([ConnectionError("nobody")], 1), ([Exception("late"), ValueError("wrong")], 2)],
+)
+def test_other_errors_and_the_last_one_are_told(errors: list[Exception], tries: int) -> None:
+    ray = SlowRay(*errors)
+    with pytest.raises(type(errors[-1]), match=str(errors[-1])):
+        _init(ray, "local", {})
+    assert ray.tries == tries

@@ -7,6 +7,7 @@ import pytest
 from tests.client.cli.conftest import Command, write_rows
 
 from gradewire.cli.options.judge_server import judge_server_of
+from gradewire.cli.problems import InputError
 
 SERVER = ("--judge-url", "http://h", "--judge-remote-model", "m")
 
@@ -111,3 +112,12 @@ def test_an_address_that_is_none_is_refused_in_one_line(url: str, minilm: Path, 
     assert "--judge-url" in done.stderr
     assert "must be a base address" in done.stderr
     assert "hunter2" not in done.stderr
+
+
+def test_a_key_that_another_machine_does_not_have_is_an_error_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "secret")
+    server = judge_server_of(options(judge_url="http://h/v1", judge_key_env="MY_KEY", judge_remote_model="m"))
+    assert server is not None
+    monkeypatch.delenv("MY_KEY")
+    with pytest.raises(InputError, match="--judge-key-env MY_KEY: it is not set on"):
+        server.settings()

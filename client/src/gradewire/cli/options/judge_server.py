@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 import click
 
 from gradewire.cli.options.group import option_group
+from gradewire.cli.problems import InputError
 
 BACKENDS: Final = ("openai", "decisions")
 _CONVENTIONAL_NAME = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
@@ -58,8 +60,17 @@ class JudgeServer:
     backend: str = BACKENDS[0]
 
     def settings(self) -> dict[str, Any]:
-        """Settings of the engine in this process."""
-        key = os.environ[self.key_variable] if self.key_variable else ""
+        """Settings of the engine in this process.
+
+        Raises:
+            InputError: The variable with the key is not set, as on another machine than that of the command.
+        """
+        key = os.environ.get(self.key_variable, "") if self.key_variable else ""
+        if self.key_variable and not key:
+            raise InputError(
+                f"--judge-key-env {self.key_variable}: it is not set on {socket.gethostname()}: start Ray's workers "
+                "with it on every machine"
+            )
         settings: dict[str, Any] = {
             "judge_backend": self.backend,
             "judge_url": self.url,
