@@ -1,5 +1,6 @@
 """A judge that rates the rows of a bulk run: in the worker's machine, and behind a server that is not always there."""
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -24,11 +25,19 @@ def prompt(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Rows with the question that a judge is shown."""
+    path = write_rows(tmp_path / "rows.jsonl", ROWS)
+    path.write_text("".join(json.dumps(row | {"question": "Which number is it?"}) + "\n" for row in read(path)))
+    return path
+
+
 def test_a_judge_of_this_machine_rates_as_it_does_without_ray(
-    start: Start, tmp_path: Path, prompt: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, tmp_path: Path, rows: Path, prompt: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRADEWIRE_JUDGE_REPOSITORY", str(smollm2_repository()))
-    rows, out, other = write_rows(tmp_path / "rows.jsonl", ROWS), tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
+    out, other = tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
     judged = ("--judge", NAME, "--prompt", prompt)
     run = start(rows, out, *PARTS, *judged, "--workers", "1", metrics="lave,exact_match")
     assert run.wait() == 0, run.told
@@ -41,9 +50,9 @@ def test_a_judge_of_this_machine_rates_as_it_does_without_ray(
 
 
 def test_rows_without_an_answer_of_the_judge_are_tried_again_and_no_others(
-    start: Start, tmp_path: Path, prompt: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, tmp_path: Path, rows: Path, prompt: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, out = write_rows(tmp_path / "rows.jsonl", ROWS), tmp_path / "out.jsonl"
+    out = tmp_path / "out.jsonl"
     parts = tmp_path / "out.jsonl.parts"
     with LlamaServer() as judge:
         monkeypatch.setenv("JUDGE_KEY", judge.key)
