@@ -16,6 +16,7 @@ import pytest
 
 GRADEWIRE = str(Path(sys.executable).with_name("gradewire"))
 METRICS = "smile:fast,exact_match"
+_STRAIGHT: dict[bytes, list[dict[str, Any]]] = {}
 _LIMIT_S = 600
 """On a machine that has much else to do."""
 
@@ -111,11 +112,15 @@ def write_rows(path: Path, count: int, *, first: int = 0) -> Path:
 
 
 def straight(rows: Path, tmp_path: Path, *more: str | Path) -> list[dict[str, Any]]:
-    """What `gradewire score` gives for the same rows, from a cache of its own."""
-    out = tmp_path / "straight.jsonl"
-    command = [GRADEWIRE, "score", rows, *more, "--out", out, "--metrics", METRICS, "--cache-dir", tmp_path / "other"]
-    subprocess.run([*map(str, command), "--quiet"], check=True, timeout=_LIMIT_S, env=os.environ)
-    return read(out)
+    """What `gradewire score` gives for the same rows, from a cache of its own; once for all tests with these rows."""
+    content = b"".join(Path(path).read_bytes() for path in (rows, *more))
+    if content not in _STRAIGHT:
+        out = tmp_path / "straight.jsonl"
+        command = [GRADEWIRE, "score", rows, *more, "--out", out, "--metrics", METRICS, "--quiet"]
+        command += ["--cache-dir", tmp_path / "other"]
+        subprocess.run(list(map(str, command)), check=True, timeout=_LIMIT_S, env=os.environ)
+        _STRAIGHT[content] = read(out)
+    return _STRAIGHT[content]
 
 
 def read(path: Path) -> list[dict[str, Any]]:
