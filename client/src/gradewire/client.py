@@ -18,8 +18,8 @@ from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
+from gradewire.async_client import ClientBase
 from gradewire.call_options import CompareOptions, PrepareOptions, ScoreOptions
-from gradewire.client_base import ClientBase
 from gradewire.errors import ClientClosed, ForkedClient
 from gradewire.items import ItemsLike
 from gradewire.metric_types.choice import MetricsLike

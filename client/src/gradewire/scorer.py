@@ -2,9 +2,8 @@
 
 from typing import Any, Self
 
-from gradewire.async_client import AsyncClient
+from gradewire.async_client import AsyncClient, ClientBase
 from gradewire.client import Client
-from gradewire.client_base import ClientBase
 from gradewire.errors import MissingExtra
 from gradewire.transport import Transport
 
