@@ -73,8 +73,9 @@ test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed $(NODE_MOD
 test-compile: $(VENV)/.dev-installed $(MODEL)
 	@$(TIMED); $(BIN)/python -m pytest -q --collect-only -p no:cacheprovider -m "not hostile" > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
-test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-beside
-	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile"
+# Mostly waiting; beside it only one thread of test-beside. To collect all tests takes longer than to look for these.
+test-alone: $(VENV)/.dev-installed $(MODEL)
+	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile" $$(grep -rl --include='test_*.py' 'mark\.alone\b' tests)
 
 test-beside: # one after the other
 	@$(UNLESS_DRY)$(MAKE) --no-print-directory test-export; $(MAKE) --no-print-directory test-typescript
