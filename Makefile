@@ -5,6 +5,8 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 DATA ?= .data
 FIGURES ?= .figures.jsonl
+# Three workers on two cores: a third of a test's time is waiting.
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
@@ -27,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-beside test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-bulk bench-judge bench-load bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-bulk bench-judge bench-load bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -61,10 +63,9 @@ down: $(VENV)/.run-installed ## stop what `make up` started elsewhere
 validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart, alerts and dashboard through hadolint, Compose, Helm, schemas, promtool
 	@$(TIMED); $(BIN)/python -m pytest -q -m "not hostile" tests/deploy
 
-# Three workers on two cores: a third of a test's time is waiting.
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory -j 3 -Oline lint test-needs test-compile; \
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-beside
+	@$(TIMED); $(MAKE) --no-print-directory -j 4 -Oline lint test-needs test-compile test-typescript; \
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
 test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed $(NODE_MODULES)/.installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
@@ -73,11 +74,9 @@ test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed $(NODE_MOD
 test-compile: $(VENV)/.dev-installed $(MODEL)
 	@$(TIMED); $(BIN)/python -m pytest -q --collect-only -p no:cacheprovider -m "not hostile" > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
-test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-beside
-	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile"
-
-test-beside: # one after the other
-	@$(UNLESS_DRY)$(MAKE) --no-print-directory test-export; $(MAKE) --no-print-directory test-typescript
+# Mostly waiting; beside it only one thread of test-export. To collect all tests takes longer than to look for these.
+test-alone: $(VENV)/.dev-installed $(MODEL)
+	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile" $$(grep -rl --include='test_*.py' 'mark\.alone\b' tests)
 
 # TORCH as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
@@ -167,7 +166,7 @@ test-verl: $(VENV)-verl/.installed $(MODEL) ## what needs verl, the real one (no
 
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile, the longest kills, checks of the tests themselves, and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
-	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py tests/e2e/cli tests/e2e/server/test_processes.py tests/oracle tests/test_processes.py --figures $(FIGURES) || failed=1; \
+	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile $$(grep -rl --include='test_*.py' --exclude-dir=hostile 'mark\.hostile\b' tests) --figures $(FIGURES) || failed=1; \
 	for program in overload fairness; do \
 	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
 	done; \

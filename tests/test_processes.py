@@ -11,8 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 ROOT = Path(__file__).parents[1]
+DRAWN: list[tuple[str, int]] = []
 CONFTEST = """
 from tests.support.processes import (
     hear_ctrl_c, pytest_runtest_call, pytest_runtest_setup, pytest_runtest_teardown, pytest_sessionfinish,
@@ -196,7 +200,34 @@ def draw(folder: Path, tests: str, *arguments: str) -> None:
     )
 
 
-def test_what_is_drawn_is_drawn_again(tmp_path: Path) -> None:
+@settings()
+@given(st.text(max_size=30), st.data())
+def drawn(text: str, data: st.DataObject) -> None:
+    """What a property test draws here is left in DRAWN."""
+    DRAWN.append((text, data.draw(st.integers())))
+
+
+@settings(max_examples=example_count(6))
+@given(st.integers())
+def drawn_six_times(number: int) -> None:
+    DRAWN.append(("", number))
+
+
+def test_what_is_drawn_is_drawn_again_as_often_as_a_test_says() -> None:
+    runs = []
+    for property_test in (drawn, drawn, drawn_six_times):
+        DRAWN.clear()
+        property_test()
+        runs.append(DRAWN.copy())
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) > 20
+    assert [len(run) for run in runs] == [100, 100, 6]
+    assert settings.get_profile("search").max_examples == 10 * settings.get_profile("fixed").max_examples
+    assert not settings.get_profile("search").derandomize
+
+
+@pytest.mark.hostile
+def test_what_is_drawn_is_drawn_again_by_another_process(tmp_path: Path) -> None:
     tests = (
         "import json, pathlib\nfrom hypothesis import given, strategies as st\n"
         "drawn = []\n"
@@ -211,6 +242,7 @@ def test_what_is_drawn_is_drawn_again(tmp_path: Path) -> None:
     assert len(set(runs[0])) > 20
 
 
+@pytest.mark.hostile
 def test_a_search_draws_ten_times_as_much_also_where_a_test_says_how_much(tmp_path: Path) -> None:
     tests = (
         "import pathlib\nfrom hypothesis import given, settings, strategies as st\n"

@@ -302,9 +302,9 @@ async def test_11_b_sends_more_than_its_quota(house: House) -> None:
     assert [each.results[0].status for each in second.items] == [types_pb2.STATUS_OK]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+async def test_12_b_replays_a_token_in_another_spelling(house: House) -> None:
+    stub: Any = models_pb2_grpc.ModelsStub(house.a.channel)
+    spellings = (
         f"Bearer {A.upper()}",
         f"Bearer  {A}",
         f"Bearer {A} ",
@@ -316,12 +316,10 @@ async def test_11_b_sends_more_than_its_quota(house: House) -> None:
         "Bearer ",
         f"Bearer {sha256(A.encode()).hexdigest()}",
         f"Bearer {sha256(B.encode()).hexdigest()}",
-    ],
-)
-async def test_12_b_replays_a_token_in_another_spelling(house: House, said: str) -> None:
-    stub: Any = models_pb2_grpc.ModelsStub(house.a.channel)
-    call = stub.List(models_pb2.ListModelsRequest(), metadata=(("authorization", said),))
-    assert (await call.code()).name == "UNAUTHENTICATED"
+    )
+    for said in spellings:
+        call = stub.List(models_pb2.ListModelsRequest(), metadata=(("authorization", said),))
+        assert (await call.code()).name == "UNAUTHENTICATED", said
 
 
 async def test_13_b_goes_on_with_a_token_that_was_revoked(house: House, caplog: pytest.LogCaptureFixture) -> None:

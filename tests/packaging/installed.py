@@ -159,12 +159,20 @@ def _environments(extras: Iterable[str]) -> list[Mapping[str, str]]:
 
 
 def link(names: Iterable[str], folder: Path) -> None:
-    """Shows packages of this test's own environment in another one, file by file: folders may be shared."""
+    """Shows packages of this test's own environment in another one, file by file: folders may be shared.
+
+    Byte code is shared with this environment: else every new one would compile all that its programs import.
+    """
     for name in names:
         there = distribution(name)
         for path in there.files or ():
             place = folder / path
-            if ".." in path.parts or path.suffix == ".pth":
+            if ".." in path.parts or path.suffix == ".pth" or "__pycache__" in path.parts:
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(there.locate_file(path))
+            original = Path(str(there.locate_file(path)))
+            place.symlink_to(original)
+            compiled = place.with_name("__pycache__")
+            if path.suffix == ".py" and path.parent.parts and not compiled.is_symlink():
+                original.with_name("__pycache__").mkdir(exist_ok=True)
+                compiled.symlink_to(original.with_name("__pycache__"), target_is_directory=True)

@@ -83,6 +83,7 @@ def assert_same(resumed: Path, straight: Path) -> None:
             assert score["score"] == pytest.approx(other["scores"][label]["score"], abs=2e-4)
 
 
+@pytest.mark.hostile
 def test_kill_9_and_resume_end_as_a_straight_run(rows: Path, tmp_path: Path, environment: Mapping[str, str]) -> None:
     out, straight = tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
     options = ("--metrics", "sbert,easy_match", "--quiet")

@@ -155,6 +155,7 @@ async def test_a_stub_that_died_is_mended(
         assert server.check(weights)
 
 
+@pytest.mark.hostile
 async def test_one_of_two_stubs_that_died_is_mended_by_two_replicas_without_a_storm(
     tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
 ) -> None:
@@ -240,10 +241,11 @@ async def test_a_deadline_ends_the_wait_and_harms_nobody_else(
             'name: "sentence_embedding"\n  data_type: TYPE_FP32\n  dims: 25',
             ("TYPE_FP32[25] in Triton", "TYPE_FP32[24] in the model repository"),
         ),
-        (
+        pytest.param(
             'name: "attention_mask"\n  data_type: TYPE_INT64',
             'name: "attention_mask"\n  data_type: TYPE_INT32',
             ("TYPE_INT32[-1] in Triton", "TYPE_INT64[-1] in the model repository"),
+            marks=pytest.mark.hostile,
         ),
     ],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gradewire.agreement.fitting import probability_model
 from gradewire.agreement.fitting.labelled_features import FOLDS, checked, fold_of
 from gradewire.agreement.fitting.probability import CalibratedFitResult, fit_calibrated
 from gradewire.agreement.fitting.stored_evaluation import probabilities
@@ -33,9 +34,14 @@ def fitted(*data: Any) -> CalibratedFitResult:
     return fit_calibrated(checked(FEATURES, *(data or rows())), provenance=PROVENANCE)
 
 
-def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen() -> None:
+@pytest.fixture(scope="module")
+def result() -> CalibratedFitResult:
+    """Of the usual rows."""
+    return fitted()
+
+
+def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen(result: CalibratedFitResult) -> None:
     """Noise of 0.15 around the cut makes about a tenth of the verdicts wrong for any rule."""
-    result = fitted()
     values, labels, _ = rows(2000, seed=4)
     found = probabilities(result.fit, values)
     hits = np.mean((found >= 0.5) == (labels >= 0.5))
@@ -46,12 +52,12 @@ def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen() -> None:
     assert {key: result.fit[key] for key in PROVENANCE} == PROVENANCE
 
 
-def test_the_same_rows_give_the_same_fit() -> None:
-    assert json.dumps(fitted().fit) == json.dumps(fitted().fit)
+def test_the_same_rows_give_the_same_fit(result: CalibratedFitResult) -> None:
+    assert json.dumps(fitted().fit) == json.dumps(result.fit)
 
 
-def test_probabilities_keep_the_directions() -> None:
-    fit = fitted().fit
+def test_probabilities_keep_the_directions(result: CalibratedFitResult) -> None:
+    fit = result.fit
     values, _, _ = rows(200, seed=5)
     better, worse = values.copy(), values.copy()
     better[:, 0] += 0.1
@@ -61,6 +67,13 @@ def test_probabilities_keep_the_directions() -> None:
     assert (probabilities(fit, worse) <= probabilities(fit, values) + 1e-12).all()
 
 
+@pytest.fixture
+def few_bins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of a fit's time goes into the usual 255 quantiles of each feature."""
+    monkeypatch.setitem(probability_model.TREES, "max_bins", 32)
+
+
+@pytest.mark.usefixtures("few_bins")
 def test_labels_that_features_say_nothing_about_are_no_fit_to_be_proud_of() -> None:
     """Figures are held out: trees that learn their rows by heart do not look good in them."""
     values, labels, questions = rows()
@@ -85,6 +98,7 @@ def test_folds_do_not_depend_on_the_order_of_rows() -> None:
     assert fold_of(questions[::-1]).tolist() == fold_of(questions)[::-1].tolist()
 
 
+@pytest.mark.usefixtures("few_bins")
 def test_a_feature_that_no_row_has_is_left_alone() -> None:
     values, labels, questions = rows()
     values[:, 1] = np.nan

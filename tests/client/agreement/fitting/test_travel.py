@@ -31,6 +31,8 @@ NAMES = SHAPE[:2]
 @pytest.fixture(autouse=True)
 def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(probability_model.TREES, "max_iter", 10)
+    # Most of a fit's time goes into the usual 255 quantiles of each feature.
+    monkeypatch.setitem(probability_model.TREES, "max_bins", 32)
 
 
 def source(name: str, count: int, *, cut: float, kind: float, noise: float = 0.15, seed: int = 3) -> LabelledFeatures:

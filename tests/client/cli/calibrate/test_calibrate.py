@@ -137,6 +137,7 @@ def test_a_probability_is_fitted_and_served(
     built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
+    monkeypatch.setitem(calibrated_fit.TREES, "max_bins", 32)
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
     fit, again, out = (tmp_path / name for name in ("fit.json", "again.json", "scores.jsonl"))
     rows = write_rows(tmp_path / "rows.jsonl", answers(240))
@@ -170,6 +171,7 @@ def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)
+    monkeypatch.setitem(calibrated_fit.TREES, "max_bins", 32)
     grader, models = "tiny-grader", tmp_path / "models"
     shutil.copytree(built / "models", models)
     shutil.copytree(build_tiny_grader(tmp_path / "grader") / grader, models / grader)
