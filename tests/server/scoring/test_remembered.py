@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.examples import example_count
 
@@ -21,6 +22,7 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.remembered import ENTRY_BYTES, RememberedResults
+from gradewire_server.scoring.telemetry import RememberedTelemetry
 
 Make = Callable[..., MetricRequest]
 ITEM = Item("1", "what?", ("a kitten", "two cats"), "I see a small cat", group="g")
@@ -60,6 +62,10 @@ async def test_the_second_time_nothing_is_asked_and_the_result_is_the_same(
     assert again[0, 0].cache_hits == CacheHits(memory=texts.total)
     assert again[0, 0].timing == Timing()
     assert results.found == 2, "exact_match costs no more than looking its result up"
+    assert results.texts == texts.total + first[0, 2].cache_hits.total
+    registry = CollectorRegistry()
+    RememberedTelemetry(results, registry)
+    assert registry.get_sample_value("gradewire_remembered_results_texts_total") == results.texts
 
 
 async def test_known_and_new_items_and_failed_metrics_keep_their_places(engine: HashEngine, request_for: Make) -> None:

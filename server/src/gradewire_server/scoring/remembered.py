@@ -66,6 +66,11 @@ class RememberedResults:
         """Results that were found, since the start and in all namespaces."""
         return self._store.found
 
+    @property
+    def texts(self) -> int:
+        """Texts of the results that were found: those that an encoder's cache was not asked for."""
+        return self._store.texts
+
     def of(self, request: MetricRequest) -> "ResultsOfMetric | None":
         """The results of a metric with its parameters; None where they rest on more than an item's texts."""
         info, parameters = request.metric.info, request.parameters
@@ -84,6 +89,7 @@ class _Store:
         self.entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self.used_bytes = 0
         self.found = 0
+        self.texts = 0
         self._numbers: OrderedDict[int, tuple[MetricRequest, int]] = OrderedDict()
         self._next = 0
 
@@ -119,6 +125,7 @@ class ResultsOfMetric:
             return None
         self._store.entries.move_to_end(key)
         self._store.found += 1
+        self._store.texts += entry.texts
         return ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
     def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
