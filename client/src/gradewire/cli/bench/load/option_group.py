@@ -85,7 +85,12 @@ _arrival_options = option_group(
         "for each run, and told.",
     ),
     click.option("--client-processes", type=click.IntRange(1, 256), default=1, help="Processes that send calls."),
-    click.option("--connections", type=click.IntRange(1, 64), default=2, help="Connections of each process."),
+    click.option(
+        "--connections",
+        type=click.IntRange(1, 64),
+        default=2,
+        help="Connections of each client process; rounded up to as many for each process of the server.",
+    ),
 )
 load_options = option_group(
     click.argument("files", metavar="[FILE]...", nargs=-1),
