@@ -45,7 +45,7 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
     """Raises the rate by halves until it misses, then bisects (in the logarithm) until both ends are within 10 %.
 
     A rate that misses is tried once more, since a busy machine makes a good rate miss now and then; the second try
-    stands. Where the first rate misses, rates go down instead. A server that is lost twice running ends the search.
+    stands. Where the first rate misses, rates go down instead. A server that is lost in the second try ends the search.
 
     Args:
         measure: Puts a rate (calls per second) on the server for a step.

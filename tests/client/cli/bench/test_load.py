@@ -229,8 +229,9 @@ def test_capacity_from_the_measurements_that_come_with_gradewire(command: Comman
         line.split() for line in done.output.splitlines() if "cores to have" in line
     )
     assert "the model is off by at most" in done.output
-    nonsense = command("bench", "capacity", "--rate", "nan", "--words", "12")
-    assert nonsense.exit_code == 2
-    assert "nan is no finite number" in nonsense.output
+    for rate, said in (("nan", "nan is no finite number"), ("1e300", "is not in the range")):
+        nonsense = command("bench", "capacity", "--rate", rate, "--words", "12")
+        assert nonsense.exit_code == 2
+        assert said in nonsense.output
     with_gpu = command("bench", "capacity", *given, "--gpu-answers-per-s", "1000")
     assert "was not measured" in with_gpu.output

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gradewire.load_testing.capacity.costs import Measured
 
 _POSITIVE: Final = FiniteRange(min=0, min_open=True)
+_UP_TO_A_BILLION: Final = FiniteRange(min=0, min_open=True, max=1e9)
 _MIB: Final = 2**20
 _GIB: Final = 2**30
 
@@ -38,8 +39,8 @@ docs/operate/capacity.md has the model, and how far it is from what was measured
 
 {exit_codes(failed_rows="")}""",
 )
-@click.option("--rate", type=_POSITIVE, required=True, help="Answers per second at the busiest time.")
-@click.option("--words", type=_POSITIVE, required=True, help="Mean words of an answer.")
+@click.option("--rate", type=_UP_TO_A_BILLION, required=True, help="Answers per second at the busiest time.")
+@click.option("--words", type=_UP_TO_A_BILLION, required=True, help="Mean words of an answer.")
 @click.option("--hit-rate", type=FiniteRange(0, 1), default=0.0, help="Share of answers that were scored before.")
 @click.option("--batch", type=click.IntRange(1, 1000), default=1, help="Answers of a call.")
 @click.option(
