@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from gradewire_server.encoders.local.choosing import open_session
 from gradewire_server.encoders.local.cuda.bound import BoundSession, is_out_of_memory
 from gradewire_server.encoders.local.cuda.buckets import Bucket, Buckets
 from gradewire_server.encoders.local.cuda.device import Gpu
-from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_thread
+from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_thread, open_bound
 from gradewire_server.settings.cache import CacheConfig
 from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.settings.engine import EngineConfig
@@ -166,6 +168,27 @@ def test_models_of_a_gpu_are_loaded_and_run_on_one_thread(
         list(callers.map(lambda session: session.run(texts_of([5, 9]), layers=(), exclusive=False), sessions))
     assert len(threads) >= 4
     assert set(threads) == {gpu_thread(0).submit(threading.get_ident).result()}
+
+
+def test_a_graph_is_loaded_onto_its_gpu_or_not_at_all(
+    gpu_model: BuiltModel, buckets: Buckets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+
+    def opened(path: Path, options: onnxruntime.SessionOptions, **rest: Any) -> None:
+        given.update(rest, path=path, options=options)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", opened)
+    open_bound(gpu_model, GpuConfig(memory_limit_bytes=1 << 30), 3, buckets)
+    assert given["path"] == gpu_model.onnx_path
+    assert given["enable_fallback"] == 0
+    assert given["options"].intra_op_num_threads == 1
+    (provider, options), last = given["providers"]
+    assert (provider, last) == ("CUDAExecutionProvider", "CPUExecutionProvider")
+    assert options["device_id"] == "3"
+    assert options["gpu_mem_limit"] == str(1 << 30)
+    assert options["use_tf32"] == "0", "the model is fp32"
+    assert options["enable_cuda_graph"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     precision = model.numeric_class.partition("-")[0]
     options = onnxruntime.SessionOptions()
     options.enable_mem_pattern = False  # shapes are many for the few runs that are not recorded
+    options.intra_op_num_threads = 1  # the CPU computes shapes alone; the default is a thread for every core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
     session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
     return BoundSession(
