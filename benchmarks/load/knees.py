@@ -45,6 +45,8 @@ def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
     """The line of one run."""
     rate = document["knee"]["calls_per_s"]
     held = [step for step in document["steps"] if step["rate_per_s"] == rate and step["outcome"] == "holds"]
+    if document["knee"]["lost"]:
+        return [engine, mix, "no result: the server went away", *["-"] * 8]
     if not held or document["knee"]["client_limited"]:
         return [engine, mix, "no result: the client was the bottleneck" if held else "none", *["-"] * 8]
     knee = held[-1]
@@ -54,9 +56,10 @@ def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
     over = next((step for step in document["steps"] if step["over_knee"]), None)
     if over is None:
         return [*cells, "-", "-", "not tried", f"{knee['load']:.1f}"]
-    broken = "; ".join(check["name"] for check in document["checks"] if check["holds"] is False) or "nothing"
+    broken = "; ".join(check["name"] for check in document["checks"] if check["holds"] is False)
+    unknown = "; ".join(f"not measured: {check['name']}" for check in document["checks"] if check["holds"] is None)
     p99 = f"{over['latency_s']['p99'] * 1e3:.0f}"
-    return [*cells, p99, f"{over['refused_share']:.0%}", broken, f"{over['load']:.1f}"]
+    return [*cells, p99, f"{over['refused_share']:.0%}", broken or unknown or "nothing", f"{over['load']:.1f}"]
 
 
 def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:

@@ -62,6 +62,19 @@ def test_a_server_that_keeps_up_with_nothing_has_no_knee() -> None:
     assert min(tried) < 0.02
 
 
+def test_a_server_that_goes_away_ends_the_search_at_its_second_absence() -> None:
+    measure, tried = server(1000)
+    away = [Outcome.LOST, Outcome.LOST]
+    knee = find_knee(lambda rate: away.pop() if rate > 50 else measure(rate), start_per_s=40)
+    assert knee.lost
+    assert knee.rate_per_s == 40
+    assert tried == [40]
+    back = [Outcome.LOST]
+    knee = find_knee(lambda rate: back.pop() if back else measure(rate), start_per_s=40, most_per_s=60)
+    assert not knee.lost
+    assert knee.rate_per_s == 60
+
+
 @pytest.mark.parametrize("stopped_at", [0, 1, 3, 5])
 def test_an_interrupted_search_keeps_the_best_rate_so_far(stopped_at: int) -> None:
     measure, tried = server(100)

@@ -137,3 +137,20 @@ def test_what_is_sent_once_is_sent_again_after_a_refusal() -> None:
     run_virtually(send_once(Refusing(), items, batch=2, in_flight=2))
     assert set(seen) == {item.prediction for item in items}
     assert len(seen) > len(items)
+
+
+def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:
+    class Refusing(OneAtATime):
+        calls = 0
+
+        async def call(self, items: Sequence[types_pb2.Item]) -> Ended:
+            del items
+            type(self).calls += 1
+            return Ended(REFUSED, hinted=True)
+
+    async def ended_s() -> float:
+        await send_once(Refusing(), [types_pb2.Item()] * 7, batch=2, in_flight=2)
+        return asyncio.get_running_loop().time()
+
+    assert 20 <= run_virtually(ended_s()) < 22
+    assert 150 < Refusing.calls < 250

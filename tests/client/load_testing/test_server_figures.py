@@ -13,9 +13,11 @@ process_cpu_seconds_total{process="1"} 2.5
 # TYPE process_resident_memory_bytes gauge
 process_resident_memory_bytes 4.0e+08
 # TYPE gradewire_engine_texts_total counter
-gradewire_engine_texts_total{source="memory"} 70.0
+gradewire_engine_texts_total{source="memory"} 50.0
 gradewire_engine_texts_total{source="redis"} 5.0
 gradewire_engine_texts_total{source="computed"} 25.0
+# TYPE gradewire_remembered_results_texts_total counter
+gradewire_remembered_results_texts_total 20.0
 # TYPE gradewire_items_in_flight gauge
 gradewire_items_in_flight 3.0
 """

@@ -17,6 +17,8 @@ from gradewire.load_testing.knee import Outcome
         (counts_of(0.2, failed=2), Outcome.MISSES),
         (counts_of(0.26), Outcome.MISSES),
         (counts_of(11.0), Outcome.MISSES),
+        (counts_of(0.2, scored=1, failed=999), Outcome.MISSES),
+        (counts_of(0.2, scored=0, failed=999), Outcome.LOST),
         (StepCounts(), Outcome.MISSES),
     ],
 )
@@ -65,6 +67,9 @@ def test_each_broken_promise_fails_its_own_check() -> None:
 
 def test_what_could_not_be_measured_is_neither_kept_nor_broken() -> None:
     assert list(overload_checks(step_of(counts_of(0.1)), step_of(counts_of(0.1))))[-1].holds is None
+    silent = server_figures(resident_bytes=0)
+    *_, memory = overload_checks(step_of(counts_of(0.1)), step_of(counts_of(0.1), before=silent, after=silent))
+    assert memory.holds is None
     late = counts_of(0.1)
     late.lag.record(1.0)
     for _ in range(50):

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.examples import example_count
 
+from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
@@ -20,6 +22,7 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.remembered import ENTRY_BYTES, RememberedResults
+from gradewire_server.scoring.telemetry import RememberedTelemetry
 
 Make = Callable[..., MetricRequest]
 ITEM = Item("1", "what?", ("a kitten", "two cats"), "I see a small cat", group="g")
@@ -59,6 +62,10 @@ async def test_the_second_time_nothing_is_asked_and_the_result_is_the_same(
     assert again[0, 0].cache_hits == CacheHits(memory=texts.total)
     assert again[0, 0].timing == Timing()
     assert results.found == 2, "exact_match costs no more than looking its result up"
+    assert results.texts == texts.total + first[0, 2].cache_hits.total
+    registry = CollectorRegistry()
+    RememberedTelemetry(results, registry)
+    assert registry.get_sample_value("gradewire_remembered_results_texts_total") == results.texts
 
 
 async def test_known_and_new_items_and_failed_metrics_keep_their_places(engine: HashEngine, request_for: Make) -> None:
@@ -119,6 +126,7 @@ async def test_what_failed_and_what_rests_on_more_than_texts_is_not_remembered(
         replace(ITEM, prediction=" "),
         replace(ITEM, prediction="word " * 1000),
         replace(ITEM, images=(Image(b"x", "", "image/png"),)),
+        replace(ITEM, captions=("word " * 1000,)),
     ]
     await score(scorer, not_kept, [smile])
     assert results.used_bytes == 0
@@ -187,6 +195,31 @@ def test_an_entry_takes_no_more_than_it_is_counted_for() -> None:
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert 0.5 * results.used_bytes < taken <= results.used_bytes
+
+
+@pytest.mark.parametrize(
+    ("references", "prediction"),
+    [(1, "\U0001f600\U0001f601 " * 1300), (1, "word " * 800), (1000, "short")],
+    ids=["emoji", "long window", "many references"],
+)
+def test_hostile_texts_take_no_more_than_they_are_counted_for(references: int, prediction: str) -> None:
+    results = RememberedResults(64 * MIB)
+    of_metric = results.of(_smile_request())
+    assert of_metric is not None
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for number in range(40):
+        texts = tuple(chr(0x430 + place % 32) + chr(0x431 + number % 31) for place in range(references))
+        item = Item("", f"{number}", texts, f"{prediction}{number}")
+        window = item.prediction[: len(item.prediction) * 9 // 10]
+        result = MetricResult(0.5, parts=SmileParts(0.1, 0.2, 0.3, 0.4, window, 3, correct=True))
+        of_metric.keep(item, result, Cost())
+        for text in (*item.references, item.prediction, window):
+            types_pb2.Item(prediction=text)  # which leaves a copy in UTF-8 beside the text
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert results.used_bytes > 40 * ENTRY_BYTES
+    assert taken <= results.used_bytes
 
 
 def _smile_request() -> MetricRequest:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import grpc
 import grpc.aio
 
 from gradewire._transport.channels import open_channel
+from gradewire._transport.spreading import process_of
 from gradewire.errors import ServerUnreachable
 from gradewire.load_testing.counts import HANGING, OK, Ended
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PUSHBACK_KEY, bearer
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_KEY, bearer
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from gradewire._transport.endpoint import Endpoint
 
 SCORE: Final = "/gradewire.v1.Scoring/Score"
+_LIST: Final = "/gradewire.v1.Models/List"
+_TRIES: Final = 16
+"""Connections that are tried for each place, at most."""
 _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),  # else channels of one process share a connection
     ("grpc.enable_retries", 0),  # a refusal is a result
@@ -45,15 +50,16 @@ class Caller(Protocol):
 
 
 class Connections:
-    """Several connections to one server, taken in turns.
+    """Several connections to one server, taken in turns; to a server of several processes as many to each.
 
     Args:
         endpoint: The server.
-        count: How many.
+        count: How many; rounded up to a multiple of the server's processes.
     """
 
     def __init__(self, endpoint: Endpoint, count: int) -> None:
-        self.channels = [open_channel(endpoint, _OPTIONS) for _ in range(count)]
+        self._endpoint = endpoint
+        self.channels = [self._open() for _ in range(count)]
         self.metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
         self.address = endpoint.address
 
@@ -65,9 +71,47 @@ class Connections:
         """
         try:
             async with asyncio.timeout(within_s):
-                await asyncio.gather(*(channel.channel_ready() for channel in self.channels))
+                await self._spread_out(await asyncio.gather(*map(self._process_of, self.channels)))
         except TimeoutError:
             raise ServerUnreachable(f"{self.address} does not answer within {within_s:g} s") from None
+        except grpc.aio.AioRpcError as error:
+            raise ServerUnreachable(f"{self.address}: {error.code().name}: {error.details()}") from None
+
+    async def _spread_out(self, found: Sequence[str]) -> None:
+        """Opens and closes connections until each process of the server has as many: the system chooses among them.
+
+        Where it does not choose one in many tries, that process has fewer; no run is lost for that.
+        """
+        processes = max((int(each.partition("/")[2]) for each in found if each), default=1)
+        if processes == 1:
+            return
+        share = -(-len(found) // processes)
+        kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
+        surplus: list[grpc.aio.Channel] = []
+        for process, channel in zip(found, self.channels, strict=True):
+            (kept[process] if len(kept[process]) < share else surplus).append(channel)
+        tries = _TRIES * processes * share
+        while tries and sum(map(len, kept.values())) < processes * share:
+            tries -= 1
+            channel = self._open()
+            self.channels.append(channel)
+            process = await self._process_of(channel)
+            (kept[process] if len(kept[process]) < share else surplus).append(channel)
+        # One of each process after the other, as they are taken in turns.
+        in_turns = chain.from_iterable(zip_longest(*kept.values()))
+        self.channels = [channel for channel in in_turns if channel is not None]
+        await asyncio.gather(*(channel.close() for channel in surplus))
+
+    async def _process_of(self, channel: grpc.aio.Channel) -> str:
+        """INDEX/COUNT of the process at the other end; empty where the server has one only."""
+        list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
+        call = list_models(b"", metadata=self.metadata, wait_for_ready=True)
+        await call
+        said = (value for key, value in await call.trailing_metadata() or () if key == PROCESS_KEY)
+        return process_of(next(said, ""))
+
+    def _open(self) -> grpc.aio.Channel:
+        return open_channel(self._endpoint, _OPTIONS)
 
     async def close(self) -> None:
         """Ends them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -71,6 +70,9 @@ def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
     if over.before is None or over.after is None:
         yield Check("the server's memory", "no --metrics-url", f"grows by <= {_MOST_GROWTH:.0%}", None)
         return
-    growth = over.after.resident_bytes / over.before.resident_bytes - 1 if over.before.resident_bytes else math.nan
+    if not over.before.resident_bytes:
+        yield Check("the server's memory", "its page does not say", f"grows by <= {_MOST_GROWTH:.0%}", None)
+        return
+    growth = over.after.resident_bytes / over.before.resident_bytes - 1
     told = f"{over.before.resident_bytes / 2**20:.0f} -> {over.after.resident_bytes / 2**20:.0f} MiB ({growth:+.1%})"
     yield Check("the server's memory", told, f"grows by <= {_MOST_GROWTH:.0%}", growth <= _MOST_GROWTH)

@@ -10,6 +10,7 @@ from gradewire.load_testing.latencies import Latencies
 
 OK = "OK"
 REFUSED = "RESOURCE_EXHAUSTED"
+UNAVAILABLE = "UNAVAILABLE"
 HANGING = "HANGING"
 """A call that did not end although its deadline was long past."""
 STOPPED = "STOPPED"

@@ -17,6 +17,8 @@ class Outcome(Enum):
     MISSES = "misses"
     VOID = "void"
     """The client could not offer the rate, so the step says nothing of the server."""
+    LOST = "lost"
+    """No call reached the server, so the step says nothing of how much it keeps up with."""
     STOPPED = "stopped"
 
 
@@ -28,12 +30,14 @@ class Knee:
         rate_per_s: The highest rate that held; None where none did.
         client_limited: The client could not offer more, so the server's own knee is higher.
         at_most: The search ended at the highest rate that it may offer.
+        lost: The server could not be reached any more, so that the search did not end.
         stopped: The user interrupted the search.
     """
 
     rate_per_s: float | None
     client_limited: bool = False
     at_most: bool = False
+    lost: bool = False
     stopped: bool = False
 
 
@@ -41,7 +45,7 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
     """Raises the rate by halves until it misses, then bisects (in the logarithm) until both ends are within 10 %.
 
     A rate that misses is tried once more, since a busy machine makes a good rate miss now and then; the second try
-    stands. Where the first rate misses, rates go down instead.
+    stands. Where the first rate misses, rates go down instead. A server that is lost in the second try ends the search.
 
     Args:
         measure: Puts a rate (calls per second) on the server for a step.
@@ -50,7 +54,7 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
     """
     search = _Search(measure)
     rate = min(start_per_s, most_per_s)
-    while search.last is not Outcome.STOPPED:
+    while search.goes_on:
         if search.holds(rate):
             if rate >= most_per_s:
                 return Knee(rate, at_most=True)
@@ -63,9 +67,10 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
             rate /= _UP
             if rate < _LEAST_PER_S:
                 break
-    while search.last is not Outcome.STOPPED and search.low and search.high and search.high / search.low > _NEAR:
+    while search.goes_on and search.low and search.high and search.high / search.low > _NEAR:
         search.holds((search.low * search.high) ** 0.5)
-    return Knee(search.low, search.high_is_void, stopped=search.last is Outcome.STOPPED)
+    last = search.last
+    return Knee(search.low, search.high_is_void, lost=last is Outcome.LOST, stopped=last is Outcome.STOPPED)
 
 
 class _Search:
@@ -78,12 +83,16 @@ class _Search:
         self.high_is_void = False
         self.last = Outcome.HOLDS
 
+    @property
+    def goes_on(self) -> bool:
+        return self.last not in {Outcome.LOST, Outcome.STOPPED}
+
     def holds(self, rate: float) -> bool:
         self.last = self._measure(rate)
-        if self.last in {Outcome.MISSES, Outcome.VOID}:
+        if self.last in {Outcome.MISSES, Outcome.VOID, Outcome.LOST}:
             self.last = self._measure(rate)
         if self.last is Outcome.HOLDS:
             self.low = rate if self.low is None else max(self.low, rate)
-        elif self.last is not Outcome.STOPPED:
+        elif self.goes_on:
             self.high, self.high_is_void = rate, self.last is Outcome.VOID
         return self.last is Outcome.HOLDS

@@ -5,6 +5,7 @@ The library has no types; this is the one module that knows it.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -35,7 +36,7 @@ class Latencies:
         """The latency below or at which so many of 100 lie, seconds, within a thousandth; NaN where there are none."""
         if not len(self):
             return float("nan")
-        return float(self._histogram.get_value_at_percentile(percentile)) / 1e6
+        return float(self._histogram.get_value_at_percentile(self._whole_rank(percentile))) / 1e6
 
     @property
     def max_s(self) -> float:
@@ -48,8 +49,13 @@ class Latencies:
             return []
         halvings = range(min(_HALVINGS, len(self).bit_length()))
         wanted = [100 - 100 / 2**place for place in halvings] + [100.0]
-        found = self._histogram.get_percentile_to_value_dict(wanted)
-        return [(percentile, found[percentile] / 1e6) for percentile in wanted]
+        ranks = [self._whole_rank(percentile) for percentile in wanted]
+        found = self._histogram.get_percentile_to_value_dict(ranks)
+        return [(percentile, found[rank] / 1e6) for percentile, rank in zip(wanted, ranks, strict=True)]
+
+    def _whole_rank(self, percentile: float) -> float:
+        # HdrHistogram rounds to the nearest rank: of 60 calls p99 would be the slowest but one.
+        return min(100.0, math.ceil(percentile / 100 * len(self) - 1e-9) / len(self) * 100)
 
     def __getstate__(self) -> bytes:
         """HdrHistogram's own compressed form."""

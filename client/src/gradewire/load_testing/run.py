@@ -124,7 +124,8 @@ class LoadRun:
         result.stopped |= result.knee.stopped
         knee = result.knee_step
         # Twice of what the client could offer is not twice of what the server keeps up with.
-        if knee is not None and not result.stopped and not result.knee.client_limited:
+        ended = result.stopped or result.knee.lost or result.knee.client_limited
+        if knee is not None and not ended:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gradewire_proto.v1 import types_pb2
 
 _REFUSED_WAIT_S: Final = 0.2
+_REFUSED_FOR_S: Final = 20.0
 
 
 @dataclass(slots=True)
@@ -73,16 +74,21 @@ class Sender:
 async def send_once(caller: Caller, items: list[types_pb2.Item], *, batch: int, in_flight: int) -> None:
     """Sends each item once, and again while the server has no room for it; counts nothing.
 
-    Whatever else goes wrong with one shows in the steps, where it is sent again and counted.
+    Whatever else goes wrong with one shows in the steps, where it is sent again and counted; so does a server that
+    refuses everything for 20 s, as one does whose quota is used up: what is left then is not sent.
     """
+    clock = asyncio.get_running_loop().time
+    taken_s = clock()
     left = iter([items[begin : begin + batch] for begin in range(0, len(items), batch)])
 
     async def one_after_another() -> None:
+        nonlocal taken_s
         for call in left:
-            ended = await caller.call(call)
-            while ended.code == REFUSED:
+            while (await caller.call(call)).code == REFUSED:
+                if clock() - taken_s > _REFUSED_FOR_S:
+                    return
                 await asyncio.sleep(_REFUSED_WAIT_S)
-                ended = await caller.call(call)
+            taken_s = clock()
 
     await _several(in_flight, one_after_another)
 

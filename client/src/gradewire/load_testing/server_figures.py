@@ -25,7 +25,7 @@ class ServerFigures:
         items_in_flight: Items that hold a permit.
         admission_wait_s: What a small request would wait for.
         judge_queue_items: Items that wait for a judge.
-        cached_texts: Texts that were answered without being computed.
+        cached_texts: Texts that were answered without being computed, those of remembered results among them.
         computed_texts: Texts that were computed.
     """
 
@@ -77,6 +77,6 @@ def parse_server_figures(text: str) -> ServerFigures:
         items_in_flight=sums["gradewire_items_in_flight"],
         admission_wait_s=sums["gradewire_admission_wait_seconds"],
         judge_queue_items=sums["gradewire_judge_queue_items"],
-        cached_texts=texts.total() - texts[_COMPUTED],
+        cached_texts=texts.total() - texts[_COMPUTED] + sums["gradewire_remembered_results_texts_total"],
         computed_texts=texts[_COMPUTED],
     )

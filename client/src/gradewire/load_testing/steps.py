@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from gradewire.load_testing.counts import UNAVAILABLE
 from gradewire.load_testing.knee import Outcome
 
 if TYPE_CHECKING:
@@ -91,10 +92,17 @@ class Step:
         return self.lag_s > self.objective.max_lag_s
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the server could not be reached by any call."""
+        return 0 < self.counts.due == self.counts.codes[UNAVAILABLE]
+
+    @property
     def outcome(self) -> Outcome:
         """What it shows."""
         if self.stopped:
             return Outcome.STOPPED
+        if self.is_lost:
+            return Outcome.LOST
         if self.client_limited:
             return Outcome.VOID
         counts, objective = self.counts, self.objective

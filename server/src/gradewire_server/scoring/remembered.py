@@ -24,6 +24,9 @@ _MAX_REQUESTS: Final = 1_024
 ENTRY_BYTES: Final = 1_600
 """What an entry takes beside its texts, at its worst; a test traces it."""
 _NUMBER_BYTES: Final = 32
+_TEXT_BYTES: Final = 24
+"""Of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
+_MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
@@ -63,6 +66,11 @@ class RememberedResults:
         """Results that were found, since the start and in all namespaces."""
         return self._store.found
 
+    @property
+    def texts(self) -> int:
+        """Texts of the results that were found: those that an encoder's cache was not asked for."""
+        return self._store.texts
+
     def of(self, request: MetricRequest) -> "ResultsOfMetric | None":
         """The results of a metric with its parameters; None where they rest on more than an item's texts."""
         info, parameters = request.metric.info, request.parameters
@@ -81,6 +89,7 @@ class _Store:
         self.entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self.used_bytes = 0
         self.found = 0
+        self.texts = 0
         self._numbers: OrderedDict[int, tuple[MetricRequest, int]] = OrderedDict()
         self._next = 0
 
@@ -116,14 +125,18 @@ class ResultsOfMetric:
             return None
         self._store.entries.move_to_end(key)
         self._store.found += 1
+        self._store.texts += entry.texts
         return ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
     def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
         """Remembers a result, unless it failed or its item is long or has pictures."""
-        if result.status is not Status.OK or item.images or item.characters > _MAX_CHARACTERS:
+        if result.status is not Status.OK or item.images:
+            return
+        # Encoders read no caption, so the item does not count them among its characters.
+        if item.characters + sum(map(len, item.captions)) > _MAX_CHARACTERS:
             return
         store, key = self._store, self._key(item)
-        size_bytes = ENTRY_BYTES + sum(map(getsizeof, _texts_of(key))) + _mapping_bytes(result)
+        size_bytes = ENTRY_BYTES + sum(map(_text_bytes, _texts_of(key))) + _parts_bytes(result)
         known = store.entries.pop(key, None)
         store.used_bytes += size_bytes - (known.size_bytes if known else 0)
         store.entries[key] = _Entry(result, cost.cache_hits.total, size_bytes)
@@ -147,8 +160,14 @@ def _texts_of(key: _Key) -> tuple[str, ...]:
     return (*key[2:4], *key[4], *key[5], *key[6])
 
 
-def _mapping_bytes(result: MetricResult) -> int:
-    """Of the mappings among a result's parts, each with a number by a name that all results share."""
+def _text_bytes(text: str) -> int:
+    """With the copy in UTF-8 that Python keeps beside a text once it was encoded, which may be after it was counted."""
+    return getsizeof(text) + _TEXT_BYTES + (0 if text.isascii() else _MAX_UTF8_BYTES_PER_CHARACTER * len(text))
+
+
+def _parts_bytes(result: MetricResult) -> int:
+    """Of the texts among a result's parts, and of the mappings, each with a number by a name that all results share."""
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
-    return sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
+    mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
+    return mappings + sum(_text_bytes(value) for value in values if isinstance(value, str))

@@ -31,3 +31,6 @@ class RememberedTelemetry(Collector):
         yield CounterMetricFamily(
             f"{_PREFIX}_found", "Results that were answered from those remembered.", results.found
         )
+        yield CounterMetricFamily(
+            f"{_PREFIX}_texts", "Texts of those results: no encoder's cache was asked for them.", results.texts
+        )

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import grpc
 import pytest
 from tests.client.cli.conftest import Command, write_rows
-from tests.client.small_server import SmallServer, run_small_server
+from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire.manifests import read_manifest
 
@@ -100,7 +101,13 @@ def test_the_search_ends_at_the_highest_rate_and_offers_twice_as_much(
     assert done.exit_code in {0, 4}, done.output
     document = json.loads(out.read_text())
     assert [each["rate_per_s"] for each in document["steps"]] == [40, 60, 120]
-    assert document["knee"] == {"calls_per_s": 60, "answers_per_s": 120, "client_limited": False, "at_most": True}
+    assert document["knee"] == {
+        "calls_per_s": 60,
+        "answers_per_s": 120,
+        "client_limited": False,
+        "at_most": True,
+        "lost": False,
+    }
     assert [check["holds"] for check in document["checks"]][1:] == [True, True, True, None]
     assert "the knee: 60 calls/s, 120 answers/s" in done.output
     assert "no higher rate was tried" in done.output
@@ -141,6 +148,9 @@ def test_ctrl_c_keeps_what_was_measured_and_says_that_it_is_partial(server: Smal
         (["--rate", "1", "--replay", "{rows}"], "--replay says when calls arrive"),
         (["--rate", "1", "--max-rate", "2"], "--max-rate is for the search"),
         (["{rows}", "--words", "4"], "--words is for a --mix"),
+        (["--rate", "nan"], "nan is no finite number"),
+        (["--duration", "inf"], "inf is no finite number"),
+        (["--repeat-share", "nan"], "nan is no finite number"),
         (["--metrics-url", "localhost:9100"], "write http://HOST:PORT/metrics"),
         (["--server", "nowhere"], "write HOST:PORT"),
         (["--metrics", "smiel"], "smiel"),
@@ -156,6 +166,47 @@ def test_what_cannot_be_is_said_before_anything_is_sent(
     done = command("bench", "load", *(each.format(rows=path) for each in arguments))
     assert done.exit_code == 2
     assert said in done.output
+
+
+def test_every_run_sends_answers_of_its_own(command: Command, server: SmallServer, tmp_path: Path) -> None:
+    def sent(name: str) -> set[str]:
+        server.script.requests.clear()
+        out = tmp_path / name
+        step = ("--rate", "40", "--duration", "0.2", "--arrivals", "constant", "--metrics", "exact_match", "--quiet")
+        done = command("bench", "load", "--server", server.address, *step, "--slo-s", "30", "--json", out)
+        assert done.exit_code == 0, done.output
+        assert f"seed {json.loads(out.read_text())['parameters']['seed']}" in done.output
+        return {item.prediction for request in server.script.requests for item in request.items}
+
+    first, other = sent("first.json"), sent("other.json")
+    assert len(first) == 8
+    assert first.isdisjoint(other)
+
+
+def test_a_server_that_goes_away_is_no_knee(command: Command, server: SmallServer, tmp_path: Path) -> None:
+    out = tmp_path / "load.json"
+    step = ("--duration", "0.3", "--min-calls", "1", "--slo-s", "30", "--metrics", "exact_match", "--quiet")
+    server.script.requests.clear()
+
+    def leave() -> None:
+        deadline_s = time.monotonic() + 60
+        while len(server.script.requests) < 5 and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        server.script.faults += [Fault(grpc.StatusCode.UNAVAILABLE)] * 10_000
+
+    leaving = threading.Thread(target=leave)
+    leaving.start()
+    try:
+        done = command("bench", "load", "--server", server.address, "--start-rate", "40", *step, "--json", out)
+    finally:
+        leaving.join()
+        server.script.faults.clear()
+    assert done.exit_code == 4, done.output
+    assert "could not be reached any more" in done.output
+    document = json.loads(out.read_text())
+    assert document["knee"]["lost"]
+    # The server may have gone in the middle of a step, which misses then.
+    assert document["steps"][-1]["outcome"] == "lost"
 
 
 def test_a_server_that_is_not_there_is_told_in_one_line(command: Command) -> None:
@@ -178,5 +229,9 @@ def test_capacity_from_the_measurements_that_come_with_gradewire(command: Comman
         line.split() for line in done.output.splitlines() if "cores to have" in line
     )
     assert "the model is off by at most" in done.output
+    for rate, said in (("nan", "nan is no finite number"), ("1e300", "is not in the range")):
+        nonsense = command("bench", "capacity", "--rate", rate, "--words", "12")
+        assert nonsense.exit_code == 2
+        assert said in nonsense.output
     with_gpu = command("bench", "capacity", *given, "--gpu-answers-per-s", "1000")
     assert "was not measured" in with_gpu.output

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE
+from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, FiniteRange
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import FigureTable, show_figures
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from gradewire.load_testing.capacity.costs import Measured
 
-_POSITIVE: Final = click.FloatRange(min=0, min_open=True)
+_POSITIVE: Final = FiniteRange(min=0, min_open=True)
+_UP_TO_A_BILLION: Final = FiniteRange(min=0, min_open=True, max=1e9)
 _MIB: Final = 2**20
 _GIB: Final = 2**30
 
@@ -38,13 +39,13 @@ docs/operate/capacity.md has the model, and how far it is from what was measured
 
 {exit_codes(failed_rows="")}""",
 )
-@click.option("--rate", type=_POSITIVE, required=True, help="Answers per second at the busiest time.")
-@click.option("--words", type=_POSITIVE, required=True, help="Mean words of an answer.")
-@click.option("--hit-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of answers that were scored before.")
+@click.option("--rate", type=_UP_TO_A_BILLION, required=True, help="Answers per second at the busiest time.")
+@click.option("--words", type=_UP_TO_A_BILLION, required=True, help="Mean words of an answer.")
+@click.option("--hit-rate", type=FiniteRange(0, 1), default=0.0, help="Share of answers that were scored before.")
 @click.option("--batch", type=click.IntRange(1, 1000), default=1, help="Answers of a call.")
 @click.option(
     "--utilisation",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=FiniteRange(0, 1, min_open=True),
     default=0.6,
     help="Most that processors should be busy in the mean.",
 )
@@ -54,8 +55,8 @@ docs/operate/capacity.md has the model, and how far it is from what was measured
 @click.option(
     "--gpu-answers-per-s", type=_POSITIVE, help="New answers per second that one GPU encodes, as you measured it."
 )
-@click.option("--core-hour", type=click.FloatRange(0), help="Price of a core for an hour, in your currency.")
-@click.option("--gpu-hour", type=click.FloatRange(0), default=0.0, help="Price of a GPU for an hour.")
+@click.option("--core-hour", type=FiniteRange(0), help="Price of a core for an hour, in your currency.")
+@click.option("--gpu-hour", type=FiniteRange(0), default=0.0, help="Price of a GPU for an hour.")
 @click.option(
     "--from",
     "files",

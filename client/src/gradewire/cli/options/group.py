@@ -1,16 +1,29 @@
 """Options that several commands take, as one decorator."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from typing_extensions import override
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 # A file that is read, and one that is written.
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; neither inf nor nan, which every comparison with a bound lets pass."""
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return number
 
 
 def choice_option(*names: str, among: Sequence[str], about: str) -> Callable[[Command], Command]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.encoders.local.cuda.buckets import Buckets
 from gradewire_server.encoders.local.cuda.device import Gpu
-from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_compute, open_bound
+from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_compute, gpu_thread, open_bound
 from gradewire_server.encoders.local.session import EncoderSession
 from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.encoders.source import UnusableError
@@ -53,5 +53,6 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
             f"with --backend triton, or use {model.base or 'another one'} here"
         )
     buckets = Buckets(model.max_tokens, config.batch_tokens)
-    session = BucketSession(open_bound(model, config, gpu.index, buckets), model, buckets)
-    return Opened(session, gpu_compute(compute, config))
+    thread = gpu_thread(gpu.index)
+    bound = thread.submit(open_bound, model, config, gpu.index, buckets).result()
+    return Opened(BucketSession(bound, model, buckets, thread), gpu_compute(compute, config))

@@ -1,6 +1,10 @@
 """The code that runs on GPUs, over ONNX Runtime's CPU provider; a GPU's memory alone is made up."""
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +20,13 @@ from gradewire_models.runtime import onnxruntime
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.result import Status
+from gradewire_server.encoders.local.choosing import open_session
 from gradewire_server.encoders.local.cuda.bound import BoundSession, is_out_of_memory
 from gradewire_server.encoders.local.cuda.buckets import Bucket, Buckets
 from gradewire_server.encoders.local.cuda.device import Gpu
-from gradewire_server.encoders.local.cuda.session import BucketSession
+from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_thread, open_bound
 from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.compute import GpuConfig
+from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.settings.engine import EngineConfig
 
 VOCABULARY = 64
@@ -62,7 +67,7 @@ def buckets(gpu_model: BuiltModel) -> Buckets:
 
 @pytest.fixture(scope="module")
 def bucketed(gpu_model: BuiltModel, buckets: Buckets) -> BucketSession:
-    return BucketSession(bound_on_cpu(gpu_model, buckets), gpu_model, buckets)
+    return BucketSession(bound_on_cpu(gpu_model, buckets), gpu_model, buckets, gpu_thread(0))
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +117,7 @@ def test_what_does_not_fit_runs_in_smaller_shapes_from_then_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gpu = SmallGpu(bound_on_cpu(gpu_model, buckets), max_tokens=64)
-    session = BucketSession(gpu, gpu_model, buckets)
+    session = BucketSession(gpu, gpu_model, buckets, gpu_thread(0))
     texts = texts_of([13] * 20)
     found = session.run(texts, layers=(), exclusive=False)
     np.testing.assert_allclose(found.sentences, bucketed.run(texts, layers=(), exclusive=False).sentences, atol=2e-5)
@@ -126,7 +131,7 @@ def test_what_does_not_fit_runs_in_smaller_shapes_from_then_on(
 def test_a_text_that_does_not_fit_alone_fails_and_so_does_any_other_error(
     gpu_model: BuiltModel, buckets: Buckets
 ) -> None:
-    session = BucketSession(SmallGpu(bound_on_cpu(gpu_model, buckets), max_tokens=8), gpu_model, buckets)
+    session = BucketSession(SmallGpu(bound_on_cpu(gpu_model, buckets), max_tokens=8), gpu_model, buckets, gpu_thread(0))
     assert session.run(texts_of([8]), layers=(), exclusive=False).sentences.shape == (1, gpu_model.dims)
     with pytest.raises(RuntimeError, match="Failed to allocate"):
         session.run(texts_of([9]), layers=(), exclusive=False)
@@ -135,9 +140,55 @@ def test_a_text_that_does_not_fit_alone_fails_and_so_does_any_other_error(
         def run(self, *_: object) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
             raise RuntimeError("CUDA failure 700: an illegal memory access was encountered")
 
-    broken = BucketSession(Broken(bound_on_cpu(gpu_model, buckets), 8), gpu_model, buckets)
+    broken = BucketSession(Broken(bound_on_cpu(gpu_model, buckets), 8), gpu_model, buckets, gpu_thread(0))
     with pytest.raises(RuntimeError, match="illegal memory access"):
         broken.run(texts_of([3, 3]), layers=(), exclusive=False)
+
+
+def test_models_of_a_gpu_are_loaded_and_run_on_one_thread(
+    gpu_model: BuiltModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    class Told(SmallGpu):
+        def run(
+            self, ids: NDArray[np.int64], mask: NDArray[np.int64], token_outputs: Sequence[str]
+        ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+            threads.append(threading.get_ident())
+            return super().run(ids, mask, token_outputs)
+
+    def loaded(model: BuiltModel, _config: GpuConfig, _index: int, buckets: Buckets) -> Told:
+        threads.append(threading.get_ident())
+        return Told(bound_on_cpu(model, buckets), max_tokens=BUDGET)
+
+    monkeypatch.setattr("gradewire_server.encoders.local.choosing.open_bound", loaded)
+    config = GpuConfig(batch_tokens=BUDGET)
+    sessions = [open_session(gpu_model, ComputeConfig(), config, Gpu(0)).session for _ in range(2)]
+    with ThreadPoolExecutor(2) as callers:
+        list(callers.map(lambda session: session.run(texts_of([5, 9]), layers=(), exclusive=False), sessions))
+    assert len(threads) >= 4
+    assert set(threads) == {gpu_thread(0).submit(threading.get_ident).result()}
+
+
+def test_a_graph_is_loaded_onto_its_gpu_or_not_at_all(
+    gpu_model: BuiltModel, buckets: Buckets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+
+    def opened(path: Path, options: onnxruntime.SessionOptions, **rest: Any) -> None:
+        given.update(rest, path=path, options=options)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", opened)
+    open_bound(gpu_model, GpuConfig(memory_limit_bytes=1 << 30), 3, buckets)
+    assert given["path"] == gpu_model.onnx_path
+    assert given["enable_fallback"] == 0
+    assert given["options"].intra_op_num_threads == 1
+    (provider, options), last = given["providers"]
+    assert (provider, last) == ("CUDAExecutionProvider", "CPUExecutionProvider")
+    assert options["device_id"] == "3"
+    assert options["gpu_mem_limit"] == str(1 << 30)
+    assert options["use_tf32"] == "0", "the model is fp32"
+    assert options["enable_cuda_graph"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ Mixes (answers to questions about pictures, made up; those that are not repeated
 {
         exit_codes(
             failed_rows="",
-            condition="a promise was not kept at twice the knee, or the client was the bottleneck: no result",
+            condition="a promise was not kept at twice the knee, or there is no result: no rate held, the client was "
+            "the bottleneck, or the server could not be reached any more",
         )
     }""",
 )
@@ -104,9 +105,12 @@ def _run(run: LoadRun, given: LoadOptions) -> None:
 
 
 def _is_broken(result: LoadResult) -> bool:
-    if result.knee is None:
-        return any(step.client_limited for step in result.steps)
-    return result.knee.client_limited or any(check.holds is False for check in result.checks)
+    knee = result.knee
+    if knee is None:
+        return any(step.client_limited or step.is_lost for step in result.steps)
+    no_result = knee.rate_per_s is None or knee.client_limited or knee.lost
+    late = any(step.over_knee and step.client_limited for step in result.steps)
+    return no_result or late or any(check.holds is False for check in result.checks)
 
 
 async def _asked(given: LoadOptions) -> tuple[Mapping[str, str], str]:

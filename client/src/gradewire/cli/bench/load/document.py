@@ -31,6 +31,7 @@ def load_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, st
             "answers_per_s": step and step.rate_per_s * step.batch,
             "client_limited": knee.client_limited,
             "at_most": knee.at_most,
+            "lost": knee.lost,
         },
         "checks": result.checks,
         "steps": [each.document() for each in result.steps],

@@ -8,13 +8,14 @@ import click
 
 from gradewire.cli.input.files import column_options
 from gradewire.cli.options.connection import SERVER_VARIABLE, credential_options, wait_option
-from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, option_group
+from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, FiniteRange, option_group
 from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.load_testing.mixes import MIXES
 from gradewire.load_testing.run import ArrivalKind
 from gradewire.load_testing.worker import CallKind
 
-_POSITIVE: Final = click.FloatRange(min=0, min_open=True)
+_POSITIVE: Final = FiniteRange(min=0, min_open=True)
+_RATE: Final = FiniteRange(min=0, min_open=True, max=1e6)
 _USUAL_SERVER: Final = "127.0.0.1:50051"
 
 _server_options = option_group(
@@ -38,7 +39,7 @@ _content_options = option_group(
     click.option("--mix", type=click.Choice(list(MIXES)), default="short", help="What is sent; listed below."),
     click.option(
         "--repeat-share",
-        type=click.FloatRange(0, 1),
+        type=FiniteRange(0, 1),
         help="Share of answers that were sent before. Default: 0.5 with --mix repeats, else 0.",
     ),
     click.option(
@@ -58,7 +59,7 @@ _content_options = option_group(
     click.option("--deadline-s", type=_POSITIVE, default=5.0, help="Deadline of a call, seconds."),
 )
 _arrival_options = option_group(
-    click.option("--rate", type=_POSITIVE, help="Calls per second of one single step, in place of the search."),
+    click.option("--rate", type=_RATE, help="Calls per second of one single step, in place of the search."),
     click.option(
         "--duration",
         type=_POSITIVE,
@@ -75,11 +76,21 @@ _arrival_options = option_group(
         help="Calls arrive as in this file: a number (seconds) a line, or a request log of the server.",
     ),
     click.option("--speed", type=_POSITIVE, default=1.0, help="Of --replay: 2 replays in half the time."),
-    click.option("--start-rate", type=_POSITIVE, help="First rate of the search. Default: from a short probe."),
-    click.option("--max-rate", type=_POSITIVE, help="Highest rate of the search; twice the knee may be more."),
-    click.option("--seed", type=int, default=0, help="Same seed, same arrivals and answers."),
+    click.option("--start-rate", type=_RATE, help="First rate of the search. Default: from a short probe."),
+    click.option("--max-rate", type=_RATE, help="Highest rate of the search; twice the knee may be more."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        help="Same seed, same arrivals and answers: a server that has seen them answers from its cache. Default: drawn "
+        "for each run, and told.",
+    ),
     click.option("--client-processes", type=click.IntRange(1, 256), default=1, help="Processes that send calls."),
-    click.option("--connections", type=click.IntRange(1, 64), default=2, help="Connections of each process."),
+    click.option(
+        "--connections",
+        type=click.IntRange(1, 64),
+        default=2,
+        help="Connections of each client process; rounded up to as many for each process of the server.",
+    ),
 )
 load_options = option_group(
     click.argument("files", metavar="[FILE]...", nargs=-1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,7 @@ _LAG_SHARE: Final = 0.1
 _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _STEP_S: Final = 10.0
+_SEEDS: Final = 1_000_000
 _ROW_OPTIONS: Final = ("mix", "words", "repeat_share")
 _PARAMETERS: Final = (
     *_ROW_OPTIONS, "batch", "call", "deadline_s", "slo_s", "arrivals", "speed", "seed", "min_calls",
@@ -93,6 +95,9 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
         click.ClickException: An option or a row cannot be used.
     """
     _check_together(options)
+    if options["seed"] is None:
+        # Answers of an earlier run's seed are known to its server, and would be measured as new ones.
+        options = {**options, "seed": secrets.randbelow(_SEEDS)}
     arrivals, rate, duration_s = _single_step(options)
     with one_line_errors():
         metrics = choose_metrics(options["metrics"] or _METRICS.get(options["mix"], _USUAL_METRIC), MetricDefaults())

@@ -12,6 +12,7 @@ from gradewire.load_testing.steps import PERCENTILES
 
 if TYPE_CHECKING:
     from gradewire.cli.bench.load.options import LoadOptions
+    from gradewire.load_testing.knee import Knee
     from gradewire.load_testing.run import LoadResult
     from gradewire.load_testing.steps import Step
 
@@ -19,6 +20,7 @@ _VERDICTS: Final = {
     Outcome.HOLDS: "keeps up",
     Outcome.MISSES: "does not keep up",
     Outcome.VOID: "void: client late",
+    Outcome.LOST: "no answer",
     Outcome.STOPPED: "partial",
 }
 _SERVER_HEADS: Final = (
@@ -54,7 +56,9 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     if result.stopped:
         notes.append("PARTIAL: the run was interrupted; the figures are of what was measured until then")
     if result.knee is not None:
-        notes.append(_knee_note(result))
+        notes.append(_knee_note(result.knee, result.knee_step))
+    elif any(step.is_lost for step in result.steps):
+        notes.append("NO RESULT: the server could not be reached (UNAVAILABLE): look at its log")
     elif any(step.client_limited for step in result.steps):
         notes.append("NO RESULT: the client was the bottleneck (see its lag): give more --client-processes")
     notes += [f"at twice the knee: {check}" for check in result.checks]
@@ -62,7 +66,7 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     notes.append(
         f"{given.plan.arrivals if given.arrivals is None else 'replayed'} arrivals, {setup.batch} answers a call, "
         f"{setup.call} calls, deadline {setup.deadline_s:g} s; {given.processes} client processes with "
-        f"{setup.connections} connections each; metrics {', '.join(given.metrics.labels)}"
+        f"{setup.connections} connections each; metrics {', '.join(given.metrics.labels)}; seed {given.plan.seed}"
     )
     if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
         notes.append(f"load average of this machine {min(loads):.1f} to {max(loads):.1f}, the run's own included")
@@ -76,17 +80,26 @@ def verdict(step: Step, result: LoadResult) -> str:
     return "the knee" if step is result.knee_step else _VERDICTS[step.outcome]
 
 
-def _knee_note(result: LoadResult) -> str:
-    knee, step = result.knee, result.knee_step
-    if knee is None or step is None:
-        if knee is not None and knee.client_limited:
-            return "NO RESULT: the client was the bottleneck at every rate: give more --client-processes"
-        return "no knee: the server kept up with no rate that was tried"
+def _knee_note(knee: Knee, step: Step | None) -> str:
+    if step is None:
+        return _no_knee_note(knee)
     rates = f"{step.rate_per_s:.4g} calls/s, {step.rate_per_s * step.batch:.4g} answers/s"
+    if knee.lost:
+        return f"NO RESULT: it kept up with {rates}, then it could not be reached any more (UNAVAILABLE): see its log"
     if knee.client_limited:
         return f"NO RESULT: beyond {rates} the client was the bottleneck, so the knee is higher"
     highest = "; no higher rate was tried (--max-rate)" if knee.at_most else ""
     return f"the knee: {rates} ({step.objective.told}){highest}"
+
+
+def _no_knee_note(knee: Knee) -> str:
+    if knee.lost:
+        return "NO RESULT: the server could not be reached any more (UNAVAILABLE): look at its log"
+    if knee.stopped:
+        return "no knee: the run was interrupted before the server kept up with a rate"
+    if knee.client_limited:
+        return "NO RESULT: the client was the bottleneck at every rate: give more --client-processes"
+    return "no knee: the server kept up with no rate that was tried"
 
 
 def _heads(step: Step, result: LoadResult) -> list[Figure | str]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from typing import Final, Protocol
 
 import numpy as np
@@ -50,6 +51,16 @@ def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
     )
 
 
+@cache
+def gpu_thread(index: int) -> ThreadPoolExecutor:
+    """The one thread of this process that talks to a GPU, for all of its models, also while one is loaded.
+
+    ONNX Runtime records CUDA graphs in the capture mode "global": whatever allocates or copies on another thread at
+    that moment fails, and so does the recording.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix=f"gpu-{index}")
+
+
 def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Buckets) -> BoundSession:
     """Loads a model's graph onto a GPU.
 
@@ -65,6 +76,7 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     precision = model.numeric_class.partition("-")[0]
     options = onnxruntime.SessionOptions()
     options.enable_mem_pattern = False  # shapes are many for the few runs that are not recorded
+    options.intra_op_num_threads = 1  # the CPU computes shapes alone; the default is a thread for every core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
     session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
     return BoundSession(
@@ -87,13 +99,14 @@ class BucketSession:
         bound: What computes a batch.
         model: Whose graph it is.
         buckets: Its shapes.
+        thread: On which `bound` is called.
     """
 
-    def __init__(self, bound: BoundRuns, model: BuiltModel, buckets: Buckets) -> None:
+    def __init__(self, bound: BoundRuns, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
         self._bound = bound
         self._model = model
         self._buckets = buckets
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"gpu-{model.name}")
+        self._thread = thread
         self._too_large: set[Bucket] = set()
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
