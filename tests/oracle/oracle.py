@@ -29,6 +29,7 @@ class Encoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._vectors: dict[str, np.ndarray] = {}
+        self._tokens: dict[str, list[tuple[int, int, np.ndarray]]] = {}
 
     def learn(self, texts: set[str]) -> None:
         """Embeds what is not known yet, in groups of equal length."""
@@ -58,16 +59,19 @@ class Encoder:
 
     def tokens(self, text: str) -> list[tuple[int, int, np.ndarray]]:
         """Begin, end (characters) and vector of every token that is not special."""
+        if text in self._tokens:
+            return self._tokens[text]
         encoding = self._tokenizer.encode(text)
         ids = np.array([encoding.ids], dtype=np.int64)
         (vectors,) = self._session.run(["token_embeddings"], {"input_ids": ids, "attention_mask": np.ones_like(ids)})
-        return [
+        self._tokens[text] = [
             (begin, end, vector.astype(np.float16).astype(np.float64))
             for (begin, end), special, vector in zip(
                 encoding.offsets, encoding.special_tokens_mask, vectors[0], strict=True
             )
             if not special
         ]
+        return self._tokens[text]
 
 
 @dataclass(frozen=True)
