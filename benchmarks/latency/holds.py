@@ -4,8 +4,9 @@
 watches the loops, and sends it one call at a time: hostile items by every metric over gRPC, and the rest over HTTP,
 which both processes read: metrics of judges with pictures, comparisons, large messages, chats, Prepare with thousands
 of entries, the list of models. Every round sends other texts, so nothing is known. A hold is in milliseconds of time,
-the least of the rounds' longest ones, since other programs hold a loop too; `cpu` is what the loop's own thread
-computed in it, the most of all rounds. Rows above --show milliseconds are printed, and the number of all.
+the least of the rounds' longest ones, since other programs hold a loop too; `own` is that of which the process itself
+was the cause (its CPU time, where that is less), `cpu` what the loop's own thread computed, both the least of the
+rounds too. Rows of which `own` is above --show milliseconds are printed, and the number of all.
 """
 
 import argparse
@@ -17,20 +18,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import grpc
 from benchmarks.common.processes import free_port
 from benchmarks.common.servers import start_engine
+from benchmarks.latency.answering_judge import answering_judge
 from benchmarks.latency.hostile_items import Item, hostile_items, numbered, pictured
 from google.protobuf import json_format
 
 from gradewire.metric_types import METRIC_TYPES
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
 
-_FIGURES: Final = struct.Struct("dd")
+_FIGURES: Final = struct.Struct("ddd")
 _WATCHING: Final = Path(__file__).with_name("watching")
 _PRESETS: Final = ("v1", "fast", "one_pass", "whole")
 _JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto")
@@ -41,10 +43,11 @@ Case = tuple[str, Callable[[str], None]]
 
 
 class Hold(NamedTuple):
-    """Of one process and round, in milliseconds."""
+    """Of one process and round: the longest, what the loop's thread computed of it, and all of the process."""
 
     ms: float
     cpu_ms: float
+    own_ms: float
 
 
 class Watched:
@@ -67,8 +70,7 @@ class Watched:
         """By role, since `reset`."""
         found = {}
         for path in self._directory.iterdir():
-            held_s, cpu_s = _FIGURES.unpack(path.read_bytes())
-            found[path.name.partition("-")[0]] = Hold(1e3 * held_s, 1e3 * cpu_s)
+            found[path.name.partition("-")[0]] = Hold(*(1e3 * value for value in _FIGURES.unpack(path.read_bytes())))
         return found
 
 
@@ -192,7 +194,7 @@ def http_cases(calls: Calls) -> Iterator[Case]:
         lambda mark: calls.http(
             "/get_reward",
             {
-                "query": [numbered(mark, 2_000)] * 512,
+                "query": [f"?{numbered(mark, 2_000)}"] * 512,
                 "prompts": ["?"] * 512,
                 "labels": ["an orchard"] * 512,
             },
@@ -207,7 +209,7 @@ def judged_cases(calls: Calls) -> Iterator[Case]:
     def compared(mark: str, name: str) -> None:
         item = hostile_items(mark)[name]
         pair = {"question": item["question"], "references": item["references"], "answerA": item["prediction"]}
-        calls.http(compare, {"pairs": [{**pair, "answerB": f"not {item['prediction']}"}], "metrics": [{"compare": {}}]})
+        calls.http(compare, {"pairs": [{**pair, "answerB": f"not {item['prediction']}"}], "parameters": {}})
 
     for name in hostile_items():
         for metric in _JUDGED:
@@ -219,14 +221,14 @@ def judged_cases(calls: Calls) -> Iterator[Case]:
             )
         yield f"{name}, `compare`", lambda mark, name=name: compared(mark, name)  # type: ignore[misc]
     yield (
-        "4 pictures of 3 MB, `lave`",
+        "4 pictures of 3 MB, `judgeGrade`",
         lambda mark: calls.http(
             score,
             {
                 "items": [
                     {"question": "?", "references": ["x"], "prediction": "y", "images": pictured(sum(mark.encode()))}
                 ],
-                "metrics": [{"lave": {"image": True}}],
+                "metrics": [{"judgeGrade": {"image": True}}],
             },
         ),
     )
@@ -272,7 +274,7 @@ def judged_cases(calls: Calls) -> Iterator[Case]:
 def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float) -> None:
     """Prints a row for every case that holds a loop for longer."""
     count = shown = 0
-    print("| call | server, ms | its cpu | gateway, ms | its cpu |\n|---|---:|---:|---:|---:|")
+    print("| call | server, ms | own | cpu | gateway, ms | own | cpu |\n|---|---:|---:|---:|---:|---:|---:|")
     for name, send in cases:
         runs: list[dict[str, Hold]] = []
         for number in range(rounds):
@@ -282,12 +284,19 @@ def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float
             send(mark)
             time.sleep(_SETTLE_S)
             runs.append(watched.longest())
-        cells = []
-        for role in ("server", "gateway"):
-            cells += [min(run[role].ms for run in runs), max(run[role].cpu_ms for run in runs)]
+        holds = [[run[role] for run in runs] for role in ("server", "gateway")]
         count += 1
-        if max(cells[0], cells[2]) >= show_ms:
+        if max(min(hold.own_ms for hold in of_role) for of_role in holds) >= show_ms:
             shown += 1
+            cells = [
+                min(values)
+                for of_role in holds
+                for values in (
+                    [hold.ms for hold in of_role],
+                    [hold.own_ms for hold in of_role],
+                    [hold.cpu_ms for hold in of_role],
+                )
+            ]
             print(f"| {name} | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |", flush=True)
     print(f"\n{count} calls, {shown} of them held a loop for {show_ms:g} ms or longer")
 
@@ -298,22 +307,30 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--show", type=float, default=25, help="milliseconds from which on a row is printed (25)")
     parser.add_argument("--only", default="", help="cases whose name has this")
-    parser.add_argument("--judge", metavar="DIR", type=Path, help="folder of built judges; unset: none is asked")
-    parser.add_argument("--judge-name", default="smollm2-135m-instruct")
+    parser.add_argument(
+        "--judges", metavar="DIR", type=Path, help="folder of a built judge; unset: a server that answers at once"
+    )
+    parser.add_argument("--judge", default="smollm2-135m-instruct", help="which one")
     options = parser.parse_args()
-    flags = {"http-api-port": str(free_port()), "log-request-share": "0", "judge-backend": "none"}
-    if options.judge:
-        flags |= {"judge-backend": "embedded", "judge-repository": str(options.judge)}
-        flags |= {"judge-model": options.judge_name, "judge-max-item-tokens": "64"}
+    flags = {"http-api-port": str(free_port()), "log-request-share": "0"}
+    if options.judges:
+        flags |= {"judge-backend": "embedded", "judge-repository": str(options.judges)}
+        flags |= {"judge-model": options.judge, "judge-max-item-tokens": "64"}
     print(f"load average before: {os.getloadavg()[0]:.1f}\n")
-    with watched_environment() as watched, start_engine("embedded", flags) as server:
+    with ExitStack() as stack:
+        if not options.judges:
+            url = stack.enter_context(answering_judge())
+            flags |= {"judge-backend": "openai", "judge-url": url, "judge-remote-model": "judge"}
+            flags |= {"judge-sees-images": "yes"}
+        watched = stack.enter_context(watched_environment())
+        server = stack.enter_context(start_engine("embedded", flags))
         calls = Calls(server.address, int(flags["http-api-port"]))
         warm = {"question": "?", "references": ["a warm up"], "prediction": "to warm up"}
         for metric in METRIC_TYPES:
             if not (METRIC_TYPES[metric].asks_judge() or METRIC_TYPES[metric].needs_grader):
                 calls.grpc([warm], metric)
         calls.http("/gradewire.v1.Scoring/Score", {"items": [warm], "metrics": [{"exactMatch": {}}]})
-        cases = [*text_cases(calls), *http_cases(calls), *(judged_cases(calls) if options.judge else ())]
+        cases = [*text_cases(calls), *http_cases(calls), *judged_cases(calls)]
         measure(iter(case for case in cases if options.only in case[0]), watched, options.rounds, options.show)
     print(f"\nload average after: {os.getloadavg()[0]:.1f}")
 

@@ -1,9 +1,13 @@
 """Loaded by every Python process whose PYTHONPATH has this folder: it writes down how long its event loop was held.
 
-A task that sleeps for a millisecond at a time, on the first event loop of the main thread, keeps the longest hold, and
-the CPU time of the loop's thread in it, in a file of 16 bytes, `HOLDS_DIRECTORY/ROLE-PID`; whoever writes zeros there
-begins anew. ROLE is `gateway`, or `server` for all others. A hold counts whatever keeps the loop waiting: its own work,
-another thread that has the interpreter's lock, and other programs.
+A task that sleeps for a millisecond at a time, on the first event loop of the main thread, keeps three figures in a
+file of 24 bytes, `HOLDS_DIRECTORY/ROLE-PID`; whoever writes zeros there begins again. ROLE is `gateway`, or `server`
+for all others. They are, in seconds, each the most of all holds so far:
+
+- the hold itself, whatever kept the loop waiting: its own work, another thread that has the interpreter's lock, and
+  other programs;
+- the CPU time of the loop's thread in it;
+- the CPU time of the whole process in it, if that is less than the hold: what the process can have caused itself.
 """
 
 import asyncio
@@ -16,19 +20,18 @@ import time
 from pathlib import Path
 
 _TICK_S = 0.001
-_FIGURES = struct.Struct("dd")
+_FIGURES = struct.Struct("ddd")
 _run_forever = asyncio.BaseEventLoop.run_forever
 _tasks: list[asyncio.Task[None]] = []
 
 
 async def _watch(figures: mmap.mmap) -> None:
     while True:
-        began_s, cpu_s = time.perf_counter(), time.thread_time()
+        began_s, cpu_s, own_s = time.perf_counter(), time.thread_time(), time.process_time()
         await asyncio.sleep(_TICK_S)
         held_s = time.perf_counter() - began_s - _TICK_S
-        longest_s, longest_cpu_s = _FIGURES.unpack_from(figures)
-        held_cpu_s = time.thread_time() - cpu_s
-        _FIGURES.pack_into(figures, 0, max(longest_s, held_s), max(longest_cpu_s, held_cpu_s))
+        now_s = held_s, time.thread_time() - cpu_s, min(held_s, time.process_time() - own_s)
+        _FIGURES.pack_into(figures, 0, *map(max, now_s, _FIGURES.unpack_from(figures)))
 
 
 def _watched(loop: asyncio.BaseEventLoop) -> None:
