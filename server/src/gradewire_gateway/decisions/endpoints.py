@@ -7,8 +7,8 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.decisions import openai_form, system_one
+from gradewire_gateway.decisions.asked import Asked
 from gradewire_gateway.decisions.deciding import decide
-from gradewire_gateway.decisions.questions import Asked
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.twins.unary import JSON_TYPE
