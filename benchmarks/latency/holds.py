@@ -221,14 +221,14 @@ def judged_cases(calls: Calls) -> Iterator[Case]:
             )
         yield f"{name}, `compare`", lambda mark, name=name: compared(mark, name)  # type: ignore[misc]
     yield (
-        "4 pictures of 3 MB, `judgeGrade`",
+        "4 pictures of 3 MB, `judge_verdict`",
         lambda mark: calls.http(
             score,
             {
                 "items": [
                     {"question": "?", "references": ["x"], "prediction": "y", "images": pictured(sum(mark.encode()))}
                 ],
-                "metrics": [{"judgeGrade": {"image": True}}],
+                "metrics": [{"judgeVerdict": {"image": True}}],
             },
         ),
     )
