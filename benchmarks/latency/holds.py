@@ -131,9 +131,12 @@ class Calls:
 def text_cases(calls: Calls) -> Iterator[Case]:
     """Hostile items by each metric that asks no judge, over gRPC."""
     names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
-    metrics = [*(f"smile:{preset}" for preset in _PRESETS), *(name for name in names if name != "smile")]
+    embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "calibrated"]
+    metrics = [*embedding, *(name for name in names if name not in {*embedding, "smile"})]
     for item in hostile_items():
         for metric in metrics:
+            if item == "1 000 references of 1.3 KB" and metric in embedding:
+                continue  # minutes of the encoder's work, and 1 000 shorter ones show what the loop does
             yield (
                 f"{item}, `{metric}`",
                 lambda mark, item=item, metric=metric: calls.grpc([hostile_items(mark)[item]], metric),  # type: ignore[misc]
@@ -329,9 +332,11 @@ def main() -> None:
         for metric in METRIC_TYPES:
             if not (METRIC_TYPES[metric].asks_judge() or METRIC_TYPES[metric].needs_grader):
                 calls.grpc([warm], metric)
-        calls.http("/gradewire.v1.Scoring/Score", {"items": [warm], "metrics": [{"exactMatch": {}}]})
+        first_judged = [("the judge's first item, `lave`", lambda _: calls.grpc([warm], "lave"))]
         cases = [*text_cases(calls), *http_cases(calls), *judged_cases(calls)]
-        measure(iter(case for case in cases if options.only in case[0]), watched, options.rounds, options.show)
+        cases = [each for each in cases if options.only in each[0]]
+        measure(iter(first_judged), watched, 1, 0)  # the rest finds it open
+        measure(iter(cases), watched, options.rounds, options.show)
     print(f"\nload average after: {os.getloadavg()[0]:.1f}")
 
 

@@ -21,6 +21,7 @@ from gradewire import Scorer
 from gradewire.agreement import JudgedRows, agreement
 from gradewire.agreement.fitting.halves import question_key
 
+ROWS_AT_ONCE = 20
 PRESETS = ("whole", "v1", "fast", "one_pass")
 
 
@@ -41,7 +42,7 @@ def surrounded(row: Row, others: Sequence[Row], words: int, source: random.Rando
 
 def print_agreement(name: str, rows: Sequence[Row], scorer: Scorer, resamples: int) -> None:
     """A line for each preset."""
-    graded = {preset: Graded.of(rows, preset, scorer) for preset in PRESETS}
+    graded = {preset: Graded.of(rows, preset, scorer, ROWS_AT_ONCE) for preset in PRESETS}
     labels = np.array([row["label"] for row in rows], float)
     report = agreement(
         JudgedRows(
