@@ -7,7 +7,8 @@ another; no text is used twice.
 
 A task that sleeps for a millisecond at a time on the same loop measures the hold, in time and in CPU time of the loop's
 thread: the former counts other programs and threads that keep the loop waiting too, so the load is printed.
-`--hostile` scores items as large as the server takes them, by every metric that needs no judge.
+`--hostile` scores items as large as the server takes them, by every metric that needs no judge; `holds.py` does so with
+a server and its gateway, and with judges.
 """
 
 import argparse
@@ -21,11 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.common.rows import DATA_DIRECTORY, WARM_UP, read_lines
+from benchmarks.latency.hostile_items import hostile_items
 
 from gradewire import AsyncScorer
 
 WORDS = (40, 88, 400, 2_000)
-METRICS = ("smile:v1", "smile:fast", "smile:one_pass", "calibrated")
+METRICS = ("smile:v1", "smile:fast", "smile:one_pass", "smile:whole", "calibrated")
 PLAIN_METRICS = (
     *("exact_match", "easy_match", "lexical_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor"),
     *("sbert", "sfve", "bertscore", *METRICS),
@@ -77,25 +79,6 @@ class LongAnswers:
             "references": asked["references"][:2],
             "prediction": " ".join(text[:words]),
         }
-
-
-def hostile_items() -> dict[str, dict[str, Any]]:
-    """Items that are as large as the server takes them."""
-    many = [f"reference {number} of many words" for number in range(1_000)]
-    asked = {"question": "What is it?"}
-    return {
-        "450 000 Han letters": {**asked, "references": ["an orchard"], "prediction": "語" * 450_000},
-        "80 000 words": {**asked, "references": ["an orchard"], "prediction": "river glass " * 40_000},
-        "1 000 references": {**asked, "references": many, "prediction": "a bridge of many words over the river " * 20},
-        "20 references of 65 KB": {
-            **asked,
-            "references": [f"word{number} " * 8_000 for number in range(20)],
-            "prediction": "a bridge " * 2_000,
-        },
-        "one word of 400 KB": {**asked, "references": ["an orchard"], "prediction": "x" * 400_000},
-        "400 KB of marks": {**asked, "references": ["an orchard"], "prediction": "-,.'" * 100_000},
-        "400 KB of digits": {**asked, "references": ["17"], "prediction": "1,234 and 5.6 " * 28_000},
-    }
 
 
 class Measured(NamedTuple):

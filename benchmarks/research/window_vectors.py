@@ -45,11 +45,11 @@ class Graded:
     verdicts: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, rows: Sequence[Row], preset: str, scorer: Scorer) -> Self:
+    def of(cls, rows: Sequence[Row], preset: str, scorer: Scorer, rows_at_once: int = ROWS_AT_ONCE) -> Self:
         """Scores the rows; ends the program where one fails."""
         scores, keywords, verdicts = [], [], []
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            for item in scorer.score(items_of(rows[start : start + ROWS_AT_ONCE]), f"smile:{preset}"):
+        for start in range(0, len(rows), rows_at_once):
+            for item in scorer.score(items_of(rows[start : start + rows_at_once]), f"smile:{preset}"):
                 (result,) = item.scores.values()
                 if result.status is not Status.OK or result.score is None:
                     raise SystemExit(f"{item.id}: {result.status.name} {result.message}")

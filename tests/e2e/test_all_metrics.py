@@ -32,7 +32,7 @@ from gradewire.cli.group import gradewire as gradewire_command
 from gradewire.metric_types import METRIC_TYPES
 
 VARIANTS = (
-    *("smile:fast", "smile:one_pass", "smile:paper", "smile:reference_code"),
+    *("smile:fast", "smile:one_pass", "smile:whole", "smile:paper", "smile:reference_code"),
     *("bertscore?layer=5&measure=recall", "bertscore?idf=request", "bertscore?threshold=0.5&with_question=true"),
     *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct&verdict_cut=0.6"),
     *("vqa_accuracy?consensus=single&normalise=always", "soft_vqa_accuracy?consensus=single"),

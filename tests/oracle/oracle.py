@@ -14,7 +14,7 @@ from lemminflect import getAllLemmas
 from tokenizers import Tokenizer
 
 MAX_TOKENS = 256
-PRESETS = ("v1", "fast", "one_pass", "paper", "reference_code")
+PRESETS = ("v1", "fast", "one_pass", "whole", "paper", "reference_code")
 
 
 class Encoder:
@@ -29,6 +29,7 @@ class Encoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._vectors: dict[str, np.ndarray] = {}
+        self._tokens: dict[str, list[tuple[int, int, np.ndarray]]] = {}
 
     def learn(self, texts: set[str]) -> None:
         """Embeds what is not known yet, in groups of equal length."""
@@ -52,18 +53,25 @@ class Encoder:
             self.learn({text})
         return self._vectors[text]
 
+    def is_cut(self, text: str) -> bool:
+        """Whether it has more tokens than are read."""
+        return bool(self._tokenizer.encode(text).overflowing)
+
     def tokens(self, text: str) -> list[tuple[int, int, np.ndarray]]:
         """Begin, end (characters) and vector of every token that is not special."""
+        if text in self._tokens:
+            return self._tokens[text]
         encoding = self._tokenizer.encode(text)
         ids = np.array([encoding.ids], dtype=np.int64)
         (vectors,) = self._session.run(["token_embeddings"], {"input_ids": ids, "attention_mask": np.ones_like(ids)})
-        return [
+        self._tokens[text] = [
             (begin, end, vector.astype(np.float16).astype(np.float64))
             for (begin, end), special, vector in zip(
                 encoding.offsets, encoding.special_tokens_mask, vectors[0], strict=True
             )
             if not special
         ]
+        return self._tokens[text]
 
 
 @dataclass(frozen=True)
@@ -192,12 +200,91 @@ def shortlist(
     return {window for window, value in closeness.items() if value >= third - 1e-3}
 
 
+def pieces_of(encoder: Encoder, answer: str) -> list[tuple[int, str]]:
+    """Where the pieces of a long answer begin, and what the encoder is given from there on."""
+    text = answer.rstrip()  # all of it: the rows are shorter than what is read at the most
+    pieces = [(0, text)]
+    while True:
+        begin, given = pieces[-1]
+        if not encoder.is_cut(given):
+            if begin + len(given) == len(text):
+                return pieces
+            length = len(given)
+        else:
+            length = max(end for _, end, _ in encoder.tokens(given))
+            if begin + length >= len(text):
+                return pieces
+        at = int(min(begin + length - 0.25 * length, len(text) - 0.9 * length))
+        words = [i for i in range(max(begin + 1, at - 63), at + 1) if text[i - 1].isspace() and not text[i].isspace()]
+        at = words[-1] if words else at
+        pieces.append((at, text[at : at + max(256, int(1.5 * length))]))
+
+
+def windows_of_pieces(
+    encoder: Encoder, answer: str, n: int, asked: list[np.ndarray]
+) -> tuple[dict[str, float], list[np.ndarray]]:
+    """Windows of `n` words of a long answer by how close they come, in context, to any of `asked`; e of the pieces."""
+    close: dict[str, float] = {}
+    sentences = []
+    words = words_of(answer)[:2048]
+    for begin, given in pieces_of(encoder, answer):
+        sentences.append(encoder.vector(given))
+        tokens = encoder.tokens(given)
+        to = max(end for _, end, _ in tokens)
+        inside = [i for i, word in enumerate(words) if word.begin >= begin and word.end <= begin + to]
+        parts = {
+            i: [v for b, e, v in tokens if begin + b < words[i].end and begin + e > words[i].begin] for i in inside
+        }
+        for start in inside:
+            vectors = [parts.get(i, []) for i in range(start, start + n)]
+            window = " ".join(word.lemma for word in words[start : start + n])
+            if all(vectors):
+                value = max(cosine(mean_of(vectors), keyword) for keyword in asked)
+                close[window] = max(close.get(window, -2.0), value)
+    return close, sentences
+
+
+def whole_of(encoder: Encoder, references: tuple[str, ...], prediction: str) -> list[Reference]:
+    """As `references_of`, of preset `whole`; as `fast` where the encoder reads the answer to its end."""
+    if not encoder.is_cut(prediction):
+        return references_of(encoder, references, prediction, "fast")
+    said = [word.lemma for word in words_of(prediction)][:2048]
+    keywords = {reference: text_of(reference, words_of(reference)) for reference in references}
+    held = {text for text in keywords.values() if f" {text} " in f" {' '.join(said)} "}
+    results = []
+    for reference in references:
+        lemmas = [word.lemma for word in words_of(reference)]
+        n = min(len(lemmas), len(said))
+        vector = encoder.vector(keywords[reference])
+        asked = [
+            encoder.vector(keywords[other])
+            for other in references
+            if keywords[other] not in held and min(len(words_of(other)), len(said)) == n
+        ]
+        close, sentences = windows_of_pieces(encoder, prediction, n, asked or [vector])
+        if keywords[reference] in held:
+            near = {keywords[reference]: 1.0}
+        else:
+            third = sorted(close.values(), reverse=True)[:3][-1]
+            chosen = sorted((w for w, c in close.items() if c >= third - 1e-3), key=close.__getitem__)[-16:]
+            near = {window: cosine(encoder.vector(window), vector) for window in chosen}
+        s = (1 + max(cosine(sentence, encoder.vector(reference)) for sentence in sentences)) / 2
+        k = (1 + max(near.values())) / 2
+        m = len(set(lemmas) & set(said)) / len(set(lemmas))
+        lexical = (m + k) / 2
+        best = {window for window, c in near.items() if c >= max(near.values()) - 1e-3}
+        results.append(Reference(s, k, m, lexical, 0.3 * s + 0.7 * lexical, None, best))
+    return results
+
+
 def references_of(encoder: Encoder, references: tuple[str, ...], prediction: str, preset: str) -> list[Reference]:
     """Every reference's terms and score under a preset, with its default weight.
 
     Under `fast`, a window that is the reference itself always counts, and the others are ranked for the references that
     are not said word for word.
     """
+    if preset == "whole":
+        return whole_of(encoder, references, prediction)
     said = words_of(prediction)
     said_lemmas = [word.lemma for word in said]
     asked = [words_of(reference) for reference in references]

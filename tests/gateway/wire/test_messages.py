@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from typing import Any
 
 import pytest
@@ -107,3 +108,16 @@ async def test_large_messages_are_read_and_written_on_a_thread() -> None:
         assert await reader.read(written, judging_pb2.CompareRequest) == request
     finally:
         reader.close()
+
+
+@pytest.mark.parametrize(("characters", "on_loop"), [(1_000, True), (200_000, False)])
+async def test_large_bodies_are_read_beside_the_event_loop(characters: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
+    reader = Json()
+    data = json.dumps({"prediction": "x" * characters}).encode()
+    try:
+        thread = await reader.made_of(data, lambda _: threading.current_thread())
+        read = await reader.read_object(data)
+    finally:
+        reader.close()
+    assert (thread is threading.current_thread()) is on_loop
+    assert len(read["prediction"]) == characters

@@ -1,6 +1,7 @@
 """A large request is read in turns: other work of the event loop goes on between them."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,7 @@ from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.requests import prepare as preparation
 from gradewire_server.requests.forms import items
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, YieldBudget
+from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, YieldBudget, read_beside
 from gradewire_server.settings.limits import Limits
 
 
@@ -97,3 +98,9 @@ async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_l
     )
     statuses = [part.results[0].status for part in reply.items]
     assert statuses == [types_pb2.STATUS_OK, types_pb2.STATUS_INVALID_INPUT]
+
+
+@pytest.mark.parametrize(("size_bytes", "on_loop"), [(10, True), (BYTES_PER_TURN, True), (BYTES_PER_TURN + 1, False)])
+async def test_a_large_element_is_read_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
+    thread = await read_beside(Element(size_bytes), threading.current_thread)
+    assert (thread is threading.current_thread()) is on_loop

@@ -56,7 +56,10 @@ def assert_same(result: MetricResult, alone: MetricResult) -> None:
 
 async def test_a_request_gives_what_its_pairs_give_alone(engine: HashEngine, request_for: Make) -> None:
     requests = [
-        *(request_for("smile", preset=preset) for preset in ("v1", "fast", "one_pass", "paper", "reference_code")),
+        *(
+            request_for("smile", preset=preset)
+            for preset in ("v1", "fast", "one_pass", "whole", "paper", "reference_code")
+        ),
         request_for("smile", model="other"),
         *map(request_for, ("sbert", "exact_match", "easy_match")),
     ]

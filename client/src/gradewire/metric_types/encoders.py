@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from gradewire.metric_types.base import Metric
 
-Preset = Literal["v1", "fast", "one_pass", "paper", "reference_code"]
+Preset = Literal["v1", "fast", "one_pass", "whole", "paper", "reference_code"]
 Synthetic = Literal["none", "inline", "prepared"]
 Measure = Literal["f1", "precision", "recall"]
 Corpus = Literal["none", "request", "prepared"]
@@ -16,7 +16,8 @@ class Smile(Metric):
     """SMILE: sentence similarity, best keyword window and exact words in one score, 0 to 1.
 
     Attributes:
-        preset: v1 (default), fast, one_pass, paper or reference_code; None leaves it to the call, then to the server.
+        preset: v1 (default), fast, one_pass, whole, paper or reference_code; None leaves it to the call, then to the
+            server.
         synthetic: What the sentence is compared with: the reference itself (none, default), the item's
             `synthetic_answers` (inline), or those stored by `prepare` (prepared).
         reference_set: Where prepared synthetic answers are looked up, and means them; None: the call's. A call has one.

@@ -126,6 +126,8 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     """As the authors' program computes it: raw cosines, score = (sentence + lexical) / 2."""
     SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
     """As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
+    SMILE_PRESET_WHOLE: _SmilePreset.ValueType  # 7
+    """As FAST, and an answer that is longer than the encoder reads is read to its end, in pieces that overlap."""
 
 class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper): ...
 
@@ -140,6 +142,8 @@ SMILE_PRESET_REFERENCE_CODE: SmilePreset.ValueType  # 4
 """As the authors' program computes it: raw cosines, score = (sentence + lexical) / 2."""
 SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
 """As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
+SMILE_PRESET_WHOLE: SmilePreset.ValueType  # 7
+"""As FAST, and an answer that is longer than the encoder reads is read to its end, in pieces that overlap."""
 Global___SmilePreset: _TypeAlias = SmilePreset  # noqa: Y015
 
 class _SyntheticMode:

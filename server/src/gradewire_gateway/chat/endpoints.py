@@ -40,7 +40,8 @@ class ChatCompletions:
             options = call_options(scope, tell_peer=gateway.upstream.private)
             data = await body.read()
             record.request_bytes = body.size_bytes
-            request = completion_of(read_object(data))
+            request = await gateway.json.made_of(data, lambda data: completion_of(read_object(data)))
+            del data
             reply = await call_unary(gateway, self._method, request, options, body)
             assert isinstance(reply, judging_pb2.CompleteResponse)  # noqa: S101 - for mypy: it is the method's
         await JSONResponse(completion_body(reply, record.request_id))(scope, receive, send)

@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.decisions import openai_form, system_one
+from gradewire_gateway.decisions.asked import Asked
 from gradewire_gateway.decisions.deciding import decide
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.requests import call_options, record_of
@@ -32,14 +33,17 @@ class DecisionEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway, form = self._gateway, self._form
+        gateway = self._gateway
         with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
             body.check_type(JSON_TYPE)
             options = call_options(scope, tell_peer=gateway.upstream.private)
             data = await body.read()
             record_of(scope).request_bytes = body.size_bytes
-            given = read_object(data)
-            asked = form.read(given)
+            given, asked = await gateway.json.made_of(data, self._read)
             decisions = await decide(gateway, asked, options, body)
-        answer: dict[str, Any] = form.written(asked, given["questions"], decisions)
+        answer: dict[str, Any] = self._form.written(asked, given["questions"], decisions)
         await JSONResponse(answer)(scope, receive, send)
+
+    def _read(self, data: bytes) -> tuple[dict[str, Any], Asked]:
+        given = read_object(data)
+        return given, self._form.read(given)

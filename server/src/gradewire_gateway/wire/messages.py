@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -16,6 +17,7 @@ _LARGE_BYTES: Final = 64 << 10
 _MOST_CHARACTERS: Final = 300
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 
 class Json:
@@ -36,15 +38,17 @@ class Json:
             kind: Its class.
             at: What the text is, for the error: "line 3"; empty: the body.
         """
-        if len(data) < _LARGE_BYTES:
-            return read_message(data, kind, at)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, read_message, data, kind, at)
+        return await self.made_of(data, lambda data: read_message(data, kind, at))
 
     async def read_object(self, data: bytes) -> dict[str, Any]:
         """An object of JSON; raises as the function of this name."""
+        return await self.made_of(data, read_object)
+
+    async def made_of(self, data: bytes, make: Callable[[bytes], T]) -> T:
+        """What `make` makes of a body, which may raise ProblemError; of a large one on the thread."""
         if len(data) < _LARGE_BYTES:
-            return read_object(data)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, read_object, data)
+            return make(data)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, make, data)
 
     async def write(self, message: Message) -> bytes:
         """The JSON form of a message on one line, without a line end."""

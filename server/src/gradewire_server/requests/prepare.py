@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from gradewire_proto.conventions.reference_sets import name_set, split_pin
 from gradewire_proto.v1 import references_pb2
@@ -16,7 +17,7 @@ from gradewire_server.requests.convert import fill_hits, read_entry, read_refere
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.generation import plan_generation
 from gradewire_server.requests.sets.immutable import admit, check_complete, check_whole
-from gradewire_server.requests.yield_budget import YieldBudget
+from gradewire_server.requests.yield_budget import YieldBudget, read_beside
 from gradewire_server.scoring import PreparedChunk
 from gradewire_server.scoring.prepare import entries_per_chunk
 
@@ -44,13 +45,13 @@ async def prepare(
     for message in request.entries:
         if budget.is_exceeded_by(message):
             await asyncio.sleep(0)
-        read.append(read_entry(message, context.limits))
+        read.append(await read_beside(message, partial(read_entry, message, context.limits)))
     if request.immutable:
-        check_whole(read)
+        await asyncio.to_thread(check_whole, read)
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     progress = references_pb2.PrepareProgress(
-        reference_set=named or name_set(entries, generation.digests if generation else ()),
+        reference_set=named or await _named(entries, generation.digests if generation else ()),
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
@@ -95,6 +96,11 @@ async def prepare(
     if generation is not None:
         progress.generation.CopyFrom(generation.provenance)
     yield progress
+
+
+async def _named(entries: Sequence[ReferenceEntry], writer: Sequence[str]) -> str:
+    """As `name_set`; on a thread, for thousands of entries take tens of milliseconds."""
+    return await asyncio.to_thread(name_set, entries, writer)
 
 
 def _advance(

@@ -59,6 +59,12 @@ class LoopSlice:
         """Begins a new slice: others have had the loop."""
         self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
 
+    async def begin(self) -> None:
+        """Waits for the first turn of bulk work: parts that are let in together do not all begin in one round."""
+        if self._is_bulk:
+            await self._turns.next()
+        self.start()
+
     async def give_way(self) -> None:
         """Lets others have the loop where the slice is over."""
         if time.perf_counter() > self._end_s:

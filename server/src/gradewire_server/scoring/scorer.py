@@ -83,6 +83,7 @@ class Scorer:
             told: What `recall` has emitted; None: it was not asked.
             emit: Called with each result; must not block.
         """
+        await LoopSlice(self._turns).begin()
         remembered = self._remembered(requests)
 
         def done(key: tuple[int, int], result: MetricResult | Failure, cost: Cost) -> None:

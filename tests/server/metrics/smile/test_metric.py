@@ -272,7 +272,7 @@ class TestSynthetic:
         assert failure.status is Status.NOT_PREPARED
 
 
-@pytest.mark.parametrize("preset", ["v1", "fast", "one_pass", "paper", "reference_code"])
+@pytest.mark.parametrize("preset", ["v1", "fast", "one_pass", "whole", "paper", "reference_code"])
 def test_a_failure_of_the_engine_is_the_result(preset: str) -> None:
     failure = Failure(Status.UNAVAILABLE, "queue full")
     assert smile(preset=preset, table=Table(VECTORS, failure=failure)) == MetricResult.failed(failure)

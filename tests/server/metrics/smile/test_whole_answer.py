@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.support.engines.hash_engine import DIMS, token_vectors
+from tests.support.engines.limited_encoder import READ, LimitedEncoder, numbered
 from tests.support.examples import example_count
 
-from gradewire_server.domain.needs import Embed, EmbedTokens, Vectors
+from gradewire_server.domain.needs import Vectors
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.smile.formula import Similarities
 from gradewire_server.metrics.smile.parameters import SmileParameters
@@ -20,51 +20,14 @@ from gradewire_server.metrics.smile.texts import smile_texts, whole_texts
 from gradewire_server.metrics.smile.whole_answer import MAX_PIECES, gather_to_the_end
 
 PARAMETERS = SmileParameters(model="m", preset="one_pass", sentence_weight=0.3)
-READ = 20
-
-
-class Encoder:
-    """Reads `limit` tokens of a text; a token's vector does not depend on its neighbours."""
-
-    def __init__(self, limit: int = READ, fails_after: int = 1_000_000) -> None:
-        self.limit = limit
-        self.fails_after = fails_after
-        self.pieces: list[str] = []
-        self.most_at_once = 0
-
-    def run(self, program: Any) -> Any:
-        answers: Any = None
-        try:
-            while True:
-                needs = program.send(answers)
-                tokens = [text for need in needs if isinstance(need, EmbedTokens) for text in need.texts]
-                self.pieces += tokens
-                self.most_at_once = max(self.most_at_once, len(tokens))
-                answers = tuple(map(self._answer, needs))
-        except StopIteration as stop:
-            return stop.value
-
-    def _answer(self, need: Any) -> Any:
-        if len(self.pieces) > self.fails_after:
-            return Failure(Status.TIMEOUT, "late")
-        found = [token_vectors(text, self.limit) for text in need.texts]
-        if isinstance(need, EmbedTokens):
-            return tuple(found)
-        assert isinstance(need, Embed)
-        sentences = np.array([each.sentence for each in found], dtype=np.float32)
-        return Vectors(sentences.reshape(len(found), DIMS), np.array([each.truncated for each in found]))
 
 
 def read(
-    prediction: str, *references: str, encoder: Encoder | None = None, words: int = 2_048, end: int = 16_384
+    prediction: str, *references: str, encoder: LimitedEncoder | None = None, words: int = 2_048, end: int = 16_384
 ) -> Similarities:
     texts = whole_texts(prediction, references, end=end, most_words=words)
-    found: Similarities = (encoder or Encoder()).run(gather_to_the_end(texts, PARAMETERS, end=end))
+    found: Similarities = (encoder or LimitedEncoder()).run(gather_to_the_end(texts, PARAMETERS, end=end))
     return found
-
-
-def numbered(count: int) -> str:
-    return " ".join(f"w{number}" for number in range(count))
 
 
 def cosines(found: Similarities) -> Mapping[int, float]:
@@ -73,7 +36,7 @@ def cosines(found: Similarities) -> Mapping[int, float]:
 
 @pytest.mark.parametrize("references", [("w3 w4",), ("w3 x",), ("y z", "w1", "w2 w3 w9")])
 def test_a_short_answer_is_what_one_pass_says(references: tuple[str, ...]) -> None:
-    mine, smiles = Encoder(), Encoder()
+    mine, smiles = LimitedEncoder(), LimitedEncoder()
     found = read(numbered(12), *references, encoder=mine)
     texts = smile_texts(numbered(12), references, references)
     expected = smiles.run(gather(texts, PARAMETERS))
@@ -98,8 +61,8 @@ def test_windows_of_all_pieces_are_those_of_an_encoder_without_a_limit(
     words: list[str], blanks: str, references: list[str], limit: int
 ) -> None:
     text = blanks.join(words)
-    found = read(text, *references, encoder=Encoder(limit))
-    expected = cosines(read(text, *references, encoder=Encoder(100_000)))
+    found = read(text, *references, encoder=LimitedEncoder(limit))
+    expected = cosines(read(text, *references, encoder=LimitedEncoder(100_000)))
     for index, cosine in cosines(found).items():
         # Where one is said word for word, SMILE leaves out those that cannot be better.
         assert cosine == pytest.approx(expected.get(index, cosine), abs=1e-5)
@@ -109,7 +72,7 @@ def test_windows_of_all_pieces_are_those_of_an_encoder_without_a_limit(
 
 @pytest.mark.parametrize("count", [21, 40, 200, 600])
 def test_every_word_is_read_in_few_pieces(count: int) -> None:
-    encoder = Encoder()
+    encoder = LimitedEncoder()
     found = read(numbered(count), "x", encoder=encoder)
     seen = {word for piece in encoder.pieces for word in piece.split()[:READ]}
     assert seen >= set(numbered(count).split())
@@ -151,7 +114,7 @@ def test_what_was_read_to_the_end_is_not_called_truncated(text: str) -> None:
 
 def test_a_text_without_white_space_is_read_too() -> None:
     text = ",".join(f"w{number}" for number in range(90))
-    encoder = Encoder()
+    encoder = LimitedEncoder()
     found = read(text, "w85 w86", encoder=encoder)
     assert not found.truncated
     assert text.endswith(encoder.pieces[-1])
@@ -161,13 +124,13 @@ def test_a_text_without_white_space_is_read_too() -> None:
 @pytest.mark.parametrize("after", [0, 1, 2, 4])
 def test_a_failure_in_any_round_is_the_result(after: int) -> None:
     texts = whole_texts(numbered(100), ("x",), end=16_384, most_words=2_048)
-    found = Encoder(fails_after=after).run(gather_to_the_end(texts, PARAMETERS, end=16_384))
+    found = LimitedEncoder(fails_after=after).run(gather_to_the_end(texts, PARAMETERS, end=16_384))
     assert found == Failure(Status.TIMEOUT, "late")
 
 
 def test_blanks_before_the_answer_take_no_room() -> None:
     texts = whole_texts(" " * 500 + numbered(50), ("x",), end=500 + len(numbered(50)), most_words=2_048)
-    encoder = Encoder()
+    encoder = LimitedEncoder()
     found = encoder.run(gather_to_the_end(texts, PARAMETERS, end=500 + len(numbered(50))))
     assert "w49" in encoder.pieces[-1]
     assert not found.truncated
@@ -175,7 +138,7 @@ def test_blanks_before_the_answer_take_no_room() -> None:
 
 @pytest.mark.parametrize("count", range(21, 60))
 def test_the_last_piece_is_no_remnant(count: int) -> None:
-    encoder = Encoder()
+    encoder = LimitedEncoder()
     read(numbered(count), "x", encoder=encoder)
     assert len(encoder.pieces[-1]) > 0.8 * len(" ".join(numbered(count).split()[:READ]))
 
@@ -189,7 +152,7 @@ def test_where_no_window_is_read_whole_the_closest_piece_stands_for_it() -> None
     assert found.keywords[0].cosine >= min(pieces)
 
 
-class Heedless(Encoder):
+class Heedless(LimitedEncoder):
     """Looks at the first 1 000 characters alone, as tokenizers do of a long text."""
 
     def _answer(self, need: Any) -> Any:

@@ -11,6 +11,7 @@ from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_
 from gradewire_server.judges.openai.features import Features
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, says_too_long, unreadable
 from gradewire_server.judges.remote.http_client import HttpClient, Reply
+from gradewire_server.judges.remote.pictures import body_with
 from gradewire_server.judges.remote.refused_pictures import refusal_of_pictures
 from gradewire_server.judges.remote.replies import BAD_REQUEST, NOT_FOUND, error_of, said
 from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
@@ -142,7 +143,9 @@ class OpenAIServer(Server):
         return kind_of(reply, self._model)
 
     async def _send(self, question: Question, dialect: Dialect) -> Reply:
-        return await self._client.post(_COMPLETIONS, request_body(question, self._model, dialect))
+        images = question.prompt.images
+        body = await body_with(images, lambda: request_body(question, self._model, dialect))
+        return await self._client.post(_COMPLETIONS, body)
 
     def _note(self, reply: Reply) -> None:
         # What a server says may quote the request, and that a user's text.

@@ -30,7 +30,7 @@ class RemoteBackend(JudgeBackend):
         backend: Kind of server; a part of the digest.
         config: Where it is.
         observer: Hears of the requests.
-        make_server: Called once per opened judge.
+        make_server: Called once per opened judge, on a thread.
         remarks: What is to be known of this kind of judge, beside what holds for all.
     """
 
@@ -62,7 +62,8 @@ class RemoteBackend(JudgeBackend):
                     f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}",
                 )
             )
-        server = self._make_server()
+        # On a thread: to read the certificates of this machine takes tens of milliseconds.
+        server = await asyncio.to_thread(self._make_server)
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 await _found_out(server)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -66,8 +66,8 @@ class HttpClient:
         """One GET; raises RemoteError."""
         return await self._send("GET", path, None)
 
-    async def post(self, path: str, body: Mapping[str, object]) -> Reply:
-        """One POST of a JSON object; raises RemoteError."""
+    async def post(self, path: str, body: Mapping[str, object] | bytes) -> Reply:
+        """One POST of a JSON object, or of its bytes; raises RemoteError."""
         return await self._send("POST", path, body)
 
     def without_key(self, text: str) -> str:
@@ -78,7 +78,7 @@ class HttpClient:
         """Closes connections."""
         await self._client.aclose()
 
-    async def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> Reply:
+    async def _send(self, method: str, path: str, body: Mapping[str, object] | bytes | None) -> Reply:
         span = current_span()
         if span is None:
             return await self._exchange(method, path, body, {})
@@ -92,10 +92,14 @@ class HttpClient:
             return reply
 
     async def _exchange(
-        self, method: str, path: str, body: Mapping[str, object] | None, headers: dict[str, str]
+        self, method: str, path: str, body: Mapping[str, object] | bytes | None, headers: dict[str, str]
     ) -> Reply:
+        if isinstance(body, bytes):
+            sent: dict[str, Any] = {"content": body, "headers": headers | {"content-type": "application/json"}}
+        else:
+            sent = {"json": body, "headers": headers}
         try:
-            async with self._client.stream(method, path, json=body, headers=headers) as response:
+            async with self._client.stream(method, path, **sent) as response:
                 content = bytearray()
                 async for part in response.aiter_bytes(1 << 16):
                     content += part

@@ -14,6 +14,19 @@ from gradewire_server.metrics.text.smile_normalise import word_spans
 from gradewire_server.metrics.ties import TIE, first_of_the_highest
 
 
+def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
+    """The first word of an answer that stands whole in a piece of it, and the words from there on.
+
+    Args:
+        spans: int32[words, 2], of the whole answer (`word_spans`).
+        tokens: Token vectors of the text from character `begin` on.
+        begin: Where the piece begins.
+    """
+    first = int(np.searchsorted(spans[:, 0], begin))
+    last = int(np.searchsorted(spans[:, 1], begin + tokens.offsets[:, 1].max(initial=0), side="right"))
+    return first, WordsInContext.of(spans[first : max(first, last)] - begin, tokens)
+
+
 @dataclass(slots=True)
 class ClosestPiece:
     """The closest sentence and window so far.
@@ -61,11 +74,7 @@ class ClosestPiece:
         if not self._texts.asked:
             return
         np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
-        first = int(np.searchsorted(self._spans[:, 0], begin))
-        last = int(np.searchsorted(self._spans[:, 1], begin + tokens.offsets[:, 1].max(initial=0), side="right"))
-        if last <= first:
-            return
-        words = WordsInContext.of(self._spans[first:last] - begin, tokens)
+        first, words = words_of_piece(self._spans, tokens, begin)
         for length, rows in self._texts.rows_of.items():
             starts, vectors = words.windows(length)
             if not len(starts):

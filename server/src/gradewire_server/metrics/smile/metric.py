@@ -17,12 +17,13 @@ from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
+from gradewire_server.metrics.smile.whole_preset import gather_whole
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
 
 class Smile:
-    """The metric `smile` with its four presets."""
+    """The metric `smile` with its presets."""
 
     info = MetricInfo(
         name="smile",
@@ -55,7 +56,8 @@ class Smile:
     def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
         """One round; two where `fast` ranks windows or a reference stands in the prediction word for word.
 
-        One more round before them where synthetic answers are prepared ones.
+        One more round before them where synthetic answers are prepared ones; `whole` has more for long answers, one
+        for each piece.
         """
         failure = check_item(item)
         if failure is not None:
@@ -65,6 +67,9 @@ class Smile:
         )
         if isinstance(sentences, Failure):
             return MetricResult.failed(sentences)
+        if parameters.preset is SmilePreset.WHOLE:
+            found = yield from gather_whole(item, sentences, parameters, rough_error=metadata.rough_cosine_error)
+            return MetricResult.failed(found) if isinstance(found, Failure) else grade(*found, parameters, item)
         texts = smile_texts(item.prediction, item.references, sentences)
         similarities = yield from gather(texts, parameters, rough_error=metadata.rough_cosine_error)
         if isinstance(similarities, Failure):

@@ -18,6 +18,7 @@ class SmilePreset(StrEnum):
     PAPER = "paper"
     REFERENCE_CODE = "reference_code"
     ONE_PASS = "one_pass"  # noqa: S105 - one pass of the encoder, no password
+    WHOLE = "whole"
 
 
 class SyntheticMode(StrEnum):
@@ -79,8 +80,9 @@ class SmileParameters(EncoderParameters):
             return self
         check_readable(metadata)
         found = calibration_for(metadata.calibrations, self)
-        if found is None and self.preset is SmilePreset.FAST:
-            # `fast` approximates `v1` so closely that what was fitted for one holds for the other.
+        if found is None and self.preset in {SmilePreset.FAST, SmilePreset.WHOLE}:
+            # `fast` approximates `v1` so closely that what was fitted for one holds for the other, and `whole` is
+            # `fast` on all answers but those that `v1` reads in part.
             found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
         if found is None:
             return replace(self, sentence_weight=self.weight)

@@ -3,6 +3,8 @@
 SMILE's cost is its windows; the shortlist agrees with humans as well as all windows do (docs/research/agreement.md).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,24 +47,47 @@ def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.floa
             continue
         starts, vectors = words.windows(length)
         similarity = (vectors @ keywords[texts.rows_of[length]].T).max(axis=1, initial=-np.inf)
-        chosen[length] = _closest(texts, length, starts, similarity) or windows[:SHORTLIST]
+        looked_at = set(windows) if texts.windows.truncated else None
+        chosen[length] = closest_texts(_window_at(texts, length, looked_at), starts, similarity) or windows[:SHORTLIST]
     return chosen
 
 
-def _closest(
-    texts: SmileTexts, length: int, starts: NDArray[np.intp], similarity: NDArray[np.float32]
-) -> tuple[str, ...]:
-    """Distinct texts with the highest `similarity`, in order of position; none where `starts` is empty."""
+def _window_at(texts: SmileTexts, length: int, looked_at: set[str] | None) -> Callable[[int], str | None]:
     words = texts.words.words
-    looked_at = set(texts.windows.by_length[length]) if texts.windows.truncated else None
+
+    def window_at(start: int) -> str | None:
+        text = " ".join(words[start : start + length])
+        return text if looked_at is None or text in looked_at else None
+
+    return window_at
+
+
+def closest_texts(
+    window_at: Callable[[int], str | None],
+    starts: NDArray[np.intp],
+    similarity: NDArray[np.float32],
+    *,
+    most: int | None = None,
+) -> tuple[str, ...]:
+    """The windows with the highest `similarity`: SHORTLIST distinct texts, and those within NEAR_TIE of the last.
+
+    Args:
+        window_at: The window that begins at a word; None where it is not looked at.
+        starts: intp[windows], the words at which they begin, ascending.
+        similarity: float32[windows].
+        most: Texts that are taken, the closest ones; None: as many as there are.
+
+    Returns:
+        Distinct texts in order of position; none where `starts` is empty.
+    """
     found: dict[str, int] = {}
     last = -np.inf
     for rank in np.argsort(-similarity, kind="stable").tolist():
-        if len(found) >= SHORTLIST and similarity[rank] < last - NEAR_TIE:
+        if len(found) >= SHORTLIST and (similarity[rank] < last - NEAR_TIE or len(found) == most):
             break
         start = int(starts[rank])
-        text = " ".join(words[start : start + length])
-        if looked_at is not None and text not in looked_at:
+        text = window_at(start)
+        if text is None:
             continue
         found[text] = min(found.get(text, start), start)
         if len(found) <= SHORTLIST:

@@ -6,7 +6,7 @@ as can be read, an item holds the vectors of one piece at a time, and others get
 """
 
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, TokenVectors, ask
 from gradewire_server.domain.result import Failure
@@ -29,6 +29,13 @@ _AHEAD: Final = 1.5
 _LEAST_CHARACTERS: Final = 256
 _WORD_CHARACTERS: Final = 64
 """Characters back in which a piece looks for the begin of a word."""
+
+
+class Pieces(Protocol):
+    """What is done with the pieces of an answer."""
+
+    def look_at(self, tokens: TokenVectors, begin: int) -> None:
+        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
 
 
 def gather_to_the_end(
@@ -55,23 +62,23 @@ def gather_to_the_end(
     if not first.truncated:
         return found  # a reference was cut
     closest = ClosestPiece.of(texts, keywords.values, sentences.values)
-    left = yield from _read_on(texts.prediction[:end].rstrip(), parameters.model, first, closest)
+    left = yield from read_pieces(texts.prediction[:end].rstrip(), parameters.model, first, closest)
     if isinstance(left, Failure):
         return left
     truncated = left or texts.windows.truncated or is_cut(keywords, sentences)
     return Similarities(closest.sentences.tolist(), {**held_keywords(texts), **closest.keywords()}, truncated)
 
 
-def _read_on(
-    text: str, model: str, tokens: TokenVectors, closest: ClosestPiece
+def read_pieces(
+    text: str, model: str, tokens: TokenVectors, pieces: Pieces
 ) -> Generator[tuple[Need, ...], Any, bool | Failure]:
-    """Shows `closest` all pieces; whether something was left unread.
+    """Shows `pieces` all pieces; whether something was left unread.
 
     Args:
         text: As far as it is to be read.
         model: The encoder.
         tokens: Of the first piece.
-        closest: Looks at each.
+        pieces: Looks at each.
     """
     begin = 0
     if not _read_to(tokens, 0):  # blanks before the answer filled all that the encoder looks at
@@ -80,7 +87,7 @@ def _read_on(
         if isinstance(answer, Failure):
             return answer
         (tokens,) = answer
-    closest.look_at(tokens, begin)
+    pieces.look_at(tokens, begin)
     read = _read_to(tokens, begin) if tokens.truncated else len(text)
     for _ in range(MAX_PIECES - 1):
         if read >= len(text):
@@ -97,7 +104,7 @@ def _read_on(
         if isinstance(answer, Failure):
             return answer
         (tokens,) = answer
-        closest.look_at(tokens, begin)
+        pieces.look_at(tokens, begin)
         read = _read_to(tokens, begin) if tokens.truncated else begin + len(piece)
     return read < len(text)
 

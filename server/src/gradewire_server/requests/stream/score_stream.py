@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from gradewire_proto.conventions.spans import tell_result
@@ -19,7 +20,7 @@ from gradewire_server.requests.forms.form import CallForm
 from gradewire_server.requests.sets.named import NamedSet, find_set
 from gradewire_server.requests.stream.outbox import OpenItem, Outbox
 from gradewire_server.requests.unary.replies import log_internal
-from gradewire_server.requests.yield_budget import YieldBudget
+from gradewire_server.requests.yield_budget import YieldBudget, read_beside
 
 if TYPE_CHECKING:
     from gradewire_server.requests.planning.metric_plan import MetricPlan
@@ -171,7 +172,7 @@ class ScoreStream:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
-            item = self._form.read(message, self._context.limits, check_bytes=True)
+            item = await read_beside(message, partial(self._form.read, message, self._context.limits, check_bytes=True))
             if isinstance(item, Item):
                 items.append(item)
                 open_items.append(target)

@@ -19,7 +19,7 @@ from gradewire_server.requests.sets.named import find_set
 from gradewire_server.requests.unary.item_scoring import ItemScoring
 from gradewire_server.requests.unary.replies import ItemReplies
 from gradewire_server.requests.unary.reply_size import ReplySize
-from gradewire_server.requests.yield_budget import YieldBudget
+from gradewire_server.requests.yield_budget import BYTES_PER_TURN, YieldBudget, read_beside
 
 RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
 
@@ -107,7 +107,8 @@ class ScoreHandler:
         for message in self._form.rows_of(request):
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
-            replies.add(message, self._form.read(message, context.limits, check_bytes=check_bytes))
+            read = partial(self._form.read, message, context.limits, check_bytes=check_bytes)
+            replies.add(message, read() if size_bytes <= BYTES_PER_TURN else await read_beside(message, read))
         return replies
 
     async def _until(

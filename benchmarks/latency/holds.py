@@ -1,0 +1,344 @@
+"""How long one call holds the event loops of a server and of its HTTP gateway, whatever it brings.
+
+`python -m benchmarks.latency.holds` starts `gradewire serve` with the HTTP API, in which `watching/sitecustomize.py`
+watches the loops, and sends it one call at a time: hostile items by every metric over gRPC, and the rest over HTTP,
+which both processes read: metrics of judges with pictures, comparisons, large messages, chats, Prepare with thousands
+of entries, the list of models. Every round sends other texts, so nothing is known. A hold is in milliseconds of time,
+the least of the rounds' longest ones, since other programs hold a loop too; `own` is that of which the process itself
+was the cause (its CPU time, where that is less), `cpu` what the loop's own thread computed, both the least of the
+rounds too. Rows of which `own` is above --show milliseconds are printed, and the number of all.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import grpc
+from benchmarks.common.processes import free_port
+from benchmarks.common.servers import start_engine
+from benchmarks.latency.answering_judge import answering_judge
+from benchmarks.latency.hostile_items import Item, hostile_items, numbered, pictured
+from google.protobuf import json_format
+
+from gradewire.metric_types import METRIC_TYPES
+from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
+
+_FIGURES: Final = struct.Struct("ddd")
+_WATCHING: Final = Path(__file__).with_name("watching")
+_PRESETS: Final = ("v1", "fast", "one_pass", "whole")
+_JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto")
+_SETTLE_S: Final = 0.02
+
+Case = tuple[str, Callable[[str], None]]
+"""What it is, and what sends it; told a mark that no other call has."""
+
+
+class Hold(NamedTuple):
+    """Of one process and round: the longest, what the loop's thread computed of it, and all of the process."""
+
+    ms: float
+    cpu_ms: float
+    own_ms: float
+
+
+class Watched:
+    """The holds of all processes of a server.
+
+    Args:
+        directory: Where they write.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def reset(self) -> None:
+        """Begins anew."""
+        for path in self._directory.iterdir():
+            with path.open("r+b") as file:
+                file.write(bytes(_FIGURES.size))
+
+    def longest(self) -> dict[str, Hold]:
+        """By role, since `reset`."""
+        found = {}
+        for path in self._directory.iterdir():
+            found[path.name.partition("-")[0]] = Hold(*(1e3 * value for value in _FIGURES.unpack(path.read_bytes())))
+        return found
+
+
+@contextmanager
+def watched_environment() -> Iterator[Watched]:
+    """Processes that are started within it are watched."""
+    with tempfile.TemporaryDirectory() as directory:
+        before = dict(os.environ)
+        os.environ["HOLDS_DIRECTORY"] = directory
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_WATCHING), before.get("PYTHONPATH"))))
+        try:
+            yield Watched(Path(directory))
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def spec_of(metric: str) -> dict[str, Any]:
+    """A metric as JSON writes it."""
+    name, _, preset = metric.partition(":")
+    words = name.split("_")
+    field = words[0] + "".join(word.title() for word in words[1:])
+    return {field: {"preset": f"SMILE_PRESET_{preset.upper()}"} if preset else {}}
+
+
+class Calls:
+    """Sends calls to a server.
+
+    Args:
+        address: Of gRPC.
+        http_port: Of the HTTP API.
+    """
+
+    def __init__(self, address: str, http_port: int) -> None:
+        options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+        self._score = scoring_pb2_grpc.ScoringStub(grpc.insecure_channel(address, options=options)).Score
+        self._http_port = http_port
+
+    def grpc(self, items: list[Item], *metrics: str) -> None:
+        """Scores over gRPC; what is wrong with an item stands in its result."""
+        request = {"items": items, "metrics": [spec_of(metric) for metric in metrics]}
+        self._score(json_format.ParseDict(request, scoring_pb2.ScoreRequest()), timeout=300)
+
+    def http(self, path: str, body: dict[str, Any] | list[dict[str, Any]]) -> None:
+        """Posts JSON, or lines of it, and reads the reply; a refusal is printed."""
+        lines = isinstance(body, list)
+        text = "\n".join(map(json.dumps, body)) if isinstance(body, list) else json.dumps(body)
+        connection = http.client.HTTPConnection("127.0.0.1", self._http_port, timeout=300)
+        kind = "application/x-ndjson" if lines else "application/json"
+        connection.request("POST", path, text, {"content-type": kind, "connect-timeout-ms": "300000"})
+        reply = connection.getresponse()
+        data = reply.read()
+        connection.close()
+        if reply.status != http.client.OK:
+            print(f"{path}: {reply.status} {data[:200]!r}", file=sys.stderr)
+
+
+def text_cases(calls: Calls) -> Iterator[Case]:
+    """Hostile items by each metric that asks no judge, over gRPC."""
+    names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
+    embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "calibrated"]
+    metrics = [*embedding, *(name for name in names if name not in {*embedding, "smile"})]
+    for item in hostile_items():
+        for metric in metrics:
+            if item == "1 000 references of 1.3 KB" and metric in embedding:
+                continue  # minutes of the encoder's work, and 1 000 shorter ones show what the loop does
+            yield (
+                f"{item}, `{metric}`",
+                lambda mark, item=item, metric=metric: calls.grpc([hostile_items(mark)[item]], metric),  # type: ignore[misc]
+            )
+
+
+def http_cases(calls: Calls) -> Iterator[Case]:
+    """Over HTTP, so that both processes read them."""
+    score, prepare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.References/Prepare"
+    exact = [{"exactMatch": {}}]
+    for name in hostile_items():
+        yield (
+            f"{name}, `exact_match`, HTTP",
+            lambda mark, name=name: calls.http(score, {"items": [hostile_items(mark)[name]], "metrics": exact}),  # type: ignore[misc]
+        )
+
+    def many(mark: str, words: int = 4, references: int = 4) -> list[Item]:
+        return [
+            {
+                "question": f"What is {mark}{number}?",
+                "references": [f"{mark}{number} é{other} " + "of wood " * words for other in range(references)],
+                "prediction": f"{number} is " + "of wood " * words,
+            }
+            for number in range(4_096)
+        ]
+
+    def entries(mark: str, words: int = 4) -> list[dict[str, Any]]:
+        return [{key: item[key] for key in ("question", "references")} for item in many(mark, words)]
+
+    cider = [{"cider": {"corpus": "CORPUS_PREPARED"}}]
+    yield "4 096 items, `exact_match`", lambda mark: calls.http(score, {"items": many(mark), "metrics": exact})
+    yield "4 096 items, `cider`", lambda mark: calls.http(score, {"items": many(mark), "metrics": [{"cider": {}}]})
+    yield (
+        "4 096 items of 5 KB, `exact_match`",
+        lambda mark: calls.http(score, {"items": many(mark, 120), "metrics": exact}),
+    )
+    yield (
+        "4 096 items, ScoreStream",
+        lambda mark: calls.http(
+            "/gradewire.v1.Scoring/ScoreStream",
+            [{"config": {"metrics": exact}}, {"items": {"items": many(mark)}}],
+        ),
+    )
+    yield (
+        "Prepare, 4 096 entries, cider",
+        lambda mark: calls.http(prepare, {"entries": entries(mark), "metrics": cider}),
+    )
+    yield (
+        "Prepare, 4 096 entries of 4 KB, immutable",
+        lambda mark: calls.http(
+            prepare,
+            {"entries": entries(mark, 100), "metrics": cider, "immutable": True, "referenceSet": f"set {mark}"},
+        ),
+    )
+    yield "Models.List", lambda _: calls.http("/gradewire.v1.Models/List", {})
+    yield (
+        "reward post, 512 answers of 2 000 words",
+        lambda mark: calls.http(
+            "/get_reward",
+            {
+                "query": [f"?{numbered(mark, 2_000)}"] * 512,
+                "prompts": ["?"] * 512,
+                "labels": ["an orchard"] * 512,
+            },
+        ),
+    )
+
+
+def judged_cases(calls: Calls) -> Iterator[Case]:
+    """What a judge is asked, over HTTP."""
+    score, compare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.Judging/Compare"
+
+    def compared(mark: str, name: str) -> None:
+        item = hostile_items(mark)[name]
+        pair = {"question": item["question"], "references": item["references"], "answerA": item["prediction"]}
+        calls.http(compare, {"pairs": [{**pair, "answerB": f"not {item['prediction']}"}], "parameters": {}})
+
+    for name in hostile_items():
+        for metric in _JUDGED:
+            yield (
+                f"{name}, `{metric}`",
+                lambda mark, name=name, metric=metric: calls.http(  # type: ignore[misc]
+                    score, {"items": [hostile_items(mark)[name]], "metrics": [{metric: {}}]}
+                ),
+            )
+        yield f"{name}, `compare`", lambda mark, name=name: compared(mark, name)  # type: ignore[misc]
+    yield (
+        "4 pictures of 3 MB, `judge_verdict`",
+        lambda mark: calls.http(
+            score,
+            {
+                "items": [
+                    {"question": "?", "references": ["x"], "prediction": "y", "images": pictured(sum(mark.encode()))}
+                ],
+                "metrics": [{"judgeVerdict": {"image": True}}],
+            },
+        ),
+    )
+    yield (
+        "chat of 1 MB",
+        lambda mark: calls.http(
+            "/v1/chat/completions",
+            {"model": "default", "max_tokens": 1, "messages": [{"role": "user", "content": numbered(mark, 120_000)}]},
+        ),
+    )
+    yield (
+        "chat with 4 pictures of 3 MB",
+        lambda mark: calls.http(
+            "/v1/chat/completions",
+            {
+                "model": "default",
+                "max_tokens": 1,
+                "messages": [{
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "What is it?"},
+                        *(
+                            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{each['data']}"}}
+                            for each in pictured(sum(mark.encode()))
+                        ),
+                    ],
+                }],
+            },
+        ),
+    )  # fmt: skip
+    yield (
+        "decisions, a state of 1 MB",
+        lambda mark: calls.http(
+            "/v1/systemone",
+            {
+                "state": numbered(mark, 120_000),
+                "questions": {"a": {"type": "noul", "instructions": "Is it?"}},
+            },
+        ),
+    )
+
+
+def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float) -> None:
+    """Prints a row for every case that holds a loop for longer."""
+    count = shown = 0
+    print("| call | server, ms | own | cpu | gateway, ms | own | cpu |\n|---|---:|---:|---:|---:|---:|---:|")
+    for name, send in cases:
+        runs: list[dict[str, Hold]] = []
+        for number in range(rounds):
+            mark = f"m{count}x{number}"
+            time.sleep(_SETTLE_S)
+            watched.reset()
+            send(mark)
+            time.sleep(_SETTLE_S)
+            runs.append(watched.longest())
+        holds = [[run[role] for run in runs] for role in ("server", "gateway")]
+        count += 1
+        if max(min(hold.own_ms for hold in of_role) for of_role in holds) >= show_ms:
+            shown += 1
+            cells = [
+                min(values)
+                for of_role in holds
+                for values in (
+                    [hold.ms for hold in of_role],
+                    [hold.own_ms for hold in of_role],
+                    [hold.cpu_ms for hold in of_role],
+                )
+            ]
+            print(f"| {name} | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |", flush=True)
+    print(f"\n{count} calls, {shown} of them held a loop for {show_ms:g} ms or longer")
+
+
+def main() -> None:
+    """Starts a server and prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--show", type=float, default=25, help="milliseconds from which on a row is printed (25)")
+    parser.add_argument("--only", default="", help="cases whose name has this")
+    parser.add_argument(
+        "--judges", metavar="DIR", type=Path, help="folder of a built judge; unset: a server that answers at once"
+    )
+    parser.add_argument("--judge", default="smollm2-135m-instruct", help="which one")
+    options = parser.parse_args()
+    flags = {"http-api-port": str(free_port()), "log-request-share": "0"}
+    if options.judges:
+        flags |= {"judge-backend": "embedded", "judge-repository": str(options.judges)}
+        flags |= {"judge-model": options.judge, "judge-max-item-tokens": "64"}
+    print(f"load average before: {os.getloadavg()[0]:.1f}\n")
+    with ExitStack() as stack:
+        if not options.judges:
+            url = stack.enter_context(answering_judge())
+            flags |= {"judge-backend": "openai", "judge-url": url, "judge-remote-model": "judge"}
+            flags |= {"judge-sees-images": "yes"}
+        watched = stack.enter_context(watched_environment())
+        server = stack.enter_context(start_engine("embedded", flags))
+        calls = Calls(server.address, int(flags["http-api-port"]))
+        warm = {"question": "?", "references": ["a warm up"], "prediction": "to warm up"}
+        for metric in METRIC_TYPES:
+            if not (METRIC_TYPES[metric].asks_judge() or METRIC_TYPES[metric].needs_grader):
+                calls.grpc([warm], metric)
+        first_judged = [("the judge's first item, `lave`", lambda _: calls.grpc([warm], "lave"))]
+        cases = [*text_cases(calls), *http_cases(calls), *judged_cases(calls)]
+        cases = [each for each in cases if options.only in each[0]]
+        measure(iter(first_judged), watched, 1, 0)  # the rest finds it open
+        measure(iter(cases), watched, options.rounds, options.show)
+    print(f"\nload average after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Loaded by every Python process whose PYTHONPATH has this folder: it writes down how long its event loop was held.
+
+A task that sleeps for a millisecond at a time, on the first event loop of the main thread, keeps three figures in a
+file of 24 bytes, `HOLDS_DIRECTORY/ROLE-PID`; whoever writes zeros there begins again. ROLE is `gateway`, or `server`
+for all others. They are, in seconds, each the most of all holds so far:
+
+- the hold itself, whatever kept the loop waiting: its own work, another thread that has the interpreter's lock, and
+  other programs;
+- the CPU time of the loop's thread in it;
+- the CPU time of the whole process in it, if that is less than the hold: what the process can have caused itself.
+"""
+
+import asyncio
+import mmap
+import os
+import struct
+import sys
+import threading
+import time
+from pathlib import Path
+
+_TICK_S = 0.001
+_FIGURES = struct.Struct("ddd")
+_run_forever = asyncio.BaseEventLoop.run_forever
+_tasks: list[asyncio.Task[None]] = []
+
+
+async def _watch(figures: mmap.mmap) -> None:
+    while True:
+        began_s, cpu_s, own_s = time.perf_counter(), time.thread_time(), time.process_time()
+        await asyncio.sleep(_TICK_S)
+        held_s = time.perf_counter() - began_s - _TICK_S
+        now_s = held_s, time.thread_time() - cpu_s, min(held_s, time.process_time() - own_s)
+        _FIGURES.pack_into(figures, 0, *map(max, now_s, _FIGURES.unpack_from(figures)))
+
+
+def _watched(loop: asyncio.BaseEventLoop) -> None:
+    if not _tasks and threading.current_thread() is threading.main_thread():
+        role = "gateway" if "gradewire_gateway.child" in sys.orig_argv else "server"
+        path = Path(os.environ["HOLDS_DIRECTORY"]) / f"{role}-{os.getpid()}"
+        path.write_bytes(bytes(_FIGURES.size))
+        with path.open("r+b") as file:
+            figures = mmap.mmap(file.fileno(), _FIGURES.size)
+        _tasks.append(loop.create_task(_watch(figures)))
+    _run_forever(loop)
+
+
+if "HOLDS_DIRECTORY" in os.environ:
+    asyncio.BaseEventLoop.run_forever = _watched  # type: ignore[method-assign] # to watch a program as it is
