@@ -1,12 +1,15 @@
 """What runs a model in this process: one place decides."""
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
 from gradewire_models.repository.built import BuiltModel
+from gradewire_server.encoders.local.bf16_session import Bf16Session
 from gradewire_server.encoders.local.cuda.buckets import Buckets
 from gradewire_server.encoders.local.cuda.device import Gpu
 from gradewire_server.encoders.local.cuda.session import BucketSession, gpu_compute, open_bound
@@ -14,6 +17,8 @@ from gradewire_server.encoders.local.session import EncoderSession
 from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.encoders.source import UnusableError
 from gradewire_server.settings.compute import ComputeConfig, GpuConfig
+
+_log = logging.getLogger(__name__)
 
 
 class Session(Protocol):
@@ -40,9 +45,11 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
         gpu: The one there is.
 
     Raises:
-        UnusableError: It is for a GPU, and there is none, or for TensorRT.
+        UnusableError: It is for a GPU, and there is none, or for TensorRT; or for bf16, which cannot be had here.
         RuntimeError: ONNX Runtime cannot load it.
     """
+    if model.numeric_class == BF16_CLASS:
+        return Opened(_open_bf16(model, compute), compute)
     if model.on_cpu:
         return Opened(EncoderSession(model, compute), compute)
     if not model.numeric_class.endswith("-cuda") or gpu.index is None:
@@ -55,3 +62,14 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
     buckets = Buckets(model.max_tokens, config.batch_tokens)
     session = BucketSession(open_bound(model, config, gpu.index, buckets), model, buckets)
     return Opened(session, gpu_compute(compute, config))
+
+
+def _open_bf16(model: BuiltModel, compute: ComputeConfig) -> Bf16Session:
+    try:
+        return Bf16Session(model, compute)
+    except Bf16UnavailableError as error:
+        _log.warning("model %s cannot be loaded: %s", model.name, error, exc_info=error)
+        # Its digest stands for vectors in bf16; the same graph in fp32 gives others.
+        raise UnusableError(
+            f"model {model.name!r} computes in bf16, which cannot be had here: {error}; use {model.base} here"
+        ) from error
