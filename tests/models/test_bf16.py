@@ -22,8 +22,9 @@ from gradewire_models.build.check.session import open_session, pad, run
 from gradewire_models.repository.built import load_built
 
 NAME = "tiny-bert-bf16"
-WORD = AnswerRow("w1", ("w2 w3", "w4"), "w5 w6 w7")
-ROWS = AnswerRows((WORD,), "one row", "0" * 64)
+ROWS = AnswerRows(
+    (AnswerRow("w1", ("w2 w3", "w4"), "w5 w6 w7"), AnswerRow("w1", ("w8",), "w9")), "two rows", "0" * 64
+)
 OUTPUTS = ("sentence_embedding", "token_embeddings")
 
 

@@ -21,7 +21,7 @@ from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.cache import CacheConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.settings.engine import EngineConfig
 
@@ -150,14 +150,14 @@ async def open_variant(variants: Path, cache: CacheConfig | None = None) -> Back
 async def test_a_variant_gives_a_text_one_vector_alone_and_beside_others(variants: Path, tmp_path: Path) -> None:
     texts = [" ".join(f"w{(number * 7 + place) % 60}" for place in range(number)) for number in range(1, 40)]
     tiers = [Tier.PREDICTION] * len(texts)
-    together = await open_variant(variants, CacheConfig(disk_directory=tmp_path / "cache"))
+    together = await open_variant(variants, CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22)))
     cold = await together.ports.embeddings.embed("", texts, tiers)
     warm = await together.ports.embeddings.embed("", texts, tiers)
     status = together.ports.encoders.status("")
     assert not isinstance(status, Failure)
     assert (status.precision, status.metadata.rough_cosine_error) == (BF16_CLASS, None)
     await together.close()
-    again = await open_variant(variants, CacheConfig(disk_directory=tmp_path / "cache"))
+    again = await open_variant(variants, CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22)))
     kept = await again.ports.embeddings.embed("", texts, tiers)
     await again.close()
     alone = await open_variant(variants)
@@ -174,7 +174,7 @@ async def test_a_variant_gives_a_text_one_vector_alone_and_beside_others(variant
 async def test_another_processor_or_openvino_finds_no_vector_of_this_one(
     variants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache = CacheConfig(disk_directory=tmp_path / "cache")
+    cache = CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22))
     for arithmetic, source in (("avx512_bf16, A", "COMPUTED"), ("avx512_bf16, A", "DISK"), ("amx_bf16, A", "COMPUTED")):
         monkeypatch.setattr("gradewire_server.encoders.local.bf16_session.arithmetic", lambda said=arithmetic: said)
         engine = await open_variant(variants, cache)
