@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -56,7 +57,7 @@ def bins_of(rows: Sequence[Row]) -> list[Bin]:
     lengths = np.array([len(row["prediction"].split()) for row in rows])
     edges = [0, *BOUNDS, int(lengths.max(initial=BOUNDS[-1] + 1))]
     found = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         name = f"at most {high}" if not low else f"more than {low}" if low == BOUNDS[-1] else f"{low + 1} to {high}"
         found.append(Bin(name, np.flatnonzero((lengths > low) & (lengths <= high)).tolist()))
     return [*found, Bin("all", range(len(rows)))]
@@ -108,7 +109,7 @@ def lines_of(name: str, length: Bin, report: AgreementReport) -> list[str]:
             gain = gains.get((metric.metric, statistic))
             cells.append(f"{metric.cells[-1].estimates[statistic].value:.4f}")
             cells.append(f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]" if gain else "")
-        found.append(f"| {' | '.join(cells)} |".replace("-0.", "−0."))
+        found.append(f"| {' | '.join(cells)} |".replace("-", "\N{MINUS SIGN}"))
     return found
 
 
@@ -140,7 +141,9 @@ def main() -> None:
             part = judged([rows[place] for place in length.rows], {n: own[length.rows] for n, own in scores.items()})
             first, *rest = part.scores
             compare = [(each, first) for each in rest]
-            report = agreement(part, compare=compare, compare_statistics=STATISTICS, resamples=options.resamples)
+            report = agreement(
+                part, compare=compare, compare_statistics=STATISTICS, statistics=STATISTICS, resamples=options.resamples
+            )
             lines += lines_of(name, length, report)
     write_block(options.document, "lengths", "\n".join(lines))
 

@@ -51,18 +51,21 @@ def texts_of(data: Path, count: int) -> dict[str, list[str]]:
     return {"2 to 6 words": short, **long}
 
 
-def runs_of(texts: Sequence[Ids]) -> list[list[Ids]]:
+def runs_of(texts: Sequence[Ids], compute: ComputeConfig) -> list[list[Ids]]:
     """Runs as the server cuts them of one call."""
     waiting = sorted((Text(ids, len(ids)) for ids in texts), key=lambda text: -text.length)
     runs = []
     while waiting:
         count = tokens = 0
-        while count < len(waiting) and (not count or tokens + waiting[count].length <= COMPUTE.max_batch_tokens):
+        while count < len(waiting) and (not count or tokens + waiting[count].length <= compute.max_batch_tokens):
             tokens += waiting[count].length
             count += 1
         taken, waiting = waiting[:count], waiting[count:]
         planned = plan_runs(
-            taken, max_tokens=COMPUTE.max_batch_tokens, overhead_tokens=COMPUTE.run_overhead_tokens
+            taken,
+            max_tokens=compute.max_batch_tokens,
+            overhead_tokens=compute.run_overhead_tokens,
+            padding_cost=compute.padding_cost,
         )
         runs += [[text.ids for text in run] for run in planned]
     return runs
@@ -81,35 +84,39 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=32, help="answers of each length; of short texts 16 times as many")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
+    texts_by_length = texts_of(options.data, options.texts)
     models = [load_built(options.repository, default_model().name + suffix) for suffix in SUFFIXES]
-    sessions = {
-        model.numeric_class: open_session(model, COMPUTE, GpuConfig(device="cpu"), Gpu(None)).session
-        for model in models
-    }
+    opened = {model.numeric_class: open_session(model, COMPUTE, GpuConfig(device="cpu"), Gpu(None)) for model in models}
     tokenizer = open_tokenizer(models[0])
     print(f"load average {os.getloadavg()[0]:.1f}")
     print("| texts | tokens of one | precision | runs of | tokens per CPU s | fp32's CPU over it | alone, in a batch |")
     print("|---|---:|---|---|---:|---:|---:|")
-    for name, texts in texts_of(options.data, options.texts).items():
+    for name, texts in texts_by_length.items():
         ids = [text.ids for text in tokenizer.encode(texts)]
-        for how, runs in (("a call", runs_of(ids)), ("one text", [[each] for each in ids[: options.texts]])):
-            tokens = sum(len(each) for run in runs for each in run)
-            seconds: dict[str, list[float]] = {each: [] for each in sessions}
+        for how in ("a call", "one text"):
+            cut = {
+                precision: [[each] for each in ids[: options.texts]]
+                if how == "one text"
+                else runs_of(ids, each.compute)
+                for precision, each in opened.items()
+            }
+            seconds: dict[str, list[float]] = {each: [] for each in opened}
             for round_ in range(options.rounds + 1):
-                for precision, session in sessions.items():
+                for precision, each in opened.items():
                     began_s = time.process_time()
-                    vectors(session, runs)
+                    vectors(each.session, cut[precision])
                     if round_:  # the first one compiles and packs
                         seconds[precision].append(time.process_time() - began_s)
             (exact, *_) = seconds.values()
-            for precision, session in sessions.items():
-                own = seconds[precision]
-                ratio = statistics.median(first / each for first, each in zip(exact, own, strict=True))
-                together = vectors(session, runs)
-                alone = vectors(session, [[each] for run in runs for each in run])
+            for precision, each in opened.items():
+                own, texts_run = seconds[precision], [ids for run in cut[precision] for ids in run]
+                ratio = statistics.median(first / other for first, other in zip(exact, own, strict=True))
+                together = vectors(each.session, cut[precision])
+                effect = np.abs(together - vectors(each.session, [[text] for text in texts_run])).max()
+                tokens = sum(map(len, texts_run))
                 print(
-                    f"| {name} | {np.mean([len(each) for run in runs for each in run]):.0f} | {precision} | {how} "
-                    f"| {tokens / statistics.median(own):,.0f} | {ratio:.2f} | {np.abs(together - alone).max():.1e} |",
+                    f"| {name} | {tokens / len(texts_run):.0f} | {precision} | {how} "
+                    f"| {tokens / statistics.median(own):,.0f} | {ratio:.2f} | {effect:.1e} |",
                     flush=True,
                 )
     print(f"load average {os.getloadavg()[0]:.1f}")

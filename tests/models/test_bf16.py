@@ -22,9 +22,7 @@ from gradewire_models.build.check.session import open_session, pad, run
 from gradewire_models.repository.built import load_built
 
 NAME = "tiny-bert-bf16"
-ROWS = AnswerRows(
-    (AnswerRow("w1", ("w2 w3", "w4"), "w5 w6 w7"), AnswerRow("w1", ("w8",), "w9")), "two rows", "0" * 64
-)
+ROWS = AnswerRows((AnswerRow("w1", ("w2 w3", "w4"), "w5 w6 w7"), AnswerRow("w1", ("w8",), "w9")), "two rows", "0" * 64)
 OUTPUTS = ("sentence_embedding", "token_embeddings")
 
 
@@ -135,6 +133,6 @@ def test_without_openvino_it_is_told_what_to_install(monkeypatch: pytest.MonkeyP
 def test_a_graph_that_cannot_be_compiled_is_told_without_paths(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"no graph")
-    with pytest.raises(Bf16UnavailableError, match="cannot compile the graph$") as caught:
+    with pytest.raises(Bf16UnavailableError, match=r"cannot compile the graph$") as caught:
         Bf16Graph(path)
     assert isinstance(caught.value.__cause__, RuntimeError)

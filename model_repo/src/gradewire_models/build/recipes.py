@@ -80,5 +80,10 @@ def _precision(model: CatalogModel) -> Precision:
 
 
 RECIPES: Mapping[str, GraphMaker] = MappingProxyType(
-    {GPU_METHOD: _make_gpu_graph, BF16_METHOD: _make_bf16_graph, NBITS_METHOD: make_nbits_graph, INT8_METHOD: make_int8_graph}
+    {
+        GPU_METHOD: _make_gpu_graph,
+        BF16_METHOD: _make_bf16_graph,
+        NBITS_METHOD: make_nbits_graph,
+        INT8_METHOD: make_int8_graph,
+    }
 )

@@ -103,7 +103,7 @@ def fail(*_: object, **__: object) -> float:
         ("gradewire_server.encoders.local.rough.measured_cosine_error", fail, "a first run failed"),
     ],
 )
-async def test_where_bf16_cannot_be_had_fp32_stays_and_health_says_so(  # noqa: PLR0913, PLR0917 - a case has three parts
+async def test_where_bf16_cannot_be_had_fp32_stays_and_health_says_so(
     open_backends: OpenBackends,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

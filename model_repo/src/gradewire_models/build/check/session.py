@@ -45,9 +45,7 @@ class _Bf16Session:
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
         lengths = inputs[ATTENTION_MASK].sum(axis=1)
-        return self._graph.run(
-            outputs, [row[:length] for row, length in zip(inputs[INPUT_IDS], lengths, strict=True)]
-        )
+        return self._graph.run(outputs, [row[:length] for row, length in zip(inputs[INPUT_IDS], lengths, strict=True)])
 
 
 def open_computing(model: BuiltModel) -> Computes:

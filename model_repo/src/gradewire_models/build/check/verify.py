@@ -94,9 +94,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
     return checks
 
 
-def check_vectors(
-    model: BuiltModel, session: Computes, golden: Golden, limits: Limits
-) -> list[Check]:
+def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
     """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
     layers = sorted(golden.tokens_by_layer)
     names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
+from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.encoders.local.bf16_session import Bf16Session
 from gradewire_server.encoders.local.cuda.buckets import Buckets
@@ -17,6 +19,9 @@ from gradewire_server.encoders.local.session import EncoderSession
 from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.encoders.source import UnusableError
 from gradewire_server.settings.compute import ComputeConfig, GpuConfig
+
+_PADDING_COST: Final = 0.15
+"""Of a token of padding in a graph that has it in attention only (docs/research/encoders.md)."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,9 +54,11 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
         RuntimeError: ONNX Runtime cannot load it.
     """
     if model.numeric_class == BF16_CLASS:
-        return Opened(_open_bf16(model, compute), compute)
+        # It cuts runs by padded length itself.
+        return Opened(_open_bf16(model, compute), replace(compute, padding_cost=0.0))
     if model.on_cpu:
-        return Opened(EncoderSession(model, compute), compute)
+        cost = _PADDING_COST if _takes_padding_out(model) else compute.padding_cost
+        return Opened(EncoderSession(model, compute), replace(compute, padding_cost=cost))
     if not model.numeric_class.endswith("-cuda") or gpu.index is None:
         # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
         why = f" ({gpu.problem})" if model.numeric_class.endswith("-cuda") else ""
@@ -62,6 +69,11 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
     buckets = Buckets(model.max_tokens, config.batch_tokens)
     session = BucketSession(open_bound(model, config, gpu.index, buckets), model, buckets)
     return Opened(session, gpu_compute(compute, config))
+
+
+def _takes_padding_out(model: BuiltModel) -> bool:
+    """Whether its graph is one of `gradewire models build`; exported ones keep padding in all layers."""
+    return model.adapter is not None or model.name in load_catalog()
 
 
 def _open_bf16(model: BuiltModel, compute: ComputeConfig) -> Bf16Session:
