@@ -22,6 +22,7 @@ from gradewire_models.repository.serving import AS_IT_IS, Accelerator, Copies, P
 GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
 
 GPU_METHOD = "gpu"
+BF16_METHOD = "bf16"
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
@@ -67,11 +68,22 @@ def _make_gpu_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
     return gpu_graph(encoder, model, _precision(model))
 
 
+def _make_bf16_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
+    # The base's graph: OpenVINO takes its weights and products to bf16 where it is loaded.
+    del source  # nothing beside the weights decides it
+    return encoder_graph(encoder, model)
+
+
 def _precision(model: CatalogModel) -> Precision:
     precision: Precision = choose(model, "precision", get_args(Precision))
     return precision
 
 
 RECIPES: Mapping[str, GraphMaker] = MappingProxyType(
-    {GPU_METHOD: _make_gpu_graph, NBITS_METHOD: make_nbits_graph, INT8_METHOD: make_int8_graph}
+    {
+        GPU_METHOD: _make_gpu_graph,
+        BF16_METHOD: _make_bf16_graph,
+        NBITS_METHOD: make_nbits_graph,
+        INT8_METHOD: make_int8_graph,
+    }
 )

@@ -84,11 +84,13 @@ class Encoder(VectorBackend):
     Args:
         parts: What it is made of.
         rough: Makes approximate vectors of it, if there is such an encoder; its owner closes both.
+        degraded: What works less well than the settings ask for, a line for people; empty: nothing.
     """
 
-    def __init__(self, parts: LoadedParts, *, rough: RoughEncoder | None = None) -> None:
+    def __init__(self, parts: LoadedParts, *, rough: RoughEncoder | None = None, degraded: str = "") -> None:
         self.model = parts.model
         self.rough = rough
+        self.degraded = degraded
         self.spaces = parts.spaces
         self._tokenizer = parts.tokenizer
         self._queue = parts.queue

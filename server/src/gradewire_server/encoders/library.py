@@ -31,11 +31,13 @@ class LoadedModel:
         encoder: Runs it, behind the cache.
         status: Its public face.
         rough: Makes approximate vectors of it, behind the cache under names of their own; None where nothing does.
+        degraded: See `Encoder`.
     """
 
     encoder: CachedEncoder
     status: ModelStatus
     rough: CachedEncoder | None = None
+    degraded: str = ""
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
         """Fails what is queued with `reason`, waits for what is running."""
@@ -161,7 +163,10 @@ class ModelLibrary(ModelIndex):
         if rough is not None:
             metadata = replace(status.metadata, rough_cosine_error=rough.cosine_error)
             status = replace(status, metadata=metadata, remarks=(*status.remarks, rough.remark))
-        loaded = LoadedModel(self._wrap(encoder), status, None if rough is None else self._wrap(rough.encoder))
+        if encoder.degraded:
+            status = replace(status, remarks=(*status.remarks, encoder.degraded))
+        wrapped = None if rough is None else self._wrap(rough.encoder)
+        loaded = LoadedModel(self._wrap(encoder), status, wrapped, encoder.degraded)
         self._put(name, loaded)
         self.awaited.pop(name, None)
         self._broken.pop(name, None)

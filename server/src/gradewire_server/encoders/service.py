@@ -20,7 +20,7 @@ class EncoderHealth:
         models: Whether each model that was told to load or has been used is there, and can compute where it was told to
             load.
         troubles: Why one of them cannot, where that is known.
-        degraded: Why one cannot that nobody told to load.
+        degraded: Why one cannot that nobody told to load; and what works less well than the settings ask for.
     """
 
     models: Mapping[str, bool]
@@ -92,7 +92,9 @@ class EncoderService(EncoderAnswers):
         told = dict.fromkeys([*preloaded, *(name for name in self._told if name in library.loaded or name in troubles)])
         models = {name: name in library.loaded and name not in troubles for name in told}
         models |= {name: True for name in library.loaded if name not in told}
-        return EncoderHealth(models, troubles, tuple(why for name, why in troubles.items() if name not in told))
+        degraded = [why for name, why in troubles.items() if name not in told]
+        degraded += [loaded.degraded for loaded in library.loaded.values() if loaded.degraded]
+        return EncoderHealth(models, troubles, tuple(degraded))
 
     async def close(self) -> None:
         """Fails what is queued, finishes what is running."""

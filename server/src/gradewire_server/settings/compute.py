@@ -84,6 +84,8 @@ class ComputeConfig:
     """A call that finds the queue full fails with UNAVAILABLE; the call that fills it is taken whole."""
     run_overhead_tokens: Count = 8
     """Cost of one run beside its tokens, in tokens: MiniLM's 2 ms to stream its weights, at 0.26 ms a token."""
+    padding_cost: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Cost of a token of padding, in tokens. Graphs that `models build` makes for CPUs have it in attention only."""
 
     @property
     def worker_count(self) -> int:

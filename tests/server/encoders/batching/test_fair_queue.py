@@ -1,5 +1,6 @@
 """Scheduling: every job once, within budget, fairly, with little padding."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import given
@@ -82,28 +83,46 @@ def test_neighbours_in_length_go_together() -> None:
     assert sorted(job.length for job in taken) == [88, 90, 91]
 
 
-@given(st.lists(st.integers(1, 300), max_size=40), st.integers(1, 600))
-def test_runs_hold_every_job_once_within_budget(lengths: list[int], max_tokens: int) -> None:
+def cost_of(run: Sequence[int], padding_cost: float) -> float:
+    """Tokens, and padding to the longest text."""
+    return sum(run) + padding_cost * (max(run) * len(run) - sum(run))
+
+
+PADDING_COSTS = st.sampled_from([0.0, 0.125, 0.5, 1.0])
+
+
+@given(st.lists(st.integers(1, 300), max_size=40), st.integers(1, 600), PADDING_COSTS)
+def test_runs_hold_every_job_once_within_budget(lengths: list[int], max_tokens: int, padding_cost: float) -> None:
     jobs = [Job(length) for length in lengths]
-    runs = plan_runs(jobs, max_tokens=max_tokens, overhead_tokens=8)
+    runs = plan_runs(jobs, max_tokens=max_tokens, overhead_tokens=8, padding_cost=padding_cost)
     assert sorted(map(id, (job for run in runs for job in run))) == sorted(map(id, jobs))
     for run in runs:
-        spread = {job.length for job in run}
-        assert len(spread) == 1 or max(spread) * len(run) <= max_tokens
+        own = [job.length for job in run]
+        assert len(set(own)) == 1 or cost_of(own, padding_cost) <= max_tokens
 
 
-def cheapest(lengths: list[int], overhead: int) -> int:
+def cheapest(lengths: list[int], overhead: int, padding_cost: float) -> float:
     """All ways to cut a sorted list, by brute force."""
     if not lengths:
         return 0
-    return min(overhead + lengths[0] * size + cheapest(lengths[size:], overhead) for size in range(1, len(lengths) + 1))
+    return min(
+        overhead + cost_of(lengths[:size], padding_cost) + cheapest(lengths[size:], overhead, padding_cost)
+        for size in range(1, len(lengths) + 1)
+    )
 
 
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.sampled_from([1, 8, 24, 200]))
-def test_no_other_cut_costs_less(lengths: list[int], overhead: int) -> None:
-    runs = plan_runs([Job(length) for length in lengths], max_tokens=10_000, overhead_tokens=overhead)
-    cost = sum(overhead + max(job.length for job in run) * len(run) for run in runs)
-    assert cost == cheapest(sorted(lengths, reverse=True), overhead)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.sampled_from([1, 8, 24, 200]), PADDING_COSTS)
+def test_no_other_cut_costs_less(lengths: list[int], overhead: int, padding_cost: float) -> None:
+    jobs = [Job(length) for length in lengths]
+    runs = plan_runs(jobs, max_tokens=10_000, overhead_tokens=overhead, padding_cost=padding_cost)
+    cost = sum(overhead + cost_of([job.length for job in run], padding_cost) for run in runs)
+    assert cost == cheapest(sorted(lengths, reverse=True), overhead, padding_cost)
+
+
+def test_cheap_padding_makes_few_runs() -> None:
+    jobs = [Job(length) for length in (30, 24, 17, 9, 5)]
+    assert len(plan_runs(jobs, max_tokens=256, overhead_tokens=8)) == 3
+    assert len(plan_runs(jobs, max_tokens=256, overhead_tokens=8, padding_cost=0.15)) == 1
 
 
 def test_drain_empties() -> None:

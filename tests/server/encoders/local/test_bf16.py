@@ -1,8 +1,7 @@
-"""Windows chosen in bf16: the scores of fp32, names of their own in caches, and fp32 where bf16 cannot be had."""
+"""bf16: windows chosen in it and scored in fp32, models that compute in it, and what is said where it is not there."""
 
-import builtins
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +9,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+from tests.models.build.quantize.quantized_models import build_beside_base, variant
 from tests.server.conftest import OpenBackends
 from tests.support.examples import example_count
+from tests.support.models.bf16 import needs_bf16
+from tests.support.models.tiny_models import make_package
 
 from gradewire import Scorer
+from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
+from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.encoders.local.bf16_session import Bf16UnavailableError, check_bf16
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.engine import EngineConfig
 
 BF16 = ComputeConfig(workers=1, lone_run_threads=1, window_choice="bf16")
+VARIANT = "tiny-bert-bf16"
 SAME_SCORE = 2e-4
 TEXT = "paris the capital of france 1912 thirteen red sofa kitten harbour not is zoë treaty signed in june"
 WORDS = st.sampled_from(TEXT.split())
-
-
-def has_bf16() -> bool:
-    try:
-        check_bf16()
-    except Bf16UnavailableError:
-        return False
-    return True
-
-
-needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no instruction for bf16")
 
 
 @pytest.fixture(scope="module")
@@ -90,41 +87,107 @@ async def test_approximate_vectors_have_entries_of_their_own(open_backends: Open
     assert any("bf16" in remark for remark in status.remarks)
 
 
-async def test_without_the_instruction_the_server_goes_on_in_fp32_and_says_so(
-    open_backends: OpenBackends, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse() -> None:
-        raise Bf16UnavailableError("this processor has none of amx_bf16, avx512_bf16")
+def refuse(*_: object) -> str:
+    raise Bf16UnavailableError("this processor has none of amx_bf16, avx512_bf16")
 
-    monkeypatch.setattr("gradewire_server.encoders.local.bf16_session.check_bf16", refuse)
+
+def fail(*_: object, **__: object) -> float:
+    raise RuntimeError("Check 'false' failed at src/inference/src/cpp/core.cpp: /secret/model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("patched", "by", "told"),
+    [
+        ("gradewire_models.bf16.bf16_instruction", refuse, "none of amx_bf16, avx512_bf16"),
+        ("openvino.Core.compile_model", fail, "cannot compile the graph"),
+        ("gradewire_server.encoders.local.rough.measured_cosine_error", fail, "a first run failed"),
+    ],
+)
+async def test_where_bf16_cannot_be_had_fp32_stays_and_health_says_so(
+    open_backends: OpenBackends,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    patched: str,
+    by: Callable[..., Any],
+    told: str,
+) -> None:
+    if by is fail:
+        monkeypatch.setattr("gradewire_models.bf16.bf16_instruction", lambda: "avx512_bf16")
+    monkeypatch.setattr(patched, by)
     with caplog.at_level(logging.WARNING):
         engine = await open_backends(compute=BF16)
-    assert [each.getMessage() for each in caplog.records if "chosen in fp32, not in bf16" in each.getMessage()]
-    assert engine.ports.encoders.statuses()[0].metadata.rough_cosine_error is None
-    reply = await engine.ports.embeddings.embed_roughly("", ["a text"], [Tier.WINDOW])
-    assert reply.values.shape == (1, 384)
-    assert not reply.failures
+    status = engine.ports.encoders.statuses()[0]
+    (degraded,) = engine.health().degraded
+    assert degraded.startswith("windows of all-MiniLM-L6-v2 are chosen in fp32, not in bf16: ")
+    assert told in degraded
+    assert "/secret" not in degraded, "it goes to remote callers"
+    assert degraded in status.remarks
+    assert degraded in [each.getMessage() for each in caplog.records]
+    assert engine.health().models == {"all-MiniLM-L6-v2": True}
+    assert status.metadata.rough_cosine_error is None
+    texts, tiers = ["a text", "windows of it"], [Tier.WINDOW] * 2
+    roughly = await engine.ports.embeddings.embed_roughly("", texts, tiers)
+    exactly = await engine.ports.embeddings.embed("", texts, tiers)
+    assert not roughly.failures
+    assert np.array_equal(roughly.values, exactly.values)
 
 
-def test_a_processor_without_the_instruction_is_told(tmp_path: Path) -> None:
-    info = tmp_path / "cpuinfo"
-    info.write_text("processor : 0\nflags\t\t: fpu avx2 avx512f avx512_vnni\n")
-    with pytest.raises(Bf16UnavailableError, match="none of amx_bf16, avx512_bf16"):
-        check_bf16(info)
-    info.write_text("processor : 0\nflags\t\t: fpu avx512f avx512_bf16\n")
-    check_bf16(info)
-    with pytest.raises(Bf16UnavailableError, match="cannot be read"):
-        check_bf16(tmp_path / "missing")
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model, and its variant in bf16."""
+    path = tmp_path_factory.mktemp("variants")
+    package = make_package(path / "package", "bert")
+    build_beside_base(package, variant(package, "bf16", {}), path / "repository")
+    return path / "repository"
 
 
-def test_without_openvino_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    import_ = builtins.__import__
+async def open_variant(variants: Path, cache: CacheConfig | None = None) -> Backends:
+    config = EngineConfig(variants, default_model=VARIANT, preload=("",), cache=cache or CacheConfig(), compute=BF16)
+    return await Backends.open(config, CollectorRegistry())
 
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "openvino":
-            raise ImportError(name)
-        return import_(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(Bf16UnavailableError, match=r"pip install 'gradewire\[openvino\]'"):
-        check_bf16()
+@needs_bf16
+async def test_a_variant_gives_a_text_one_vector_alone_and_beside_others(variants: Path, tmp_path: Path) -> None:
+    texts = [" ".join(f"w{(number * 7 + place) % 60}" for place in range(number)) for number in range(1, 40)]
+    tiers = [Tier.PREDICTION] * len(texts)
+    together = await open_variant(variants, CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22)))
+    cold = await together.ports.embeddings.embed("", texts, tiers)
+    warm = await together.ports.embeddings.embed("", texts, tiers)
+    status = together.ports.encoders.status("")
+    assert not isinstance(status, Failure)
+    assert (status.precision, status.metadata.rough_cosine_error) == (BF16_CLASS, None)
+    await together.close()
+    again = await open_variant(variants, CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22)))
+    kept = await again.ports.embeddings.embed("", texts, tiers)
+    await again.close()
+    alone = await open_variant(variants)
+    each = [await alone.ports.embeddings.embed("", [text], tiers[:1]) for text in reversed(texts)]
+    exact = await alone.ports.embeddings.embed("tiny-bert", texts, tiers)
+    await alone.close()
+    assert set(kept.sources) == {AnswerSource.DISK}
+    for values in (warm.values, kept.values, np.concatenate([reply.values for reply in each])[::-1]):
+        assert np.array_equal(values, cold.values)
+    assert 0 < float(np.abs(exact.values - cold.values).max()) < 0.1
+
+
+@needs_bf16
+async def test_another_processor_or_openvino_finds_no_vector_of_this_one(
+    variants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22))
+    for arithmetic, source in (("avx512_bf16, A", "COMPUTED"), ("avx512_bf16, A", "DISK"), ("amx_bf16, A", "COMPUTED")):
+        monkeypatch.setattr("gradewire_server.encoders.local.bf16_session.arithmetic", lambda said=arithmetic: said)
+        engine = await open_variant(variants, cache)
+        reply = await engine.ports.embeddings.embed("", ["w1 w2"], [Tier.PREDICTION])
+        await engine.close()
+        assert reply.sources[0] == AnswerSource[source]
+
+
+async def test_a_variant_is_refused_where_bf16_cannot_be_had(variants: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradewire_models.bf16.bf16_instruction", refuse)
+    engine = await open_variant(variants)
+    assert engine.health().models == {VARIANT: False}
+    reply = await engine.ports.embeddings.embed("", ["w1"], [Tier.PREDICTION])
+    assert reply.failures[0].status is Status.MODEL_UNAVAILABLE
+    assert "this processor has none of amx_bf16, avx512_bf16; use tiny-bert here" in reply.failures[0].message
+    await engine.close()

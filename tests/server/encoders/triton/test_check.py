@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gradewire_models.bf16 import BF16_CLASS
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.served import ServedModel, served_from_file
 from gradewire_server.domain.result import Status
-from gradewire_server.encoders.source import NotNowError
-from gradewire_server.encoders.triton.check import check_catalog, check_served
+from gradewire_server.encoders.source import NotNowError, UnusableError
+from gradewire_server.encoders.triton.check import check_arithmetic, check_catalog, check_served
 
 MODEL = "all-MiniLM-L6-v2"
 
@@ -28,6 +29,12 @@ def model(minilm: Path, tmp_path: Path) -> BuiltModel:
 def test_what_equals_the_description_is_trusted(model: BuiltModel) -> None:
     check_served(model, served_from_file(model.directory / "config.pbtxt"))
     check_catalog(model)
+
+
+def test_a_model_in_bf16_is_for_the_embedded_engine(model: BuiltModel) -> None:
+    check_arithmetic(model)
+    with pytest.raises(UnusableError, match=f"in bf16 .* not in Triton: .*--backend embedded, or use {MODEL} here"):
+        check_arithmetic(replace(model, numeric_class=BF16_CLASS, base=MODEL))
 
 
 def facts(name: str, value: str) -> Callable[[ServedModel], ServedModel]:

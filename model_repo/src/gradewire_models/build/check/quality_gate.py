@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 
 from gradewire_models.build.check.quality_rows import ROWS, AnswerRow, AnswerRows, own_rows, read_rows
-from gradewire_models.build.check.session import open_session, pad, run
+from gradewire_models.build.check.session import computed_how, open_computing, pad, run
 from gradewire_models.build.check.verify import Check
 from gradewire_models.build.quantize.entering_rows import tokenize
 from gradewire_models.errors import ModelBrokenError
@@ -65,7 +65,7 @@ def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]
 
 
 def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
-    """Compares the scores of the model `name` with those of `base`, both built and both run on the CPU.
+    """Compares the scores of the model `name` with those of `base`, both built, both on a CPU and one in bf16 in bf16.
 
     Raises:
         ModelNotBuiltError: One of them is not there; the message says how to build it.
@@ -73,8 +73,8 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
     """
     variant, original = load_built(repository, name), load_built(repository, base)
     whose = f"against {base} on {len(rows.rows)} rows ({rows.origin}, SHA-256 {rows.sha256[:12]})"
-    if not variant.on_cpu:
-        whose += ", computed on the CPU, which says little about the GPU it is for"
+    if note := computed_how(variant):
+        whose += f", {note}"
     checks = [_check_operators(variant)]
     if len(rows.rows) < ROWS:
         checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few to accept on: {ROWS}"))
@@ -125,7 +125,7 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
     """Sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
-    session = open_session(model.onnx_path)
+    session = open_computing(model)
     ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
     vectors = np.empty((len(texts), model.dims), np.float32)
     waiting = sorted(range(len(ids)), key=lambda place: len(ids[place]), reverse=True)

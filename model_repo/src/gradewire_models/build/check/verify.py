@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gradewire_models.build.check.session import Rows, open_session, pad, run
+from gradewire_models.build.check.session import Computes, Rows, computed_how, open_computing, open_session, pad, run
 from gradewire_models.build.publish.renew import find_differences
 from gradewire_models.build.reference.golden import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.catalog.loading import CatalogModel
@@ -63,17 +63,19 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         golden = load_golden(model.directory / GOLDEN_FILE)
     except (ModelBrokenError, OSError, ValueError) as error:
         return [Check("files", passed=False, detail=str(error))]
-    session = open_session(model.onnx_path)
+    session, computing = open_session(model.onnx_path), open_computing(model)
+    how = computed_how(model)
+    where = f"; what follows was {how}" if how else ""
     return [
-        Check("files", passed=True, detail=f"digest {model.digest}{_where_checked(model)}"),
+        Check("files", passed=True, detail=f"digest {model.digest}{where}"),
         _check_catalog(model, expected),
         _check_config(model, session, expected),
         _check_fingerprint(model, session, golden),
         *(
-            check_logits(model, session, golden)
+            check_logits(model, computing, golden)
             if model.kind == "grader"
             else check_vectors(
-                model, session, golden, usual_limits(model.numeric_class) if expected is None else expected.limits
+                model, computing, golden, usual_limits(model.numeric_class) if expected is None else expected.limits
             )
         ),
     ]
@@ -92,13 +94,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
     return checks
 
 
-def _where_checked(model: BuiltModel) -> str:
-    return "" if model.on_cpu else "; what follows was computed on the CPU, and says little about the GPU it is for"
-
-
-def check_vectors(
-    model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden, limits: Limits
-) -> list[Check]:
+def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
     """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
     layers = sorted(golden.tokens_by_layer)
     names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]
@@ -140,7 +136,7 @@ def check_vectors(
     ]
 
 
-def check_logits(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> list[Check]:
+def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
     """Compares a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
     starts = range(0, len(golden.ids), _BATCH_TEXTS)
     batches = [golden.ids[start : start + _BATCH_TEXTS] for start in starts]

@@ -96,6 +96,7 @@ class Batcher(Generic[J, R]):
                     taken,
                     max_tokens=self._compute.max_batch_tokens,
                     overhead_tokens=self._compute.run_overhead_tokens,
+                    padding_cost=self._compute.padding_cost,
                 )
                 exclusive = self._idle == self._compute.worker_count and not self._queue.jobs
                 self._idle -= 1

@@ -7,6 +7,7 @@ longest first, neighbours in length together.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
 
@@ -116,16 +117,17 @@ class FairQueue(Generic[J]):
         return job
 
 
-def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int) -> list[list[J]]:
+def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
     """Splits a batch into runs so that padding and overhead together cost least.
 
-    A run costs `overhead_tokens` plus its size times its longest job. Jobs of one length stay together, so the
-    choice is exact in O(distinct lengths squared).
+    A run costs `overhead_tokens`, its tokens, and for each token of padding `padding_cost`. Jobs of one length stay
+    together, so the choice is exact in O(distinct lengths squared).
 
     Args:
         jobs: Any order.
-        max_tokens: Bound of a run's padded tokens, where more than one length would be in it.
-        overhead_tokens: Cost of one run beside its tokens.
+        max_tokens: Bound of a run's cost beside its overhead, where more than one length would be in it.
+        overhead_tokens: Cost of one run beside its tokens, in tokens.
+        padding_cost: Cost of a token of padding, in tokens, from 0 to 1.
 
     Returns:
         Runs that hold every job once, longest jobs first.
@@ -133,16 +135,19 @@ def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int) -> li
     ordered = sorted(jobs, key=lambda job: -job.length)
     starts = [i for i, job in enumerate(ordered) if i == 0 or job.length != ordered[i - 1].length]
     bounds = [*starts, len(ordered)]
+    tokens_before = [0, *accumulate(job.length for job in ordered)]
     best = [0.0] * len(bounds)  # cheapest cost of ordered[bounds[i]:]
     end_of = [0] * len(bounds)
     for first in range(len(starts) - 1, -1, -1):
         longest = ordered[bounds[first]].length
         best[first] = float("inf")
         for end in range(first + 1, len(bounds)):
-            padded = longest * (bounds[end] - bounds[first])
-            if end > first + 1 and padded > max_tokens:
+            tokens = tokens_before[bounds[end]] - tokens_before[bounds[first]]
+            padding = longest * (bounds[end] - bounds[first]) - tokens
+            run = tokens + padding_cost * padding
+            if end > first + 1 and run > max_tokens:
                 break
-            cost = overhead_tokens + padded + best[end]
+            cost = overhead_tokens + run + best[end]
             if cost < best[first]:
                 best[first], end_of[first] = cost, end
     runs = []

@@ -1,16 +1,16 @@
 """Approximate vectors of a model, in bf16: how they are opened, and how far off they are on this machine."""
 
-import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.encoders.local.bf16_session import Bf16Session, Bf16UnavailableError
+from gradewire_server.encoders.local.bf16_session import Bf16Session
 from gradewire_server.encoders.local.choosing import Session
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.settings.compute import ComputeConfig
@@ -38,21 +38,51 @@ _SENTENCES: Final = (
 """Ordinary answers; their windows are what errors are measured on. To change one changes the bound."""
 
 
-def open_bf16(model: BuiltModel, compute: ComputeConfig) -> Bf16Session | None:
-    """A model in bf16 where the settings ask for it; None, with a warning, where it cannot be had."""
+@dataclass(frozen=True, slots=True)
+class RoughSession:
+    """What makes approximate vectors of a model.
+
+    Attributes:
+        session: Runs it.
+        cosine_error: See `ModelMetadata.rough_cosine_error`.
+    """
+
+    session: Bf16Session
+    cosine_error: float
+
+
+def open_rough(
+    model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer
+) -> RoughSession | str | None:
+    """A model in bf16 beside its own session, where the settings ask for it.
+
+    Args:
+        model: What is loaded.
+        compute: Says whether windows are chosen in bf16.
+        exact: The model's session.
+        tokenizer: The model's.
+
+    Returns:
+        None where nobody asks, or the model has no vectors on CPUs, or bf16's already; why it cannot be had where it
+        cannot.
+    """
     if compute.window_choice != "bf16" or model.kind == "grader" or not model.on_cpu:
         return None
-    try:
-        return Bf16Session(model, compute)
-    except Bf16UnavailableError as error:
-        _log.warning("windows of %s are chosen in fp32, not in bf16: %s", model.name, error)
+    if model.numeric_class == BF16_CLASS:
         return None
+    try:
+        session = Bf16Session(model, compute)
+        return RoughSession(session, measured_cosine_error(exact, session, tokenizer))
+    except Bf16UnavailableError as error:
+        return _fp32_stays(model, str(error), error)
+    except RuntimeError as error:  # of OpenVINO or ONNX Runtime; its words name files
+        return _fp32_stays(model, "a first run failed, the server's log says why", error)
 
 
-def described_in_bf16(model: BuiltModel) -> BuiltModel:
-    """The same model under a digest of its own: names of entries in caches follow from it."""
-    digest = hashlib.sha256(f"bf16 to choose windows\n{model.digest}".encode()).hexdigest()
-    return replace(model, digest=digest, numeric_class="bf16-cpu")
+def _fp32_stays(model: BuiltModel, why: str, error: Exception) -> str:
+    problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
+    _log.warning("%s", problem, exc_info=error)
+    return problem
 
 
 def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:

@@ -1,13 +1,13 @@
 """One ONNX Runtime session: token ids in, vectors out. Called from worker threads, several at a time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.local.inputs import padded_inputs
 from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.settings.compute import ComputeConfig
 
@@ -39,7 +39,7 @@ class EncoderSession:
         """
         session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
-        sentences, *tokens = session.run(names, padded_inputs(ids))
+        sentences, *tokens = session.run(names, _inputs(ids))
         return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
 
 
@@ -51,3 +51,11 @@ def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxrun
     # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
+
+
+def _inputs(ids: Sequence[NDArray[np.int32]]) -> dict[str, Any]:
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.zeros(mask.shape, np.int64)  # what stands under a zero of the mask is never read
+    padded[mask] = np.concatenate(ids)
+    return {"input_ids": padded, "attention_mask": mask.astype(np.int64)}

@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
+from gradewire_models.bf16 import BF16_CLASS
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.workers import go_behind
 from gradewire_server.encoders.encoder import Encoder, LoadedParts, RoughEncoder
-from gradewire_server.encoders.local.bf16_session import Bf16Session
+from gradewire_server.encoders.local.bf16_session import described_for_caches
 from gradewire_server.encoders.local.choosing import Session, open_session
 from gradewire_server.encoders.local.cuda.device import Gpu
-from gradewire_server.encoders.local.rough import described_in_bf16, measured_cosine_error, open_bf16
+from gradewire_server.encoders.local.rough import RoughSession, open_rough
 from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_up_ids
 from gradewire_server.encoders.run_reader import RunReader, token_ids
 from gradewire_server.encoders.source import ModelSource
@@ -29,14 +30,13 @@ from gradewire_server.storage.keys import ModelSpaces
 
 
 class _Opened(NamedTuple):
-    """A model that is ready to run; the error is that of its approximate vectors, if there are any."""
+    """A model that is ready to run; `rough` makes approximate vectors of it, or says why nothing does though asked."""
 
     model: BuiltModel
     tokenizer: TextTokenizer
     session: Session
     compute: ComputeConfig
-    bf16: Bf16Session | None
-    cosine_error: float
+    rough: RoughSession | str | None
 
 
 class SessionSource(ModelSource):
@@ -76,19 +76,29 @@ class SessionSource(ModelSource):
             opened = await loop.run_in_executor(opening, self._open, name)
         finally:
             opening.shutdown(wait=False)
-        model, rough = opened.model, None
-        if opened.bf16 is not None:
-            parts = self._parts(opened._replace(model=described_in_bf16(model), session=opened.bf16), namespace)
-            remark = f"windows are chosen in bf16, with cosines off by about {opened.cosine_error:.1e}"
-            rough = RoughEncoder(Encoder(parts), opened.cosine_error, remark)
-        return Encoder(self._parts(opened, namespace), rough=rough)
+        return self._encoder(opened, namespace)
 
-    def _parts(self, opened: _Opened, namespace: str) -> LoadedParts:
+    def _encoder(self, opened: _Opened, namespace: str) -> Encoder:
+        model, rough = opened.model, opened.rough
+        spaces = ModelSpaces.of_model(namespace, model)
+        if model.numeric_class == BF16_CLASS:
+            spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "vectors"))
+        parts = self._parts(opened, opened.session, spaces, name=f"{model.name}-{model.numeric_class}")
+        if isinstance(rough, str):
+            return Encoder(parts, degraded=rough)
+        if rough is None:
+            return Encoder(parts)
+        spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
+        remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
+        approximate = Encoder(self._parts(opened, rough.session, spaces, name=f"{model.name}-{BF16_CLASS}"))
+        return Encoder(parts, rough=RoughEncoder(approximate, rough.cosine_error, remark))
+
+    def _parts(self, opened: _Opened, session: Session, spaces: ModelSpaces, *, name: str) -> LoadedParts:
         model, tokenizer = opened.model, opened.tokenizer
         telemetry = ModelTelemetry(self._telemetry, model.name)
-        runs = _SessionRuns(opened.session, run_reader(model, tokenizer, telemetry))
-        queue = Batcher(runs, opened.compute, name=f"{model.name}-{model.numeric_class}")
-        return LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry)
+        runs = _SessionRuns(session, run_reader(model, tokenizer, telemetry))
+        queue = Batcher(runs, opened.compute, name=name)
+        return LoadedParts(model, tokenizer, spaces, queue, telemetry)
 
     @override
     def trouble(self, name: str) -> str:
@@ -106,9 +116,8 @@ class SessionSource(ModelSource):
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
-        bf16 = open_bf16(model, self._compute)
-        cosine_error = 0.0 if bf16 is None else measured_cosine_error(opened.session, bf16, tokenizer)
-        return _Opened(model, tokenizer, opened.session, opened.compute, bf16, cosine_error)
+        rough = open_rough(model, self._compute, opened.session, tokenizer)
+        return _Opened(model, tokenizer, opened.session, opened.compute, rough)
 
 
 class _SessionRuns:

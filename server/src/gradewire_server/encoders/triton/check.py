@@ -1,13 +1,27 @@
 """Whether Triton serves the model that is described here: the one place that decides to trust it."""
 
+from gradewire_models.bf16 import BF16_CLASS
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.served import ServedModel, served_from_file
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.source import NotNowError
+from gradewire_server.encoders.source import NotNowError, UnusableError
 
 _REMEDY = "give both the same model repository, and load the model again in Triton"
+
+
+def check_arithmetic(model: BuiltModel) -> None:
+    """Refuses a model whose vectors Triton does not make.
+
+    Raises:
+        UnusableError: It computes in bf16 on OpenVINO; ONNX Runtime, which Triton runs it with, would in fp32.
+    """
+    if model.numeric_class == BF16_CLASS:
+        raise UnusableError(
+            f"model {model.name!r} computes in bf16 in the server's own process and not in Triton: serve it with "
+            f"--backend embedded, or use {model.base} here"
+        )
 
 
 def check_catalog(model: BuiltModel) -> None:

@@ -19,7 +19,7 @@ from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_u
 from gradewire_server.encoders.source import ModelSource, NotNowError
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.encoders.triton.check import check_catalog, check_served, wrong_graph
+from gradewire_server.encoders.triton.check import check_arithmetic, check_catalog, check_served, wrong_graph
 from gradewire_server.encoders.triton.model import ModelCallbacks, TritonModel
 from gradewire_server.encoders.triton.runs import TritonRuns
 from gradewire_server.encoders.triton.telemetry import TritonTelemetry
@@ -108,6 +108,7 @@ class TritonSource(ModelSource):
             looks.follow(name)  # whoever mends it does not have to tell us
             raise
         looks.follow(name)
+        check_arithmetic(model)
         check_catalog(model)
         warm_up = warm_up_ids(model, tokenizer)
         self._opening_errors.pop(name, None)

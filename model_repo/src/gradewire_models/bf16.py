@@ -1,0 +1,138 @@
+"""Graphs in bf16 on OpenVINO: whether they can be had here, and how texts are run so that none depends on another.
+
+A sum in bf16 that is taken in another order may end on another of its few values, and layer upon layer that grows to
+1e-3 of a component. What changes the order is the padded length, in attention. So a text is always padded to the same
+length, which follows from its own, and a run holds texts of one padded length only (docs/adr/0036-bf16-variant.md).
+"""
+
+import threading
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+BF16_CLASS: Final = "bf16-cpu"
+"""`numeric_class` of models whose vectors are made here. It stands for `padded_length` too: to change one is to change
+the other."""
+_INSTRUCTIONS: Final = ("amx_bf16", "avx512_bf16")
+_CPU_INFO: Final = Path("/proc/cpuinfo")
+_STEP_TOKENS: Final = 8
+
+
+class Bf16UnavailableError(Exception):
+    """bf16 cannot be had here; the message says why, and what to do."""
+
+
+def padded_length(tokens: int) -> int:
+    """Tokens that a text of so many is padded to, whatever runs beside it."""
+    return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
+
+
+def bf16_instruction(cpu_info: Path = _CPU_INFO) -> str:
+    """The processor's instruction that bf16 is computed with.
+
+    OpenVINO lists BF16 for processors that only emulate it, more slowly than fp32: so the processor's own list of
+    instructions decides (Linux on x86 has it).
+
+    Raises:
+        Bf16UnavailableError: OpenVINO is not installed, or the processor has no such instruction.
+    """
+    try:
+        import openvino  # noqa: F401, PLC0415 - an extra that others need not have
+    except ImportError as error:
+        missing = "OpenVINO is not installed: pip install 'gradewire[openvino]'"
+        raise Bf16UnavailableError(missing) from error
+    try:
+        lines = cpu_info.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError as error:
+        raise Bf16UnavailableError(f"{cpu_info} cannot be read, which tells whether a processor has bf16") from error
+    flags = next((line.split() for line in lines if line.startswith("flags")), [])
+    found = next((name for name in _INSTRUCTIONS if name in flags), "")
+    if not found:
+        raise Bf16UnavailableError(f"this processor has none of {', '.join(_INSTRUCTIONS)}")
+    return found
+
+
+def arithmetic() -> str:
+    """What decides the bits of a bf16 vector beside the model: the processor's instruction, and OpenVINO's version.
+
+    Raises:
+        Bf16UnavailableError: As `bf16_instruction`.
+    """
+    return f"{bf16_instruction()}, OpenVINO {version('openvino')}"
+
+
+class Bf16Graph:
+    """An encoder's graph, compiled. Called from any threads, several at a time.
+
+    Args:
+        path: The graph. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
+        runs_at_once: How many; each has one thread, since threads that share a sum decide its order.
+
+    Raises:
+        Bf16UnavailableError: As `bf16_instruction`; or OpenVINO cannot compile the graph.
+    """
+
+    def __init__(self, path: Path, *, runs_at_once: int = 1) -> None:
+        bf16_instruction()
+        import openvino  # noqa: PLC0415 - an extra that others need not have
+
+        settings = {
+            # OpenVINO chooses a precision by itself where none is asked for, and another one on another processor.
+            "INFERENCE_PRECISION_HINT": "bf16",
+            "NUM_STREAMS": runs_at_once,
+            "INFERENCE_NUM_THREADS": runs_at_once,
+            "ENABLE_CPU_PINNING": False,
+        }
+        core = openvino.Core()
+        try:
+            self._compiled = core.compile_model(core.read_model(path), "CPU", settings)
+        except RuntimeError as error:
+            # Its own words name files, and this goes to whoever asked for the model: they stay the cause.
+            raise Bf16UnavailableError(f"OpenVINO {version('openvino')} cannot compile the graph") from error
+        self._requests = threading.local()
+
+    def run(self, outputs: Sequence[str], ids: Sequence[NDArray[np.integer]]) -> list[NDArray[np.float32]]:
+        """Runs texts, those of one padded length together.
+
+        Args:
+            outputs: Names; the first is one row a text, all others are rows of tokens.
+            ids: Token ids of each text, at least one.
+
+        Returns:
+            Of the first output float32[texts, …], of the others float32[texts, longest text, …]; rows behind a text's
+            last token are unspecified.
+        """
+        lengths = [padded_length(len(text)) for text in ids]
+        longest = max(map(len, ids))
+        whole: list[NDArray[np.float32]] = []
+        for length in sorted(set(lengths)):
+            places = [place for place, each in enumerate(lengths) if each == length]
+            found = self._request().infer(_inputs([ids[place] for place in places], length), share_inputs=True)
+            for number, name in enumerate(outputs):
+                part = found[name]
+                shape = part.shape[1:] if number == 0 else (longest, *part.shape[2:])
+                if len(whole) <= number:
+                    whole.append(np.zeros((len(ids), *shape), np.float32))
+                if number == 0:
+                    whole[number][places] = part
+                else:
+                    whole[number][places, : min(length, longest)] = part[:, :longest]
+        return whole
+
+    def _request(self) -> Any:
+        request = getattr(self._requests, "request", None)
+        if request is None:
+            request = self._requests.request = self._compiled.create_infer_request()
+        return request
+
+
+def _inputs(ids: Sequence[NDArray[np.integer]], length: int) -> dict[str, NDArray[np.int64]]:
+    padded = np.zeros((len(ids), length), np.int64)
+    mask = np.zeros_like(padded)
+    for row, text in enumerate(ids):
+        padded[row, : len(text)], mask[row, : len(text)] = text, 1
+    return {"input_ids": padded, "attention_mask": mask}
