@@ -1,7 +1,8 @@
 """Admission: interactive work is let in while it can soon be done, bulk work waits for its turn."""
 
 import math
-from collections.abc import AsyncIterator, Hashable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Final
 
@@ -41,9 +42,10 @@ class Admission:
 
     Args:
         capacity: How much may be in flight.
+        clock: Monotonic seconds.
     """
 
-    def __init__(self, capacity: Capacity) -> None:
+    def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
         self.items = Permits(capacity.max_items, "items")
         most = max(1, int(capacity.max_items * _BULK_SHARE))
         self._bulk_items = Permits(most, "items of bulk work")
@@ -55,11 +57,11 @@ class Admission:
         self.streams = Permits(capacity.max_streams, "streams")
         self._max_wait_s = capacity.max_wait_s
         self._costs = CostEstimates()
-        self._shares = CallerShares()
-        self._overload = OverloadWatch()
-        self._loop = LoopBacklog()
-        self._loop_shares = CallerShares()
-        self._encoders = EncoderBacklog(capacity.max_wait_s)
+        self._shares = CallerShares(clock)
+        self._overload = OverloadWatch(clock)
+        self._loop = LoopBacklog(clock)
+        self._loop_shares = CallerShares(clock)
+        self._encoders = EncoderBacklog(capacity.max_wait_s, clock)
         self._turns = BulkTurns(self._encoders, self._loop)
 
     @property

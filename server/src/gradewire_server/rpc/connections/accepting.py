@@ -22,6 +22,8 @@ from grpc import aio
 from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no public name
 from typing_extensions import override
 
+from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
+
 _log = logging.getLogger(__name__)
 
 TAKERS: Final = 16
@@ -108,6 +110,7 @@ def open_server(*, interceptors: Sequence[aio.ServerInterceptor], options: Seque
         _log.warning("this version of grpcio takes in calls one at a time; under overload some are CANCELLED")
         return aio.server(interceptors=interceptors, options=options)
     server: aio.Server = _Server(interceptors, options)
+    drain_wakeups(asyncio.get_running_loop())
     return server
 
 
