@@ -22,7 +22,8 @@ _PAUSE_S: Final = 1.0
 """Without a refusal for so long, the next burst has the usual patience."""
 _FEW: Final = 32
 """With fewer calls under way at a time the loop is late for another reason, and refusing them would mend nothing."""
-_GAP_WEIGHT: Final = 0.1
+_WEIGHT: Final = 0.05
+"""Of the newest call in the means of turns and gaps."""
 _MAX_GAP_S: Final = 1.0
 _RATE_WINDOW_S: Final = 0.25
 _RATE_WEIGHT: Final = 0.3
@@ -39,8 +40,8 @@ class LoopBacklog:
         self._clock = clock
         self._seen_s = self._soon_s = self._window_s = clock()
         self._refused_s = -_PAUSE_S
-        self._turn_s = 0.0
-        self._gap_s = _MAX_GAP_S
+        self._turn_s = self._mean_turn_s = 0.0
+        self._mean_gap_s = _MAX_GAP_S
         self._let_in = 0
         self._let_in_per_s = 0.0
 
@@ -55,7 +56,7 @@ class LoopBacklog:
         if self._clock() - self._seen_s > self._turn_s + _PATIENCE_S:
             return False  # nobody came lately
         patience_s = _SHORT_PATIENCE_S if self._seen_s - self._refused_s < _PAUSE_S else _PATIENCE_S
-        return self._seen_s - self._soon_s > patience_s and self.wait_s >= _FEW * self._gap_s
+        return self._seen_s - self._soon_s > patience_s and self._mean_turn_s * _TURNS >= _FEW * self._mean_gap_s
 
     @property
     def calls_per_s(self) -> float:
@@ -71,7 +72,8 @@ class LoopBacklog:
         now_s = self._clock()
         gap_s = now_s - self._seen_s
         self._seen_s, self._turn_s = now_s, waited_s
-        self._gap_s += _GAP_WEIGHT * (min(gap_s, _MAX_GAP_S) - self._gap_s)
+        self._mean_turn_s += _WEIGHT * (waited_s - self._mean_turn_s)
+        self._mean_gap_s += _WEIGHT * (min(gap_s, _MAX_GAP_S) - self._mean_gap_s)
         if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # nobody was there who could have waited
             self._soon_s = now_s
 
