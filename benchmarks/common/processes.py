@@ -1,5 +1,6 @@
 """Processes that benchmarks start and measure."""
 
+import contextlib
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -36,3 +37,13 @@ def cpu_s(pid: int) -> float:
     """CPU seconds that a process has used so far, without its children's."""
     times = psutil.Process(pid).cpu_times()
     return times.user + times.system
+
+
+def whole_cpu_s(pid: int) -> float:
+    """The same of a process and of all that it has started and that still run: a server may be several."""
+    used_s = 0.0
+    for process in (top := psutil.Process(pid), *top.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            times = process.cpu_times()
+            used_s += times.user + times.system
+    return used_s

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import grpc
 import numpy as np
 from benchmarks.common.figures import Figure
+from benchmarks.common.processes import whole_cpu_s
 from benchmarks.common.servers import Server
 from benchmarks.load.attack import attack_a_server
 from benchmarks.load.generator import Generator, Tally, Texts, percentiles_ms
@@ -97,19 +98,20 @@ async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
     alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)
     await generator.closed_loop(3.0, 8)
-    print(f"| streams | calls p50 / p99 ms | ends | bulk items/s beside calls | without | load |\n{'|---' * 6}|")
+    print(f"| streams | calls p50 / p99 ms | ends | bulk items/s beside calls | without | server CPU | load |\n{'|---' * 7}|")
     for count in (0, *options.streams):
         with streaming(server.address, count) as scored:
             await asyncio.sleep(5 if count else 0)
-            before, began_s = scored.value, time.monotonic()
+            before, began_s, cpu_s = scored.value, time.monotonic(), whole_cpu_s(server.process.pid)
             tally = await generator.open_loop(options.duration_s, options.calls_per_s)
             between, between_s = scored.value, time.monotonic()
+            used_s = whole_cpu_s(server.process.pid) - cpu_s
             await asyncio.sleep(options.duration_s if count else 0)
             alone = (scored.value - between) / (time.monotonic() - between_s)
         beside = (between - before) / (between_s - began_s)
         print(
             f"| {count} | {percentiles_ms(tally.scored_s)} | {dict(tally.ends)} | {beside:.0f} | {alone:.0f} "
-            f"| {os.getloadavg()[0]:.1f} |",
+            f"| {used_s / (between_s - began_s):.0%} | {os.getloadavg()[0]:.1f} |",
             flush=True,
         )
         if count:

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 from benchmarks.common.figures import Figure
+from benchmarks.common.processes import whole_cpu_s
 from benchmarks.common.servers import Server
 from benchmarks.load.attack import attack_a_server
 from benchmarks.load.generator import Generator, Tally, percentiles_ms
@@ -55,18 +56,18 @@ async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
     heads = ("offered", "scored of capacity", "scored p50 / p99 ms", "refused p50 / p99 ms", "with hint", "ends")
     print(f"| {' | '.join((*heads, 'recovery s', 'server CPU', 'load'))} |\n{'|---' * 9}|")
     for multiple in options.multiples:
-        cpu = server.process.cpu_times()
+        cpu_s = whole_cpu_s(server.process.pid)
         began_s = time.monotonic()
         tally = await generator.open_loop(options.duration_s, multiple * capacity)
         took_s = generator.ended_s - began_s
-        now = server.process.cpu_times()
+        used_s = whole_cpu_s(server.process.pid) - cpu_s
         share = len(tally.scored_s) / took_s / capacity
         await asyncio.sleep(0)
         recovery_s = await generator.recovery_s(usual_s)
         print(
             f"| {multiple:g}x | {share:.1%} | {percentiles_ms(tally.scored_s)} | {percentiles_ms(tally.refused_s)} "
             f"| {tally.hinted} of {len(tally.refused_s)} | {dict(tally.ends)} | {recovery_s:.2f} "
-            f"| {(now.user + now.system - cpu.user - cpu.system) / took_s:.0%} | {os.getloadavg()[0]:.1f} |",
+            f"| {used_s / took_s:.0%} | {os.getloadavg()[0]:.1f} |",
             flush=True,
         )
         figures += figures_of(multiple, tally, share, recovery_s)

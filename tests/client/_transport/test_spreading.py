@@ -64,3 +64,29 @@ def test_a_connection_that_found_nobody_is_left_alone_while_there_are_others() -
 def test_what_is_no_process_is_none() -> None:
     assert process_of("1/2") == "1/2"
     assert not any(map(process_of, ("", "1", "a/b", "/2", b"\xff/")))
+
+
+def test_a_call_that_a_process_has_no_room_for_may_go_to_another_one_once() -> None:
+    spread: Spread[int] = Spread()
+    first, twin, second = _open(spread, "0/2"), _open(spread, "0/2"), _open(spread, "1/2", calls=5)
+    assert spread.refused(first, 0.5)
+    assert spread.least_loaded() is second
+    assert twin.refused_until_s == first.refused_until_s
+    assert not spread.refused(second, 0.5), "all of them have refused one lately"
+    assert spread.least_loaded() in {first, twin}
+
+
+def test_a_refusal_is_forgotten_after_a_second_whatever_was_said() -> None:
+    spread: Spread[int] = Spread()
+    first, _ = _open(spread, "0/2"), _open(spread, "1/2", calls=1)
+    spread.refused(first, 60)
+    first.refused_until_s -= 1
+    assert spread.least_loaded() is first
+
+
+def test_where_the_process_is_not_known_or_the_only_one_a_refusal_is_final() -> None:
+    spread: Spread[int] = Spread()
+    only = _open(spread)
+    assert not spread.refused(only, 0.5)
+    _open(spread, "0/2")
+    assert not spread.refused(only, None)

@@ -1,5 +1,6 @@
 """Opens channels to a server."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,19 +10,23 @@ import grpc.aio
 from gradewire import errors
 from gradewire._transport.endpoint import Endpoint
 from gradewire.tls import Tls
+from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 
 
 def open_channel(endpoint: Endpoint, options: Sequence[tuple[str, str | int]]) -> grpc.aio.Channel:
-    """A channel to the endpoint, encrypted as it says; nothing is connected yet.
+    """A channel to the endpoint, encrypted as it says; nothing is connected yet. Needs a running event loop.
 
     Raises:
         InvalidRequest: A file of its `tls` cannot be read.
     """
     if endpoint.tls is None:
-        return grpc.aio.insecure_channel(endpoint.address, options=options)
-    return grpc.aio.secure_channel(
-        endpoint.address, _credentials(endpoint.tls), options=(*options, *_overrides(endpoint.tls))
-    )
+        channel = grpc.aio.insecure_channel(endpoint.address, options=options)
+    else:
+        channel = grpc.aio.secure_channel(
+            endpoint.address, _credentials(endpoint.tls), options=(*options, *_overrides(endpoint.tls))
+        )
+    drain_wakeups(asyncio.get_running_loop())
+    return channel
 
 
 def _credentials(tls: Tls) -> grpc.ChannelCredentials:

@@ -172,8 +172,22 @@ class GrpcTransport:
     async def _reply(
         self, method: str, start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]]
     ) -> Reply:
+        """The reply of a call; where a process has no room for it, and another one may have, of that one."""
+        connection = self._connection()
+        try:
+            return await self._reply_over(connection, method, start)
+        except errors.Overloaded as error:
+            if not self._spread.refused(connection, error.retry_after_s):
+                raise
+        return await self._reply_over(self._connection(), method, start)
+
+    async def _reply_over(
+        self,
+        connection: Connection[_Stubs],
+        method: str,
+        start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]],
+    ) -> Reply:
         with request_trace(method, self._address) as trace:
-            connection = self._connection()
             connection.calls += 1
             try:
                 call = start(connection.carrier, trace.metadata(self._metadata))

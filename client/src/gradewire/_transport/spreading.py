@@ -14,6 +14,8 @@ _TRIES_PER_PROCESS: Final = 4
 """Connections for each process of the server: the system may give several to one of them."""
 _AVOIDED_S: Final = 1.0
 """Seconds for which a connection is left alone after a call on it found nobody."""
+_REFUSED_S: Final = 1.0
+"""Longest time for which calls rather go to other processes than to one that refused a call."""
 
 C = TypeVar("C")
 
@@ -28,6 +30,7 @@ class Connection(Generic[C]):
         process: INDEX/COUNT of the process at its other end; empty while that is not known, or is the only one.
         asked: Whether the server has said of this connection which process that is, or that it has one only.
         avoided_until_s: Monotonic seconds.
+        refused_until_s: The process at its other end has too much to do until then; monotonic seconds.
     """
 
     carrier: C
@@ -35,6 +38,7 @@ class Connection(Generic[C]):
     process: str = ""
     asked: bool = False
     avoided_until_s: float = 0.0
+    refused_until_s: float = 0.0
 
     def failed(self) -> None:
         """A call found nobody: the next ones go elsewhere for a while, and it may lead to another process then."""
@@ -63,10 +67,29 @@ class Spread(Generic[C]):
         known = {each.process for each in self.connections if each.process}
         return bool(self._most) or 1 < self._processes > len(known)
 
+    def refused(self, connection: Connection[C], retry_after_s: float | None) -> bool:
+        """The process of a connection had no room for a call, and said when to come back.
+
+        Returns:
+            Whether another process is known that has refused none lately: the same call may go there at once.
+        """
+        now_s = time.monotonic()
+        for each in self.connections:
+            if each is connection or (each.process and each.process == connection.process):
+                each.refused_until_s = now_s + min(_REFUSED_S, retry_after_s or 0.0)
+        return bool(connection.process) and any(
+            each.process and each.refused_until_s <= now_s and each.avoided_until_s <= now_s
+            for each in self.connections
+        )
+
     def least_loaded(self) -> Connection[C]:
-        """The connection for the next call: of the process with the fewest calls of this client."""
+        """The connection for the next call: of the process with the fewest calls of this client.
+
+        Processes that found nobody or had no room lately come last.
+        """
         now_s = time.monotonic()
         here = [each for each in self.connections if each.avoided_until_s <= now_s] or self.connections
+        here = [each for each in here if each.refused_until_s <= now_s] or here
         by_process: dict[object, int] = {}
         for each in here:
             key = each.process or each

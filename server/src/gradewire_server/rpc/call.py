@@ -36,15 +36,23 @@ class RpcCall:
         record: What the log will say of it.
         telemetry: Of its method.
         deadline_s: Seconds that the caller still waits; None where it has not said.
+        waited_s: Seconds that it has waited for its first step; None where that is not known.
         caller: Who calls, once that is known.
     """
 
-    __slots__ = ("caller", "deadline_s", "record", "telemetry")
+    __slots__ = ("caller", "deadline_s", "record", "telemetry", "waited_s")
 
-    def __init__(self, record: CallRecord, telemetry: MethodTelemetry, deadline_s: float | None) -> None:
+    def __init__(
+        self,
+        record: CallRecord,
+        telemetry: MethodTelemetry,
+        deadline_s: float | None,
+        waited_s: float | None = None,
+    ) -> None:
         self.record = record
         self.telemetry = telemetry
         self.deadline_s = deadline_s
+        self.waited_s = waited_s
         self.caller = LOCAL
 
     def saw_items(self, count: int) -> None:

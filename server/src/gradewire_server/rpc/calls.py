@@ -21,11 +21,17 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.errors import InvalidRequestError, QuotaExceededError, RequestError
+from gradewire_server.requests.errors import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    QuotaExceededError,
+    RequestError,
+)
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
+from gradewire_server.rpc.connections.accepting import waited_s
 from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
@@ -120,7 +126,7 @@ class Calls:
                 handlers = self._handlers(method, call)
                 served = handlers.context
                 if method.scope is Scope.SCORE:
-                    served.admission.check_arrival(call.caller, call.deadline_s)
+                    served.admission.check_arrival(call.caller, call.deadline_s, call.waited_s)
                 data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
                 request, size_bytes = await look_at(method, data, served.limits, call)
@@ -198,7 +204,7 @@ class Calls:
     ) -> ResultT:
         started = time.perf_counter()
         call_id, authorization, peer = self._read_metadata(context)
-        call = RpcCall(CallRecord(call_id, method, peer), telemetry, context.time_remaining())
+        call = RpcCall(CallRecord(call_id, method, peer), telemetry, context.time_remaining(), waited_s(started))
         span = None if self._tracer is None else self._tracer.begin(method, trace_headers(context))
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
@@ -209,6 +215,8 @@ class Calls:
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
             call.record.tenant = call.caller.tenant
+            if call.deadline_s == 0:
+                raise DeadlineExceededError("the deadline passed before the call was taken up")
             result = await body(call)
             code = "OK"
         except asyncio.CancelledError:

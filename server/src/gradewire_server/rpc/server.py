@@ -27,7 +27,7 @@ _MIN_PING_INTERVAL_MS: Final = 10_000
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
-_MAX_PENDING: Final = 256
+_MAX_PENDING: Final = 512
 """Calls of one method that wait to be taken in; from here on gRPC drops some as CANCELLED, and half as many again all.
 
 Taken in they are refused in due form, so this many are what a stall of a fraction of a second leaves waiting."""

@@ -38,6 +38,16 @@ class Level:
     left: float
     seen_s: float
 
+    def fill(self, now_s: float) -> None:
+        """Lets in what has come since; at once after another such call it changes nothing."""
+        self.left = min(self.size, self.left + max(0.0, now_s - self.seen_s) * self.size / _MINUTE_S)
+        self.seen_s = now_s
+
+    def resize(self, size: float) -> None:
+        """Goes on with another size; what was drawn stays drawn."""
+        self.left += size - self.size
+        self.size = size
+
 
 class TokenBucket(Quota):
     """A quota of one tenant. Belongs to one event loop.
@@ -71,15 +81,14 @@ class TokenBucket(Quota):
         """Goes on with another quota; what was drawn stays drawn."""
         self._size, now_s = float(tokens_per_minute), self._clock()
         with self._level(self._size, now_s) as level:
-            _fill(level, now_s)
-            level.left += self._size - level.size
-            level.size = self._size
+            level.fill(now_s)
+            level.resize(self._size)
 
     @override
     def take(self, tokens: int) -> float:
         now_s = self._clock()
         with self._level(self._size, now_s) as level:
-            _fill(level, now_s)
+            level.fill(now_s)
             missing = min(float(tokens), level.size) - level.left
             if missing > 0:
                 return missing * _MINUTE_S / level.size
@@ -95,8 +104,3 @@ class TokenBucket(Quota):
         async with self._turn:
             while (pause_s := self.take(tokens)) > 0:  # noqa: ASYNC110 - time is what it waits for
                 await asyncio.sleep(pause_s)
-
-
-def _fill(level: Level, now_s: float) -> None:
-    level.left = min(level.size, level.left + max(0.0, now_s - level.seen_s) * level.size / _MINUTE_S)
-    level.seen_s = now_s

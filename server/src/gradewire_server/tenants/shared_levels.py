@@ -1,14 +1,18 @@
 """What tenants have drawn of their quotas, in a file that several processes of this machine share.
 
 A record for each tenant: the digest of its name, and its level. A lock of the file is held for each look (3 µs); the
-system gives it back where a process dies. The clock is the system's monotonic one, which is the same in all processes.
+system gives it back where a process dies. A process that is stopped, or waits for a processor, may keep it for long,
+and the event loop waits for nobody: without the lock a process draws from what it saw last, and settles with the others
+when it has the lock again. The clock is the system's monotonic one, which is the same in all processes.
 """
 
 import fcntl
 import os
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -18,6 +22,25 @@ from gradewire_server.tenants.quota import Level
 _LEVEL: Final = struct.Struct("=ddd")
 _DIGEST_BYTES: Final = 16
 _RECORD_BYTES: Final = _DIGEST_BYTES + _LEVEL.size
+_PATIENCE_S: Final = 0.001
+"""For the lock, once; who has waited in vain only looks whether it is free until it was."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What this process knows of a tenant.
+
+    Attributes:
+        level: As it was seen last, less what was drawn here since.
+        offset: Where it stands in the file; None before that was looked up.
+        owed: Tokens drawn without the lock.
+        size: Set without the lock; None: none was.
+    """
+
+    level: Level
+    offset: int | None = None
+    owed: float = 0.0
+    size: float | None = None
 
 
 class SharedLevels:
@@ -32,21 +55,47 @@ class SharedLevels:
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._offsets: dict[str, int] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._patience_s = _PATIENCE_S
 
     @contextmanager
     def of(self, tenant: str, size: float, now_s: float) -> Iterator[Level]:
         """The level of a tenant, which is written back; a full one of `size` where it has none yet."""
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        seen = self._seen.get(tenant)
+        if seen is None:
+            seen = self._seen[tenant] = _Seen(Level(size, size, now_s))
+        if not self._lock():
+            with _without_lock(seen, now_s) as level:
+                yield level
+            return
         try:
-            offset = self._offsets.get(tenant)
-            if offset is None:
-                offset = self._offsets[tenant] = self._find(tenant, Level(size, size, now_s))
-            level = Level(*_LEVEL.unpack(os.pread(self._file, _LEVEL.size, offset)))
+            if seen.offset is None:
+                seen.offset = self._find(tenant, Level(size, size, now_s))
+            level = Level(*_LEVEL.unpack(os.pread(self._file, _LEVEL.size, seen.offset)))
+            level.fill(now_s)
+            if seen.size is not None:
+                level.resize(seen.size)
+            level.left -= seen.owed
             yield level
-            os.pwrite(self._file, _LEVEL.pack(level.size, level.left, level.seen_s), offset)
+            os.pwrite(self._file, _LEVEL.pack(level.size, level.left, level.seen_s), seen.offset)
+            seen.level, seen.owed, seen.size = level, 0.0, None
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _lock(self) -> bool:
+        """Takes the lock where that is soon possible."""
+        ends_s = time.monotonic() + self._patience_s
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= ends_s:
+                    self._patience_s = 0.0
+                    return False
+                time.sleep(0)  # the processor may be what the other one waits for
+            else:
+                self._patience_s = _PATIENCE_S
+                return True
 
     def _find(self, tenant: str, first: Level) -> int:
         """Where the level of a tenant stands, which is added where there is none."""
@@ -58,3 +107,16 @@ class SharedLevels:
                 return start + _DIGEST_BYTES
         os.pwrite(self._file, digest + _LEVEL.pack(first.size, first.left, first.seen_s), length)
         return length + _DIGEST_BYTES
+
+
+@contextmanager
+def _without_lock(seen: _Seen, now_s: float) -> Iterator[Level]:
+    """What was seen last; notes what is done to it."""
+    level = seen.level
+    level.fill(now_s)
+    before = replace(level)
+    yield level
+    grown = level.size - before.size
+    seen.owed += before.left + grown - level.left
+    if grown:
+        seen.size = level.size

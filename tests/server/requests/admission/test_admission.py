@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.server.requests.admission.clock import Clock
 
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.turn import Lane, current_turn
@@ -241,6 +242,102 @@ async def test_at_arrival_a_caller_is_judged_by_what_its_calls_cost_in_the_mean(
             admission.check_arrival(Caller("cached"), 1000)
         with pytest.raises(OverloadedError):  # half of its calls were in the cache
             admission.check_arrival(Caller("a"), 1000)
+
+
+def behind(admission: Admission, clock: Clock, caller: str) -> None:
+    """Calls of a caller, each of which waits for long, until they are refused; all are answered from the cache."""
+    for _ in range(1000):
+        clock.now_s += 0.002
+        try:
+            admission.check_arrival(Caller(caller), 10, waited_s=0.05)
+        except OverloadedError:
+            return
+        with admission.interactive(work(caller, kind="warm"), left_s=10):
+            pass
+    pytest.fail("the loop is behind and nobody was refused")
+
+
+def test_calls_that_are_in_the_cache_are_refused_with_a_hint_while_the_loop_is_behind() -> None:
+    clock = Clock()
+    admission = Admission(Capacity(), clock)
+    behind(admission, clock, "greedy")
+    told = []
+    for _ in range(20):
+        clock.now_s += 0.002
+        with pytest.raises(OverloadedError, match="want of a processor") as refused:
+            admission.check_arrival(Caller("greedy"), 10, waited_s=0.05)
+        told.append(refused.value.retry_after_s)
+    assert told == sorted(told)
+    assert told[-1] > told[0] > 0
+    assert admission.overload_s > 0
+    admission.check_arrival(Caller("greedy"), 10, waited_s=0.001)
+
+
+def test_while_the_loop_is_behind_a_caller_that_asks_for_little_is_let_in() -> None:
+    clock = Clock()
+    admission = Admission(Capacity(), clock)
+    behind(admission, clock, "greedy")
+    admission.check_arrival(Caller("modest"), 10, waited_s=0.05)
+    with pytest.raises(OverloadedError):
+        admission.check_arrival(Caller("modest"), 0.1, waited_s=0.05)  # it would not be done in time
+    with pytest.raises(OverloadedError):
+        admission.check_arrival(Caller("greedy"), 10, waited_s=0.05)
+
+
+async def test_while_the_loop_is_behind_one_part_of_bulk_work_is_in_work() -> None:
+    clock = Clock()
+    admission = Admission(Capacity(), clock)
+    behind(admission, clock, "greedy")
+    parts, done = 0, asyncio.Event()
+
+    async def part() -> None:
+        nonlocal parts
+        async with admission.bulk(Work(Caller("bulk"), "cold", 100, 1), source="stream"):
+            parts += 1
+            await done.wait()
+
+    tasks = [asyncio.create_task(part()) for _ in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert parts == 1
+    done.set()
+    await asyncio.gather(*tasks)
+    assert parts == 3
+
+
+@given(
+    st.lists(st.tuples(st.integers(5, 3000), st.floats(0, 0.3), st.booleans()), min_size=1, max_size=60),
+    st.floats(0.05, 3),
+)
+def test_nobody_waits_longer_than_is_allowed(asked: list[tuple[int, float, bool]], max_wait_s: float) -> None:
+    clock = Clock()
+    admission = Admission(Capacity(max_wait_s=max_wait_s), clock)
+    for _ in range(3):  # a request of 1000 tokens a quarter of a second
+        with admission.interactive(work(), left_s=10):
+            current_turn().queued(1000)
+            current_turn().computed(1000)
+            clock.now_s += 0.3
+    rate = admission.tokens_per_s
+    assert rate > 0
+    entered: list[contextlib.ExitStack] = []
+    for number, (tokens, pause_s, one_leaves) in enumerate(asked):
+        clock.now_s += pause_s
+        if one_leaves and entered:
+            entered.pop(0).close()
+        wait_s, stack = admission.wait_s, contextlib.ExitStack()
+        try:
+            # Of its kind nothing is known, so it is thought to cost a token for each byte.
+            stack.enter_context(admission.interactive(Work(Caller("a"), number, tokens, 1), left_s=5))
+        except OverloadedError as error:
+            assert wait_s > 0, "what is alone is let in"
+            assert error.retry_after_s > 0
+        else:
+            entered.append(stack)
+            rate = admission.tokens_per_s or rate
+            assert wait_s <= max(max_wait_s, 960 / rate) * 1.001
+    for each in entered:
+        each.close()
+    assert admission.items.taken == 0
 
 
 async def test_work_for_a_judge_takes_nothing_from_work_for_encoders() -> None:

@@ -1,13 +1,8 @@
 """Overload lasts while refusals do not pause."""
 
+from tests.server.requests.admission.clock import Clock
+
 from gradewire_server.requests.admission.overload import OverloadWatch
-
-
-class Clock:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def test_it_lasts_from_the_first_refusal_until_they_pause() -> None:

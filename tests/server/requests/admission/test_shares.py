@@ -3,22 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.server.requests.admission.clock import Clock
 
 from gradewire_server.domain.caller import Caller
 from gradewire_server.requests.admission.shares import CallerShares
 
 _A, _B = Caller("a"), Caller("b", weight=3.0)
 _ALLOWED = 1000.0
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def test_a_caller_alone_has_all_of_it() -> None:
@@ -90,3 +81,33 @@ def test_who_has_left_has_nothing(asked: list[tuple[int, float, float, float]]) 
     clock.now_s += 5
     assert shares.has_room(_A, _ALLOWED, 0, _ALLOWED)
     assert not shares.has_room(_A, _ALLOWED + 1, 3 * _ALLOWED, _ALLOWED)
+
+
+def test_who_has_had_less_than_half_of_its_share_has_had_little() -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    assert not shares.has_had_little(_A)
+    shares.had(_A, 100)
+    assert not shares.has_had_little(_A), "it is alone"
+    assert shares.has_had_little(_B)
+    shares.had(_B, 59)
+    assert shares.has_had_little(_B), "three quarters are its share of 159"
+    shares.had(_B, 2)
+    assert not shares.has_had_little(_B)
+    clock.now_s += 0.5
+    shares.had(_A, 100)
+    assert shares.has_had_little(_B), "what it had fades"
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0.1, 100), st.floats(0, 0.5)), min_size=1, max_size=40))
+def test_not_all_have_had_little(given_out: list[tuple[int, float, float]]) -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    for number, amount, pause_s in given_out:
+        shares.had(Caller(str(number)), amount)
+        clock.now_s += pause_s
+    # The first ask tells the others that it is there, which makes their shares smaller.
+    callers = [Caller(str(number)) for number in {number for number, _, _ in given_out}]
+    for caller in callers:
+        shares.has_had_little(caller)
+    assert not all(shares.has_had_little(caller) for caller in callers)

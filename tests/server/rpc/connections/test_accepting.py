@@ -1,7 +1,8 @@
 """Calls of a method are taken in side by side, and with a version of gRPC that cannot, one after the other."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import grpc
@@ -23,9 +24,9 @@ async def _echo(requests: AsyncIterator[bytes], context: aio.ServicerContext[byt
 
 
 @asynccontextmanager
-async def served() -> AsyncGenerator[aio.Channel]:
+async def served(handle: Callable[..., Awaitable[bytes]] = _echo) -> AsyncGenerator[aio.Channel]:
     server = accepting.open_server(interceptors=(), options=())
-    accepting.register(server, "test.Service", {"Echo": grpc.stream_unary_rpc_method_handler(_echo)})
+    accepting.register(server, "test.Service", {"Echo": grpc.stream_unary_rpc_method_handler(handle)})
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -50,23 +51,41 @@ async def _check_calls() -> None:
         assert unknown.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_every_call_gets_its_own_reply_whichever_slot_took_it_in() -> None:
+async def test_every_call_gets_its_own_reply_whichever_taker_took_it_in() -> None:
     await _check_calls()
 
 
-async def test_several_calls_are_asked_for_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bytes] = []
-    request_call = accepting._Accepting._request_registered_call
+async def test_several_calls_are_begun_side_by_side_and_know_what_they_have_waited() -> None:
+    began: list[float | None] = []
+    all_began = asyncio.Event()
 
-    async def note(self: accepting._Accepting, method: bytes) -> object:
-        asked.append(method)
-        return await request_call(self, method)
+    async def wait(_: AsyncIterator[bytes], _context: aio.ServicerContext[bytes, bytes]) -> bytes:
+        began.append(accepting.waited_s(time.perf_counter()))
+        if len(began) == 2 * accepting.TAKERS:
+            all_began.set()
+        await all_began.wait()
+        return b"done"
 
-    monkeypatch.setattr(accepting._Accepting, "_request_registered_call", note)
-    async with served():
-        await asyncio.sleep(0)  # the server's loop asks when it runs first
-    assert len(asked) == accepting.SLOTS
-    assert {method.partition(b"#")[0] for method in asked} == {_METHOD.encode()}
+    async with served(wait) as channel:
+        calls = [channel.unary_unary(_METHOD)(b"") for _ in range(2 * accepting.TAKERS)]
+        assert await asyncio.gather(*calls) == [b"done"] * len(calls)
+    assert all(waited_s is not None and waited_s >= 0 for waited_s in began)
+    assert accepting.waited_s(0) is None, "this is no call"
+
+
+async def test_a_call_that_is_open_when_the_server_stops_is_ended() -> None:
+    started = asyncio.Event()
+
+    async def never(_: AsyncIterator[bytes], _context: aio.ServicerContext[bytes, bytes]) -> bytes:
+        started.set()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    async with served(never) as channel:
+        call = channel.unary_unary(_METHOD)(b"")
+        await started.wait()
+    with pytest.raises((grpc.RpcError, asyncio.CancelledError)):
+        await call
 
 
 async def test_a_version_of_grpc_with_other_names_takes_them_in_one_at_a_time(
@@ -75,7 +94,8 @@ async def test_a_version_of_grpc_with_other_names_takes_them_in_one_at_a_time(
     class Unknown:
         """Has none of the names."""
 
+    assert accepting._is_known(), "the version that is installed has them"
     monkeypatch.setattr(accepting, "cygrpc", type("cygrpc", (), {"AioServer": Unknown}))
-    assert hasattr(cygrpc.AioServer, "_request_registered_call"), "the version that is installed has them"
+    assert accepting.cygrpc is not cygrpc
     await _check_calls()
     assert "one at a time" in caplog.text

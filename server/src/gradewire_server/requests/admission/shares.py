@@ -1,5 +1,6 @@
 """What each caller has of the small work, and how much it may have beside others: shares by weight."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from gradewire_server.domain.caller import Caller
 _ACTIVE_S: Final = 1.0
 """A caller that was let in or refused so lately keeps its share free, also while it has nothing in work."""
 _FORGET_EVERY_S: Final = 0.1
+_LATELY_S: Final = 1.0
+"""What a caller had so long ago counts for a third of what it has now."""
+_LITTLE: Final = 0.5
+"""Of its share of what all have had; who has had less asks for less than it may."""
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +25,8 @@ class _Share:
     tokens: float = 0.0
     promised_tokens: float = 0.0
     promised_s: float = 0.0
+    lately: float = 0.0
+    lately_s: float = 0.0
 
 
 class CallerShares:
@@ -34,7 +41,8 @@ class CallerShares:
         self._shares: dict[str, _Share] = {}
         self._weights = 0.0
         self._has_promised = False
-        self._forgot_s = clock()
+        self._forgot_s = self._lately_s = clock()
+        self._lately = 0.0
 
     def enter(self, caller: Caller, tokens: float) -> None:
         """Work of a caller was let in."""
@@ -64,6 +72,21 @@ class CallerShares:
         if not share.parts and in_work_tokens <= 2 * allowed_tokens:
             return True
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
+
+    def had(self, caller: Caller, amount: float) -> None:
+        """A caller has been given so much of something, whatever it is."""
+        share = self._of(caller)
+        share.lately = _faded(share.lately, share.seen_s - share.lately_s) + amount
+        self._lately = _faded(self._lately, share.seen_s - self._lately_s) + amount
+        share.lately_s = self._lately_s = share.seen_s
+
+    def has_had_little(self, caller: Caller) -> bool:
+        """Whether a caller has lately been given less than half of its share of that; False for one that is alone."""
+        share = self._of(caller)
+        self._forget()
+        lately = _faded(share.lately, share.seen_s - share.lately_s)
+        total = _faded(self._lately, share.seen_s - self._lately_s)
+        return lately < _LITTLE * total * share.weight / self._weights
 
     def promise(self, caller: Caller, tokens: float, tokens_per_s: float, longest_s: float) -> float:
         """Seconds after which a refused caller has its turn, behind what was promised to it before.
@@ -114,3 +137,7 @@ class CallerShares:
             key: each for key, each in self._shares.items() if each.parts or now_s - each.seen_s < _ACTIVE_S
         }
         self._weights = sum(each.weight for each in self._shares.values())
+
+
+def _faded(amount: float, passed_s: float) -> float:
+    return amount * math.exp(-passed_s / _LATELY_S)

@@ -1,17 +1,20 @@
-"""A gRPC server that takes in several calls of a method at a time.
+"""A gRPC server that begins every call of a method as soon as gRPC has it.
 
 grpc.aio takes in one call of a method, and the next when that is done, which needs five rounds of the event loop. Where
 the rounds are long, for there is much to score, a server takes in fewer calls than come: they wait inside gRPC, where
-nobody can refuse them, until it drops them as CANCELLED. Here as many calls as there are slots are taken in side by
-side.
+nobody can refuse them, until it drops them as CANCELLED. Here several takers ask for calls side by side, and each asks
+for the next one at once. So calls wait where they are seen, and each knows what it waited for its first step, which is
+two rounds of the loop: `waited_s`.
 
-gRPC has no option for this. A method is registered under a name for each slot, all of which ask gRPC's core for calls
-of the one method. That uses names of grpc.aio's own; with a version that has other ones, calls are taken in one at a
-time as before.
+gRPC has no option for this. It uses names of grpc.aio's own; with a version that has other ones, calls are taken in one
+at a time, and nothing is known of what they waited.
 """
 
+import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Final
 
 import grpc
@@ -19,18 +22,76 @@ from grpc import aio
 from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no public name
 from typing_extensions import override
 
+from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
+
 _log = logging.getLogger(__name__)
 
-SLOTS: Final = 4
-"""Calls of one method that are taken in side by side."""
-_SLOT_MARK: Final = "#"
+TAKERS: Final = 16
+"""Calls of one method that are asked for side by side."""
+_NEEDED: Final = {
+    "_schedule_rpc_coro": ("rpc_coro", "rpc_state", "loop"),
+    "_handle_stream_unary_rpc": ("method_handler", "rpc_state", "loop"),
+}
+"""Functions of grpc.aio, and their first arguments."""
+_METHOD_NAME: Final = "method_name"
+"""A further argument of the first one, in some versions."""
+_taken_s: Final[ContextVar[float]] = ContextVar("taken_s")
+
+
+def waited_s(now_s: float) -> float | None:
+    """Seconds that the call of this task has waited for its first step; None where that is not known.
+
+    Args:
+        now_s: By `time.perf_counter`.
+    """
+    taken_s = _taken_s.get(None)
+    return None if taken_s is None else now_s - taken_s
 
 
 class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # no types
-    """Asks for calls of a method whatever the slot."""
+    """Has takers for some methods."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *rest: object) -> None:
+        super().__init__(loop, *rest)
+        self._taken: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        self._working: set[asyncio.Task[None]] = set()
+        self._end: asyncio.Future[object] = loop.create_future()
+
+    def add_takers(self, handlers: Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]) -> None:
+        """Has these methods, by full name, taken in side by side once the server is started."""
+        self.add_registered_method_handlers(dict(handlers))
+        self._taken.update(handlers)
 
     async def _request_registered_call(self, method: bytes) -> object:
-        return await super()._request_registered_call(method.partition(_SLOT_MARK.encode())[0])
+        """What gRPC's own loop awaits: a call of a method without takers, or the end."""
+        if method.decode() not in self._taken:
+            return await super()._request_registered_call(method)
+        return await asyncio.shield(self._end)
+
+    async def start(self) -> None:
+        await super().start()
+        for method, handler in self._taken.items():
+            for _ in range(TAKERS):
+                self._begin(self._take(method, handler))
+
+    async def _take(self, method: str, handler: "grpc.RpcMethodHandler[Any, Any]") -> None:
+        loop, name = asyncio.get_running_loop(), method.encode()
+        schedule, handle = cygrpc._schedule_rpc_coro, cygrpc._handle_stream_unary_rpc
+        named = (method,) if _METHOD_NAME in schedule.__code__.co_varnames else ()
+        try:
+            while True:
+                state = await super()._request_registered_call(name)
+                _taken_s.set(time.perf_counter())
+                self._begin(schedule(handle(handler, state, loop), state, loop, *named))
+        except Exception as error:  # noqa: BLE001 - the server stops; gRPC's own loop knows its errors
+            if not self._end.done():
+                self._end.set_exception(error)
+                self._end.exception()  # which is no defect where that loop has ended already
+
+    def _begin(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._working.add(task)  # the loop itself keeps no task
+        task.add_done_callback(self._working.discard)
 
 
 class _Server(aio._server.Server):  # type: ignore[name-defined,misc] # noqa: SLF001 - the class behind aio.server()
@@ -45,25 +106,34 @@ class _Server(aio._server.Server):  # type: ignore[name-defined,misc] # noqa: SL
 
 def open_server(*, interceptors: Sequence[aio.ServerInterceptor], options: Sequence[tuple[str, Any]]) -> aio.Server:
     """A server as `aio.server` makes it, without handlers or ports."""
-    if not hasattr(cygrpc.AioServer, "_request_registered_call"):
+    if not _is_known():
         _log.warning("this version of grpcio takes in calls one at a time; under overload some are CANCELLED")
         return aio.server(interceptors=interceptors, options=options)
     server: aio.Server = _Server(interceptors, options)
+    drain_wakeups(asyncio.get_running_loop())
     return server
 
 
 def register(server: aio.Server, service: str, handlers: Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]) -> None:
-    """Has a service's methods taken in side by side; to be called before the server is started.
+    """Has a service's methods taken in side by side; to be called once, before the server is started.
+
+    Interceptors are not asked about these calls.
 
     Args:
         server: Of `open_server`.
         service: Its full name.
-        handlers: By the methods' names.
+        handlers: By the methods' names; of those with many requests and one reply.
     """
-    if not isinstance(server, _Server):
+    if isinstance(server, _Server):
+        server._server.add_takers({f"/{service}/{name}": handler for name, handler in handlers.items()})  # noqa: SLF001 - its own class
+    else:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, dict(handlers)),))
-        return
-    slots = {
-        f"{name}{_SLOT_MARK}{slot}" if slot else name: handlers[name] for name in handlers for slot in range(SLOTS)
-    }
-    server.add_registered_method_handlers(service, slots)
+
+
+def _is_known() -> bool:
+    """Whether this version of grpc.aio has what is needed of it."""
+    return hasattr(cygrpc.AioServer, "_request_registered_call") and all(
+        getattr(getattr(cygrpc, name, None), "__code__", None) is not None
+        and getattr(cygrpc, name).__code__.co_varnames[: len(arguments)] == arguments
+        for name, arguments in _NEEDED.items()
+    )
