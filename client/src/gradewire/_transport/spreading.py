@@ -1,7 +1,8 @@
 """Spreads calls over the connections to one server, least loaded first.
 
 A connection stays with one process of a server that has several (SO_REUSEPORT), and which one is the system's choice.
-So further connections are made while calls overlap, until each process has one.
+So further connections are made while calls overlap, until each process has one. Where a process is stopping or was
+lost, its connections are retired: they get no further calls, and new ones lead to the others.
 """
 
 import time
@@ -14,6 +15,8 @@ _TRIES_PER_PROCESS: Final = 4
 """Connections for each process of the server: the system may give several to one of them."""
 _AVOIDED_S: Final = 1.0
 """Seconds for which a connection is left alone after a call on it found nobody."""
+LOOK_AGAIN_S: Final = 2.0
+"""Seconds between looks for a process that none of the connections leads to, once there are as many as may be."""
 
 C = TypeVar("C")
 
@@ -27,19 +30,28 @@ class Connection(Generic[C]):
         calls: In flight.
         process: INDEX/COUNT of the process at its other end; empty while that is not known, or is the only one.
         asked: Whether the server has said of this connection which process that is, or that it has one only.
+        retired: Whether it gets no further calls; to be closed once it has none in flight.
         avoided_until_s: Monotonic seconds.
+        turn: Of its last call.
     """
 
     carrier: C
     calls: int = 0
     process: str = ""
     asked: bool = False
+    retired: bool = False
     avoided_until_s: float = 0.0
+    turn: int = 0
 
-    def failed(self) -> None:
-        """A call found nobody: the next ones go elsewhere for a while, and it may lead to another process then."""
-        self.avoided_until_s = time.monotonic() + _AVOIDED_S
-        self.process, self.asked = "", False
+    @property
+    def may_move(self) -> bool:
+        """Whether what its server says has to be read: what is not known yet, and that its process is stopping."""
+        return not self.asked or bool(self.process)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it can be closed."""
+        return self.retired and not self.calls
 
 
 class Spread(Generic[C]):
@@ -47,10 +59,15 @@ class Spread(Generic[C]):
 
     Args:
         most: How many there may be; 0: as many as the server's processes need.
+
+    Attributes:
+        connections: Those that get calls.
     """
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
+        self._turns = 0
+        self._look_again_s = 0.0
         self.connections: list[Connection[C]] = []
 
     @property
@@ -58,20 +75,55 @@ class Spread(Generic[C]):
         """Whether the next call is to have a new connection."""
         if not self.connections:
             return True
-        if any(not each.calls for each in self.connections) or len(self.connections) >= self._limit:
+        if len(self.connections) >= self._limit or any(not each.calls for each in self.connections):
             return False
-        known = {each.process for each in self.connections if each.process}
-        return bool(self._most) or 1 < self._processes > len(known)
+        return bool(self._most) or self._misses_a_process
 
     def least_loaded(self) -> Connection[C]:
-        """The connection for the next call: of the process with the fewest calls of this client."""
+        """The connection for the next call: of the process with the fewest calls of this client, in turn."""
+        self._turns += 1
+        chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded()
+        chosen.turn = self._turns
+        return chosen
+
+    def retire(self, connection: Connection[C]) -> None:
+        """Gives a connection no further calls: its process is stopping or lost, and a new one leads elsewhere."""
+        if not connection.retired:
+            connection.retired = True
+            self.connections.remove(connection)
+
+    def failed(self, connection: Connection[C]) -> None:
+        """A call found nobody: the next ones go elsewhere, over a new connection where the server has processes."""
+        if connection.process:
+            self.retire(connection)
+        else:
+            connection.avoided_until_s, connection.asked = time.monotonic() + _AVOIDED_S, False
+
+    def surplus(self) -> Connection[C] | None:
+        """One to be retired for a new one, which may lead to a process that none does now; None: there is no need.
+
+        While a process was away, all connections were made to the others.
+        """
+        now_s = time.monotonic()
+        if len(self.connections) < self._limit or now_s < self._look_again_s or not self._misses_a_process:
+            return None
+        self._look_again_s = now_s + LOOK_AGAIN_S
+        processes = [each.process for each in self.connections]
+        spare = [each for each in self.connections if processes.count(each.process) > 1]
+        return min(spare, key=lambda each: each.calls, default=None)
+
+    def _least_loaded(self) -> Connection[C]:
         now_s = time.monotonic()
         here = [each for each in self.connections if each.avoided_until_s <= now_s] or self.connections
         by_process: dict[object, int] = {}
         for each in here:
             key = each.process or each
             by_process[key] = by_process.get(key, 0) + each.calls
-        return min(here, key=lambda each: (by_process[each.process or each], each.calls))
+        return min(here, key=lambda each: (by_process[each.process or each], each.calls, each.turn))
+
+    @property
+    def _misses_a_process(self) -> bool:
+        return 1 < self._processes > len({each.process for each in self.connections if each.process})
 
     @property
     def _processes(self) -> int:
