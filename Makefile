@@ -167,7 +167,7 @@ test-verl: $(VENV)-verl/.installed $(MODEL) ## what needs verl, the real one (no
 
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile, the longest kills, checks of the tests themselves, and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
-	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py tests/e2e/cli tests/e2e/server/test_processes.py tests/oracle tests/test_processes.py --figures $(FIGURES) || failed=1; \
+	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py tests/e2e/cli tests/e2e/server/test_processes.py tests/e2e/server/test_processes_elsewhere.py tests/oracle tests/test_processes.py --figures $(FIGURES) || failed=1; \
 	for program in overload fairness; do \
 	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
 	done; \
@@ -213,8 +213,8 @@ bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 di
 bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
-soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton)
-	@$(TIMED); $(BIN)/python -m benchmarks.load.soak --engine $(or $(ENGINE),embedded)
+soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton; PROCESSES=2: half an hour in which one is killed every 3 minutes)
+	@$(TIMED); $(BIN)/python -m $(if $(PROCESSES),benchmarks.processes.soak --processes $(PROCESSES),benchmarks.load.soak --engine $(or $(ENGINE),embedded)) $(ARGS)
 
 # TORCH names the build to compare with; where several are offered, take one for CPUs.
 $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml

@@ -247,11 +247,12 @@ def report(soak: Soak, restarts: float) -> bool:
     print(f"memory of the killed ones: {ages}")
     good = not tally.wrong and not tally.lost and set(failed) <= {"UNAVAILABLE"} and restarts == len(soak.lives)
     lives = [mib for _, mib in soak.lives[2:]]  # the first two did not live as long as the others
-    for who, sizes in (("processes", lives), ("supervisor", soak.supervisor_mib[2:]), ("client", soak.client_mib[2:])):
+    for who, sizes in (("processes", lives), ("supervisor", soak.supervisor_mib[2:])):
         if len(sizes) > 1:
             growth = sizes[-1] / sizes[0] - 1
             good = good and growth <= _GROWTH_GOAL
             print(f"{who}: {sizes[0]:.1f} -> {sizes[-1]:.1f} MiB, {growth:+.1%} (goal: at most {_GROWTH_GOAL:+.0%})")
+    print(f"this program, the client in it: {soak.client_mib[0]:.1f} -> {soak.client_mib[-1]:.1f} MiB")
     return good
 
 

@@ -61,6 +61,21 @@ def test_processes_and_connections_take_turns_where_they_have_as_many_calls() ->
     assert [spread.least_loaded().carrier for _ in range(6)] == [0, 1, 2, 0, 1, 2]
 
 
+def test_the_same_content_goes_to_the_same_process_while_that_is_hardly_busier() -> None:
+    spread: Spread[int] = Spread()
+    first = _open(spread, "0/2")
+    second = _open(spread, "1/2")
+    assert [spread.least_loaded(content) for content in (4, 4, 5, 5)] == [first, first, second, second]
+    first.calls = 2
+    assert spread.least_loaded(4) is first
+    first.calls = 3
+    assert spread.least_loaded(4) is second
+    first.calls, second.calls = 18, 8
+    assert spread.least_loaded(4) is first
+    spread.retire(first)
+    assert spread.least_loaded(4) is second
+
+
 def test_a_connection_that_found_nobody_is_left_alone_while_there_are_others() -> None:
     spread: Spread[int] = Spread(2)
     first = _open(spread)

@@ -18,7 +18,16 @@ import pytest
 from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.several_processes import channels_by_process, process_ids
 
-from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
+from gradewire import Client
+from gradewire_proto.v1 import (
+    monitoring_pb2,
+    monitoring_pb2_grpc,
+    references_pb2,
+    references_pb2_grpc,
+    scoring_pb2,
+    scoring_pb2_grpc,
+    types_pb2,
+)
 
 TOKENS = (
     '[own]\ntoken = "right"\nscopes = ["score", "prepare", "judge", "admin"]\n'
@@ -79,6 +88,24 @@ def _score(channel: grpc.Channel, name: str, metric: types_pb2.MetricSpec, item:
 
 
 _Scored = tuple[str, float, str]
+
+
+def test_both_answer_and_are_shown_as_one(server: ServerProcess, both: Sequence[grpc.Channel]) -> None:
+    before = _calls(server)
+    with Client(server.address, token="right", connections=8) as client:  # noqa: S106 - the test's own
+        for _ in range(5):
+            scored = client.score([{"references": ["a cat"], "prediction": "a small cat"}] * 4, "exact_match,smile")
+            assert scored.items[0].scores["smile"].status == "OK"
+    calls = _calls(server)
+    assert calls >= before + 5
+    for channel in both:
+        stub = monitoring_pb2_grpc.MonitoringStub(channel)
+        assert stub.Snapshot(monitoring_pb2.SnapshotRequest(), timeout=20, metadata=_as("right")).calls >= calls
+    assert server.http("/readyz")[0] == 200
+
+
+def _calls(server: ServerProcess) -> float:
+    return server.samples().get('gradewire_calls_total{code="OK",method="gradewire.v1.Scoring/Score"}', 0.0)
 
 
 def test_a_set_that_one_process_has_prepared_is_the_same_in_all_at_once(both: Sequence[grpc.Channel]) -> None:

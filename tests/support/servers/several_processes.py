@@ -1,7 +1,7 @@
 """Reaches each of the processes of a server that has several."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,18 +14,23 @@ _TRIES = 60
 
 @contextmanager
 def channels_by_process(
-    address: str, token: str = "", *, count: int = 2, credentials: grpc.ChannelCredentials | None = None
+    address: str,
+    token: str = "",
+    *,
+    count: int = 2,
+    credentials: grpc.ChannelCredentials | None = None,
+    options: Sequence[tuple[str, str | int]] = (),
 ) -> Iterator[Mapping[str, grpc.Channel]]:
     """A channel to each process, by what it calls itself (INDEX/COUNT), in that order."""
     found: dict[str, grpc.Channel] = {}
     metadata = [("authorization", f"Bearer {token}")] if token else []
     with ExitStack() as stack:
         for number in range(_TRIES):
-            options = (("grpc.use_local_subchannel_pool", 1), ("test.number", number))
+            own = (*options, ("grpc.use_local_subchannel_pool", 1), ("test.number", number))
             channel = stack.enter_context(
-                grpc.insecure_channel(address, options)
+                grpc.insecure_channel(address, own)
                 if credentials is None
-                else grpc.secure_channel(address, credentials, options)
+                else grpc.secure_channel(address, credentials, own)
             )
             _, call = models_pb2_grpc.ModelsStub(channel).List.with_call(
                 models_pb2.ListModelsRequest(), timeout=20, metadata=metadata

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from zlib import crc32
 
 import grpc
 import grpc.aio
@@ -102,6 +103,7 @@ class GrpcTransport:
         return await self._reply(
             f"{SCORING}/Score",
             lambda stubs, metadata: stubs.scoring.Score(request, timeout=timeout_s, metadata=metadata),
+            content=_content(request),
         )
 
     def score_stream(
@@ -150,8 +152,8 @@ class GrpcTransport:
         for connection in (*self._spread.connections, *self._retired):
             await connection.carrier.channel.close()
 
-    def _connection(self) -> Connection[_Stubs]:
-        """The connection for the next call."""
+    def _connection(self, content: int | None = None) -> Connection[_Stubs]:
+        """The connection for the next call; `content` as for `Spread.least_loaded`."""
         # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -160,7 +162,7 @@ class GrpcTransport:
             self._retire(surplus)
         if self._spread.wants_another:
             self._spread.connections.append(Connection(self._open()))
-        return self._spread.least_loaded()
+        return self._spread.least_loaded(content)
 
     def _learn(self, connection: Connection[_Stubs], said: Iterable[tuple[str, str | bytes]]) -> None:
         """Notes which process is at the other end, if the server has several, and whether that one is stopping."""
@@ -196,10 +198,14 @@ class GrpcTransport:
         )
 
     async def _reply(
-        self, method: str, start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]]
+        self,
+        method: str,
+        start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]],
+        *,
+        content: int | None = None,
     ) -> Reply:
         with request_trace(method, self._address) as trace:
-            connection = self._connection()
+            connection = self._connection(content)
             connection.calls += 1
             try:
                 call = start(connection.carrier, trace.metadata(self._metadata))
@@ -272,3 +278,11 @@ class GrpcTransport:
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _LASTING.search(details):
             failure.may_pass = False
         return failure
+
+
+def _content(request: scoring_pb2.ScoreRequest) -> int | None:
+    """What a call is about, the same in every program: the texts of its item; None where it has several items."""
+    if len(request.items) != 1:
+        return None
+    item = request.items[0]
+    return crc32("\n".join((item.prediction, item.question, *item.references)).encode())

@@ -5,6 +5,7 @@ So further connections are made while calls overlap, until each process has one.
 lost, its connections are retired: they get no further calls, and new ones lead to the others.
 """
 
+import sys
 import time
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -15,6 +16,9 @@ _TRIES_PER_PROCESS: Final = 4
 """Connections for each process of the server: the system may give several to one of them."""
 _AVOIDED_S: Final = 1.0
 """Seconds for which a connection is left alone after a call on it found nobody."""
+_BUSIER: Final = 2
+_BUSIER_CALLS: Final = 2
+"""How much busier than the least busy one a process may be, and so many calls more, to get what it has seen before."""
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between looks for a process that none of the connections leads to, once there are as many as may be."""
 
@@ -79,10 +83,15 @@ class Spread(Generic[C]):
             return False
         return bool(self._most) or self._misses_a_process
 
-    def least_loaded(self) -> Connection[C]:
-        """The connection for the next call: of the process with the fewest calls of this client, in turn."""
+    def least_loaded(self, content: int | None = None) -> Connection[C]:
+        """The connection for the next call: of the process with the fewest calls of this client, in turn.
+
+        Args:
+            content: Number made of what the call is about. The process that it leads to is taken while that has hardly
+                more calls than the others: it has seen the content before, and remembers.
+        """
         self._turns += 1
-        chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded()
+        chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded(content)
         chosen.turn = self._turns
         return chosen
 
@@ -112,13 +121,17 @@ class Spread(Generic[C]):
         spare = [each for each in self.connections if processes.count(each.process) > 1]
         return min(spare, key=lambda each: each.calls, default=None)
 
-    def _least_loaded(self) -> Connection[C]:
+    def _least_loaded(self, content: int | None) -> Connection[C]:
         now_s = time.monotonic()
         here = [each for each in self.connections if each.avoided_until_s <= now_s] or self.connections
         by_process: dict[object, int] = {}
         for each in here:
             key = each.process or each
             by_process[key] = by_process.get(key, 0) + each.calls
+        if content is not None and (processes := self._processes) > 1:
+            home = f"{content % processes}/{processes}"
+            if by_process.get(home, sys.maxsize) <= min(by_process.values()) * _BUSIER + _BUSIER_CALLS:
+                here = [each for each in here if each.process == home]
         return min(here, key=lambda each: (by_process[each.process or each], each.calls, each.turn))
 
     @property
