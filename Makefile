@@ -212,8 +212,8 @@ bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 di
 bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
-soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton)
-	@$(TIMED); $(BIN)/python -m benchmarks.load.soak --engine $(or $(ENGINE),embedded)
+soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton; PROCESSES=2: half an hour in which one is killed every 3 minutes)
+	@$(TIMED); $(BIN)/python -m $(if $(PROCESSES),benchmarks.processes.soak --processes $(PROCESSES),benchmarks.load.soak --engine $(or $(ENGINE),embedded)) $(ARGS)
 
 # TORCH names the build to compare with; where several are offered, take one for CPUs.
 $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml

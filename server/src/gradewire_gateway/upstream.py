@@ -1,7 +1,9 @@
-"""The server behind the gateway: one channel, and the calls on it."""
+"""The server behind the gateway: a channel to each of its processes, and the calls on them."""
 
 import asyncio
 import json
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -13,6 +15,7 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no
 
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.wire.methods import RpcMethod
+from gradewire_proto.conventions.metadata import STOPPING_KEY
 
 if TYPE_CHECKING:
     from gradewire_proto.telemetry.recorded import Recorded
@@ -31,6 +34,8 @@ _OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.dns_min_time_between_resolutions_ms", 2_000),
 )
+_AVOIDED_S: Final = 1.0
+"""Seconds for which a process is left alone that stops or cannot be reached."""
 _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 
 
@@ -49,8 +54,39 @@ class CallOptions:
     span: "Recorded | None" = None
 
 
+@dataclass(slots=True, eq=False)
+class _Process:
+    """A process of the server.
+
+    Attributes:
+        channel: To it.
+        calls: In flight.
+        turn: Of its last call.
+        avoided_until_s: Monotonic seconds.
+    """
+
+    channel: aio.Channel
+    calls: int = 0
+    turn: int = 0
+    avoided_until_s: float = 0.0
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether it can be reached, as far as is known."""
+        return self.avoided_until_s <= time.monotonic() and self.channel.get_state(try_to_connect=True) not in _DOWN
+
+    def avoid(self) -> None:
+        """It stops or is lost: while there are others, calls go to them."""
+        self.avoided_until_s = time.monotonic() + _AVOIDED_S
+
+    def heard(self, trailing: Iterable[tuple[str, str | bytes]]) -> None:
+        """Takes what a reply says of it."""
+        if any(key == STOPPING_KEY for key, _ in trailing):
+            self.avoid()
+
+
 class Upstream:
-    """Calls the server, its processes in turn; made on the event loop that uses it, and closed at its end.
+    """Calls the server, the process that has the fewest calls; made on the event loop that uses it, closed at its end.
 
     Args:
         settings: Where the server is.
@@ -61,46 +97,88 @@ class Upstream:
 
     def __init__(self, settings: UpstreamSettings) -> None:
         self.private = settings.private
-        self._channels = [_open(settings, target) for target in settings.target.split(",")]
+        self._processes = [_Process(_open(settings, target)) for target in settings.target.split(",")]
         self._callables: dict[tuple[aio.Channel, str], Any] = {}
-        self._turn = 0
+        self._turns = 0
 
     @property
     def channel(self) -> aio.Channel:
-        """The channel whose turn it is; one that cannot connect now is left out while there are others."""
-        for _ in self._channels:
-            self._turn = (self._turn + 1) % len(self._channels)
-            channel = self._channels[self._turn]
-            if len(self._channels) == 1 or channel.get_state(try_to_connect=True) not in _DOWN:
-                return channel
-        return self._channels[self._turn]
+        """The channel for a call that is not counted."""
+        return self._take().channel
 
     async def close(self) -> None:
         """Closes the channels; calls in flight are cancelled."""
-        for channel in self._channels:
-            await channel.close()
+        for process in self._processes:
+            await process.channel.close()
 
-    def unary(self, method: RpcMethod, request: Message, options: CallOptions) -> "aio.UnaryUnaryCall[Any, Any]":
-        """Begins a call with one request and one reply."""
-        call: aio.UnaryUnaryCall[Any, Any] = self._callable(method)(
-            request, timeout=options.timeout_s, metadata=options.metadata
-        )
-        return call
+    def unary(self, method: RpcMethod, request: Message, options: CallOptions) -> asyncio.Task[Message]:
+        """Makes a call with one request and one reply, which is cancelled with the task.
+
+        Where a process stops or is lost, another one is asked: no harm is done where both do the work. The task raises
+        AioRpcError as the last one did, and UsageError where the channel is closed.
+        """
+        return asyncio.create_task(self._unary(method, request, options))
 
     def server_stream(self, method: RpcMethod, request: Message, options: CallOptions) -> StreamCall:
         """Begins a call with one request and many replies."""
-        call: StreamCall = self._callable(method)(request, timeout=options.timeout_s, metadata=options.metadata)
+        process = self._take()
+        call: StreamCall = self._callable(process, method)(
+            request, timeout=options.timeout_s, metadata=options.metadata
+        )
+        self._count(process, call)
         return call
 
     def bidirectional(self, method: RpcMethod, options: CallOptions) -> "aio.StreamStreamCall[Any, Any]":
         """Begins a call with many requests, which are written to it, and many replies."""
-        call: aio.StreamStreamCall[Any, Any] = self._callable(method)(
+        process = self._take()
+        call: aio.StreamStreamCall[Any, Any] = self._callable(process, method)(
             timeout=options.timeout_s, metadata=options.metadata
         )
+        self._count(process, call)
         return call
 
-    def _callable(self, method: RpcMethod) -> Any:
-        channel = self.channel
+    async def _unary(self, method: RpcMethod, request: Message, options: CallOptions) -> Message:
+        ends_s = None if options.timeout_s is None else time.monotonic() + options.timeout_s
+        tried: list[_Process] = []
+        while True:
+            process = self._take(tried)
+            tried.append(process)
+            left_s = None if ends_s is None else ends_s - time.monotonic()
+            call = self._callable(process, method)(request, timeout=left_s, metadata=options.metadata)
+            process.calls += 1
+            try:
+                reply: Message = await call
+                if len(self._processes) > 1:
+                    process.heard(await call.trailing_metadata())
+            except aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or len(tried) == len(self._processes):
+                    raise
+                process.avoid()
+            else:
+                return reply
+            finally:
+                process.calls -= 1
+
+    def _take(self, tried: Iterable[_Process] = ()) -> _Process:
+        """The process for the next call: one that takes calls and was not tried, where there is one, in turn."""
+        left = [each for each in self._processes if each not in tried] or self._processes
+        if len(left) > 1:
+            left = [each for each in left if each.takes_calls] or left
+        chosen = min(left, key=lambda each: (each.calls, each.turn))
+        self._turns += 1
+        chosen.turn = self._turns
+        return chosen
+
+    def _count(self, process: _Process, call: StreamCall) -> None:
+        process.calls += 1
+
+        def ended(_call: object) -> None:
+            process.calls -= 1
+
+        call.add_done_callback(ended)
+
+    def _callable(self, process: _Process, method: RpcMethod) -> Any:
+        channel = process.channel
         found = self._callables.get((channel, method.path))
         if found is None:
             by_shape: dict[tuple[bool, bool], Any] = {

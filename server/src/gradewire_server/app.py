@@ -30,6 +30,7 @@ from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.connections.descriptors import raise_descriptor_limit
+from gradewire_server.rpc.connections.listening import stop_listening
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.log_bound import FloodFilter
@@ -99,7 +100,7 @@ async def _open(
         await backends.close()
 
 
-async def serve(  # noqa: PLR0915 - the one place that puts a server together
+async def serve(  # noqa: C901, PLR0915 - the one place that puts a server together
     settings: Settings,
     *,
     started: Callable[[int], None] | None = None,
@@ -156,6 +157,12 @@ async def serve(  # noqa: PLR0915 - the one place that puts a server together
         if settings.listen.http:
             stack.callback(_http_side(settings, registry, lifecycle, authentication).close)
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
+        loading = None
+        if place is not None:
+            # Where it listens the system sends it connections, and others could serve them now.
+            loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
+            if not await before_stop(loading, stop):
+                return
         server, port = await start_server(
             _address(settings, settings.listen.port if place is None else place.port),
             service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.figures)),
@@ -188,7 +195,7 @@ async def serve(  # noqa: PLR0915 - the one place that puts a server together
             await stack.enter_async_context(supervised(gateway))
             _log.info("HTTP API on port %d", handed.port)
         _warn_if_open(settings)
-        loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
+        loading = loading or asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await before_stop(loading, stop):
             return
         handlers, backends = loading.result()
@@ -210,6 +217,8 @@ async def serve(  # noqa: PLR0915 - the one place that puts a server together
         if started is not None:
             started(port)
         await stop.requested.wait()
+        if stop.others_serve:
+            stop_listening(port)
         await wind_down(server, calls, lifecycle, settings.shutdown, stop)
     _log.info("stopped")
 
@@ -255,6 +264,8 @@ def _run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.request)
+        if member is not None:
+            loop.add_signal_handler(signal.SIGHUP, stop.leave)
         await serve(settings, started=started, stop=stop, flood=flood, member=member)
 
     try:

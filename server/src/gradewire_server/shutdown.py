@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
@@ -43,7 +44,10 @@ async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
 async def wind_down(
     server: aio.Server, calls: Calls, lifecycle: Lifecycle, shutdown: ShutdownConfig, stop: Stop
 ) -> None:
-    """Drains, lets the calls in flight finish, and stops gRPC; an urgent stop cuts each of these short."""
+    """Drains, lets the calls in flight finish, and stops gRPC; an urgent stop cuts each of these short.
+
+    Where other processes go on, callers are told to go there while their calls are still taken (`Calls`).
+    """
     _log.info(
         "draining for %.1f s, then up to %.1f s for calls in flight",
         shutdown.drain_s,
@@ -53,17 +57,30 @@ async def wind_down(
     with suppress(TimeoutError):
         async with asyncio.timeout(shutdown.drain_s):
             await stop.urgent.wait()
+    if stop.others_serve:
+        await _unless_urgent(_left(calls), stop)
     # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
     # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
     lifecycle.stopping()
-    settling = asyncio.create_task(_settle(calls, shutdown.grace_s))
-    urgent = asyncio.create_task(stop.urgent.wait())
-    try:
-        await asyncio.wait((settling, urgent), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        settling.cancel()
-        urgent.cancel()
+    await _unless_urgent(_settle(calls, shutdown.grace_s), stop)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
+
+
+async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop) -> None:
+    """Waits, unless it is to end at once."""
+    tasks = asyncio.create_task(waiting), asyncio.create_task(stop.urgent.wait())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _left(calls: Calls) -> None:
+    """Waits until no new calls come, for callers have gone elsewhere; some do not know how to."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_MAX_QUIET_WAIT_S):
+            await calls.no_arrivals(_QUIET_S)
 
 
 async def _settle(calls: Calls, grace_s: float) -> None:

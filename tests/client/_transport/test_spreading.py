@@ -1,6 +1,10 @@
 """Which connection a call goes over, and when there is another one."""
 
-from gradewire._transport.spreading import MAX_CONNECTIONS, Connection, Spread, process_of
+import time
+
+import pytest
+
+from gradewire._transport.spreading import LOOK_AGAIN_S, MAX_CONNECTIONS, Connection, Spread, process_of
 
 
 def _open(spread: Spread[int], process: str = "", calls: int = 0) -> Connection[int]:
@@ -50,15 +54,70 @@ def test_the_process_with_the_fewest_calls_is_taken() -> None:
     assert spread.least_loaded() is other
 
 
-def test_a_connection_that_found_nobody_is_left_alone_while_there_are_others() -> None:
+def test_processes_and_connections_take_turns_where_they_have_as_many_calls() -> None:
+    spread: Spread[int] = Spread()
+    for process in ("0/2", "0/2", "1/2"):
+        _open(spread, process)
+    assert [spread.least_loaded().carrier for _ in range(6)] == [0, 1, 2, 0, 1, 2]
+
+
+def test_the_same_content_goes_to_the_same_process_while_that_is_hardly_busier() -> None:
     spread: Spread[int] = Spread()
     first = _open(spread, "0/2")
-    second = _open(spread, "1/2", calls=5)
-    first.failed()
+    second = _open(spread, "1/2")
+    assert [spread.least_loaded(content) for content in (4, 4, 5, 5)] == [first, first, second, second]
+    first.calls = 2
+    assert spread.least_loaded(4) is first
+    first.calls = 3
+    assert spread.least_loaded(4) is second
+    first.calls, second.calls = 18, 8
+    assert spread.least_loaded(4) is first
+    spread.retire(first)
+    assert spread.least_loaded(4) is second
+
+
+def test_a_connection_that_found_nobody_is_left_alone_while_there_are_others() -> None:
+    spread: Spread[int] = Spread(2)
+    first = _open(spread)
+    second = _open(spread, calls=5)
+    spread.failed(first)
     assert spread.least_loaded() is second
-    assert not first.process
-    second.failed()
+    spread.failed(second)
     assert spread.least_loaded() is first
+    assert spread.connections == [first, second]
+
+
+def test_connections_of_a_process_that_stops_or_was_lost_are_retired() -> None:
+    spread: Spread[int] = Spread()
+    first = _open(spread, "0/2", calls=1)
+    second = _open(spread, "1/2")
+    spread.failed(first)
+    spread.failed(first)
+    assert spread.connections == [second]
+    assert not first.is_over
+    first.calls = 0
+    assert first.is_over
+    spread.retire(second)
+    assert spread.wants_another
+
+
+def test_a_process_that_was_away_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    spread: Spread[int] = Spread()
+    while not spread.connections or spread.wants_another:
+        _open(spread, "1/2", calls=2)
+    idlest = spread.connections[3]
+    idlest.calls = 1
+    assert spread.surplus() is idlest
+    assert spread.surplus() is None  # not at every call
+    now_s += LOOK_AGAIN_S
+    assert spread.surplus() is idlest
+    spread.retire(idlest)
+    assert spread.wants_another
+    _open(spread, "0/2")
+    now_s += LOOK_AGAIN_S
+    assert spread.surplus() is None
 
 
 def test_what_is_no_process_is_none() -> None:

@@ -1,21 +1,26 @@
-"""Two server processes on one port: calls reach both, one may be lost or replaced, and all is shown as one server."""
+"""Two server processes on one port, of which one is lost, hangs or is replaced."""
 
+import asyncio
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 import pytest
+from benchmarks.processes.counted_transport import CountedTransport
 from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.several_processes import channels_by_process, is_there, process_ids
 
-from gradewire import Client
-from gradewire_proto.v1 import monitoring_pb2, monitoring_pb2_grpc
+from gradewire import AsyncClient, Client
+from gradewire_proto.v1 import models_pb2, models_pb2_grpc
 
 _ROWS = [{"references": ["a cat"], "prediction": "a small cat"}] * 4
 _WAIT_S = 60.0
+pytestmark = pytest.mark.hostile
 
 
 @pytest.fixture
@@ -24,10 +29,6 @@ def server(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
         yield running
         running.signal(signal.SIGTERM)
         running.wait()
-
-
-def _children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _until(holds: Callable[[], bool]) -> None:
@@ -46,40 +47,11 @@ def _ready(server: ServerProcess) -> int:
     return int(server.http("/healthz")[1]["processes"]["ready"])
 
 
-def _processes_that_answer(server: ServerProcess, calls: int = 40) -> set[str]:
-    """Over connections of their own."""
-    found = set()
-    for number in range(calls):
-        options = (("grpc.use_local_subchannel_pool", 1), ("test.number", number))
-        with grpc.insecure_channel(server.address, options) as channel:
-            _, call = monitoring_pb2_grpc.MonitoringStub(channel).Snapshot.with_call(
-                monitoring_pb2.SnapshotRequest(), timeout=20
-            )
-            found |= {str(value) for key, value in call.trailing_metadata() if key == "gradewire-process"}
-        if len(found) == 2:
-            break
-    return found
-
-
-def test_both_answer_and_are_shown_as_one(server: ServerProcess) -> None:
-    assert _processes_that_answer(server) == {"0/2", "1/2"}
-    with Client(server.address, connections=8) as client:
-        for _ in range(5):
-            assert client.score(_ROWS, "exact_match,smile").items[0].scores["smile"].status == "OK"
-        stub_calls = _calls(server)
-    assert stub_calls >= 5
-    with grpc.insecure_channel(server.address) as channel:
-        snapshot = monitoring_pb2_grpc.MonitoringStub(channel).Snapshot(monitoring_pb2.SnapshotRequest(), timeout=20)
-    assert snapshot.calls >= stub_calls
-    assert server.http("/readyz")[0] == 200
-
-
-@pytest.mark.hostile
 def test_one_that_is_killed_is_started_again_and_counts_stay(server: ServerProcess) -> None:
     with Client(server.address) as client:
         client.score(_ROWS, "smile")
     before = _calls(server)
-    os.kill(_children(server.pid)[0], signal.SIGKILL)
+    os.kill(process_ids(server.pid)[0], signal.SIGKILL)
     _until(lambda: _ready(server) == 1)
     assert server.http("/readyz")[0] == 200
     assert any("ended with signal 9" in each for each in server.http("/healthz")[1]["degraded"])
@@ -90,45 +62,100 @@ def test_one_that_is_killed_is_started_again_and_counts_stay(server: ServerProce
     assert server.samples()["gradewire_process_restarts_total"] == 1
 
 
-@pytest.mark.hostile
-def test_a_restart_of_all_in_turn_fails_no_call(server: ServerProcess) -> None:
-    before = set(_children(server.pid))
-    failed: list[Exception] = []
+def test_a_restart_of_all_in_turn_refuses_no_call(server: ServerProcess) -> None:
+    """Not even an attempt that the client would repeat: calls in a row, calls that overlap, and streams."""
+    before = set(process_ids(server.pid))
     done = threading.Event()
+    transports = [CountedTransport(server.address) for _ in range(3)]
+    rows = [{**row, "id": str(number)} for number, row in enumerate(_ROWS * 8)]
 
-    def score() -> None:
-        with Client(server.address) as client:
+    def one_after_another() -> int:
+        calls = 0
+        with Client(transport=transports[0]) as client:
             while not done.is_set():
-                try:
-                    client.score(_ROWS, "smile")
-                except Exception as error:  # noqa: BLE001 - all of them are counted
-                    failed.append(error)
+                assert len(client.score(_ROWS, "smile")) == len(_ROWS)
+                calls += 1
+        return calls
 
-    callers = [threading.Thread(target=score) for _ in range(3)]
-    for caller in callers:
-        caller.start()
-    try:
-        server.signal(signal.SIGHUP)
-        least = 2
+    def streams() -> int:
+        calls = 0
+        with Client(transport=transports[1]) as client:
+            while not done.is_set():
+                found = sorted(int(item.id) for item in client.score_stream(rows, "smile"))
+                assert found == list(range(len(rows))), "each item is scored once"
+                calls += 1
+        return calls
 
-        def all_replaced() -> bool:
-            nonlocal least
-            least = min(least, _ready(server))
-            return not before & set(_children(server.pid)) and _ready(server) == 2
+    async def overlapping() -> int:
+        calls = 0
+        async with AsyncClient(transport=transports[2]) as client:
 
-        _until(all_replaced)
-    finally:
-        done.set()
-        for caller in callers:
-            caller.join()
-    assert not failed
-    assert least >= 1
+            async def caller() -> None:
+                nonlocal calls
+                while not done.is_set():
+                    assert len(await client.score(_ROWS, "smile")) == len(_ROWS)
+                    calls += 1
+
+            await asyncio.gather(*(caller() for _ in range(6)))
+        return calls
+
+    least = 2
+    with ThreadPoolExecutor() as pool:
+        callers = [
+            pool.submit(one_after_another),
+            pool.submit(streams),
+            pool.submit(lambda: asyncio.run(overlapping())),
+        ]
+        try:
+            server.signal(signal.SIGHUP)
+
+            def all_replaced() -> bool:
+                nonlocal least
+                least = min(least, _ready(server))
+                return not before & set(process_ids(server.pid)) and _ready(server) == 2
+
+            _until(all_replaced)
+        finally:
+            done.set()
+        assert all(caller.result(30) > 1 for caller in callers)
+    assert [dict(transport.failed) for transport in transports] == [{}, {}, {}]
+    assert least == 1
+    assert server.samples()["gradewire_process_restarts_total"] == 0
 
 
-@pytest.mark.hostile
+def test_callers_that_come_while_one_is_replaced_reach_the_other(server: ServerProcess) -> None:
+    """A process that drains or loads does not listen on the port: no connection is sent to it."""
+    server.signal(signal.SIGHUP)
+    _until(lambda: _ready(server) == 1)
+    names = set()
+    while _ready(server) == 1:
+        options = (("grpc.use_local_subchannel_pool", 1),)
+        with grpc.insecure_channel(server.address, options) as channel:
+            _, call = models_pb2_grpc.ModelsStub(channel).List.with_call(models_pb2.ListModelsRequest(), timeout=20)
+            names |= {str(value) for key, value in call.trailing_metadata() if key == "gradewire-process"}
+    assert names
+    server.wait_for_event("restarted 2 processes")
+    assert _ready(server) == 2
+
+
+def test_one_that_hangs_is_ended_and_started_again_while_the_other_serves(server: ServerProcess) -> None:
+    with channels_by_process(server.address) as channels, Client(server.address) as client:
+        stopped = process_ids(server.pid)[0]
+        os.kill(stopped, signal.SIGSTOP)
+        hangs = models_pb2_grpc.ModelsStub(channels["0/2"]).List.future(models_pb2.ListModelsRequest(), timeout=120)
+        other = models_pb2_grpc.ModelsStub(channels["1/2"])
+        while stopped in process_ids(server.pid):
+            assert other.List(models_pb2.ListModelsRequest(), timeout=20).metrics
+            time.sleep(0.2)
+        assert hangs.code() is grpc.StatusCode.UNAVAILABLE
+        _until(lambda: _ready(server) == 2)
+        assert client.score(_ROWS, "smile")[0].scores["smile"].status == "OK"
+    assert any("was silent for 30 s" in line["event"] for line in server.log())
+    assert server.samples()["gradewire_process_restarts_total"] == 1
+
+
 def test_none_outlives_a_supervisor_that_is_killed(server: ServerProcess) -> None:
-    children = _children(server.pid)
+    children = process_ids(server.pid)
     assert len(children) == 2
     server.kill()
-    _until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
-    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    _until(lambda: not any(is_there(child) for child in children))

@@ -3,9 +3,10 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from zlib import crc32
 
 import grpc
 import grpc.aio
@@ -18,7 +19,7 @@ from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.spreading import Connection, Spread, process_of
 from gradewire._transport.status_codes import error_for
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_KEY, bearer
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_KEY, STOPPING_KEY, bearer
 from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import (
     judging_pb2,
@@ -94,6 +95,7 @@ class GrpcTransport:
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._spread: Spread[_Stubs] = Spread(endpoint.connections)
+        self._retired: set[Connection[_Stubs]] = set()
         self._has_answered = False
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
@@ -101,6 +103,7 @@ class GrpcTransport:
         return await self._reply(
             f"{SCORING}/Score",
             lambda stubs, metadata: stubs.scoring.Score(request, timeout=timeout_s, metadata=metadata),
+            content=_content(request),
         )
 
     def score_stream(
@@ -146,18 +149,43 @@ class GrpcTransport:
 
     async def close(self) -> None:
         """Closes the connections; calls in flight are cancelled."""
-        for connection in self._spread.connections:
+        for connection in (*self._spread.connections, *self._retired):
             await connection.carrier.channel.close()
 
-    def _connection(self) -> Connection[_Stubs]:
-        """The connection for the next call."""
+    def _connection(self, content: int | None = None) -> Connection[_Stubs]:
+        """The connection for the next call; `content` as for `Spread.least_loaded`."""
         # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._spread = loop, Spread(self._endpoint.connections)
+            self._loop, self._spread, self._retired = loop, Spread(self._endpoint.connections), set()
+        if (surplus := self._spread.surplus()) is not None:
+            self._retire(surplus)
         if self._spread.wants_another:
             self._spread.connections.append(Connection(self._open()))
-        return self._spread.least_loaded()
+        return self._spread.least_loaded(content)
+
+    def _learn(self, connection: Connection[_Stubs], said: Iterable[tuple[str, str | bytes]]) -> None:
+        """Notes which process is at the other end, if the server has several, and whether that one is stopping."""
+        connection.asked = True
+        for key, value in said:
+            if key == PROCESS_KEY:
+                connection.process = process_of(value)
+            elif key == STOPPING_KEY:
+                self._retire(connection)
+
+    def _retire(self, connection: Connection[_Stubs]) -> None:
+        self._spread.retire(connection)
+        self._retired.add(connection)
+
+    async def _ended(self, connection: Connection[_Stubs]) -> None:
+        """A call on it has ended; closes connections that are retired and have none any more."""
+        connection.calls -= 1
+        if not self._retired:
+            return
+        over = {each for each in self._retired if each.is_over}
+        self._retired -= over
+        for each in over:
+            await each.carrier.channel.close()
 
     def _open(self) -> _Stubs:
         channel = open_channel(self._endpoint, _CHANNEL_OPTIONS)
@@ -170,16 +198,20 @@ class GrpcTransport:
         )
 
     async def _reply(
-        self, method: str, start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]]
+        self,
+        method: str,
+        start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]],
+        *,
+        content: int | None = None,
     ) -> Reply:
         """The reply of a call; where a process has no room for it, and another one may have, of that one."""
-        connection = self._connection()
+        connection = self._connection(content)
         try:
             return await self._reply_over(connection, method, start)
         except errors.Overloaded as error:
             if not self._spread.refused(connection, error.retry_after_s):
                 raise
-        return await self._reply_over(self._connection(), method, start)
+        return await self._reply_over(self._connection(content), method, start)
 
     async def _reply_over(
         self,
@@ -192,13 +224,13 @@ class GrpcTransport:
             try:
                 call = start(connection.carrier, trace.metadata(self._metadata))
                 reply = await call
-                if not connection.asked:
-                    await _learn(connection, call)
+                if connection.may_move:
+                    self._learn(connection, await call.trailing_metadata())
             except grpc.aio.AioRpcError as error:
                 trace.answered_by(error.code().name)
                 raise await self._failure(error, connection) from error
             finally:
-                connection.calls -= 1
+                await self._ended(connection)
         self._has_answered = True
         return reply
 
@@ -219,19 +251,22 @@ class GrpcTransport:
                 async for reply in call:
                     self._has_answered = True
                     yield reply
-                await _learn(connection, call)
+                self._learn(connection, await call.trailing_metadata())
             except grpc.aio.AioRpcError as error:
                 trace.answered_by(error.code().name)
                 raise await self._failure(error, connection) from error
             finally:
-                connection.calls -= 1
                 if call is not None:
                     call.cancel()
+                await self._ended(connection)
 
     async def _failure(self, error: grpc.aio.AioRpcError, connection: Connection[_Stubs]) -> errors.GradewireError:
         failure = self._translate(error)
         if isinstance(failure, errors.ServerUnreachable):
-            connection.failed()
+            self._learn(connection, error.trailing_metadata())
+            self._spread.failed(connection)
+            if connection.retired:
+                self._retired.add(connection)
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _CUT_OFF.search(str(failure)):
             if self._encryption == "unknown":  # it may have been starting
                 self._encryption = await asyncio.to_thread(encryption_at, self._address)
@@ -259,9 +294,9 @@ class GrpcTransport:
         return failure
 
 
-async def _learn(connection: Connection[_Stubs], call: Any) -> None:
-    """Notes which process is at the other end, if the server has several."""
-    connection.asked = True
-    for key, value in await call.trailing_metadata() or ():
-        if key == PROCESS_KEY:
-            connection.process = process_of(value)
+def _content(request: scoring_pb2.ScoreRequest) -> int | None:
+    """What a call is about, the same in every program: the texts of its item; None where it has several items."""
+    if len(request.items) != 1:
+        return None
+    item = request.items[0]
+    return crc32("\n".join((item.prediction, item.question, *item.references)).encode())

@@ -11,6 +11,8 @@ PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
 """Trailing metadata that gRPC clients with a retry policy obey: wait so long, then try again."""
 PROCESS_KEY: Final = "gradewire-process"
 """Trailing metadata of a server with several processes: INDEX/COUNT of the one that answered."""
+STOPPING_KEY: Final = "gradewire-stopping"
+"""Trailing metadata of such a process that stops: further calls are to go over new connections, which reach others."""
 
 _BEARER: Final = "Bearer "
 

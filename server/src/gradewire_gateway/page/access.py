@@ -1,5 +1,6 @@
 """``GET /page/access``: what the caller's token is good for, told without an error for who has none yet."""
 
+import asyncio
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -74,7 +75,7 @@ class Access:
         return None
 
 
-async def _asked(call: "grpc.aio.UnaryUnaryCall[Message, Message]") -> None:
+async def _asked(call: asyncio.Task[Message]) -> None:
     try:
         await call
     except grpc.aio.AioRpcError as error:

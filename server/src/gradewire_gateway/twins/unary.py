@@ -78,10 +78,10 @@ async def _call(gateway: Gateway, method: RpcMethod, request: Message, options: 
     finally:
         gone.cancel()
         answer.cancel()
-        call.cancel()  # does nothing to a call that has ended
+        call.cancel()  # it may not have been waited for yet
 
 
-async def _reply(call: "grpc.aio.UnaryUnaryCall[Message, Message]") -> Message:
+async def _reply(call: asyncio.Task[Message]) -> Message:
     try:
         return await call
     except grpc.aio.AioRpcError as error:

@@ -1,9 +1,9 @@
 """Processes that are watched over: how one is ended, and how another one takes its place."""
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from signal import SIGKILL, SIGTERM, Signals
 from typing import Final
 
 from gradewire_server.concurrency.backoff import Backoff
@@ -33,15 +33,15 @@ class SupervisedProcess:
         """As of `subprocess`: negative for a signal; None while it runs."""
         return self._process.returncode
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         """Sends a signal; does nothing where it has ended."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
-    async def stop(self, timeout_s: float) -> None:
-        """Asks it to end (SIGTERM), waits so long, ends it at once then, and waits until it is gone."""
-        self.signal(signal.SIGTERM)
+    async def stop(self, timeout_s: float, by: Signals = SIGTERM) -> None:
+        """Asks it to end by a signal, waits so long, ends it at once then, and waits until it is gone."""
+        self.signal(by)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._process.wait()
@@ -49,7 +49,7 @@ class SupervisedProcess:
 
     async def kill(self) -> None:
         """Ends it at once and waits until it is gone."""
-        self.signal(signal.SIGKILL)
+        self.signal(SIGKILL)
         await self._process.wait()
 
     async def ended(self) -> str:

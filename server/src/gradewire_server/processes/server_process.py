@@ -116,6 +116,11 @@ class ServerProcess:
         await self._process.stop(timeout_s)
         await self._end_link()
 
+    async def leave(self, timeout_s: float) -> None:
+        """As `stop`, while other processes go on: it takes no more connections and sends its callers to them."""
+        await self._process.stop(timeout_s, by=signal.SIGHUP)
+        await self._end_link()
+
     async def kill(self) -> None:
         """Ends it at once and waits until it is gone."""
         await self._process.kill()

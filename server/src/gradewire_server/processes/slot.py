@@ -60,35 +60,31 @@ class Slot:
         """Keeps one running until cancelled, which lets it finish its calls."""
         await keep_running(self._run_until_lost)
 
-    async def first_ready(self) -> None:
-        """Waits until its first process takes calls; raises RestartError where it is lost before."""
-        await self._until_ready(self._losses)
+    async def until_ready(self) -> None:
+        """Waits until its process takes calls; raises RestartError where one is lost before."""
+        losses = self._losses
+        while not self.ready:
+            if self._losses > losses:
+                raise RestartError(self.trouble)
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def restart(self) -> None:
         """Replaces its process by another one; raises RestartError where that is lost before it takes calls."""
-        old, losses = self.process, self._losses
-        if old is None:
-            await self._until_ready(losses)
-            return
-        self._replace.set()
-        while self.process is old:  # noqa: ASYNC110 - it ends in its own time
-            await asyncio.sleep(_LOOK_EVERY_S)
-        await self._until_ready(losses)
+        old = self.process
+        if old is not None:
+            self._replace.set()
+            while self.process is old:  # noqa: ASYNC110 - it ends in its own time
+                await asyncio.sleep(_LOOK_EVERY_S)
+        await self.until_ready()
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to its process."""
         if self.process is not None:
             self.process.signal(number)
 
-    async def _until_ready(self, losses: int) -> None:
-        while not self.ready:
-            if self._losses > losses:
-                raise RestartError(self.trouble)
-            await asyncio.sleep(_LOOK_EVERY_S)
-
     async def _run_until_lost(self) -> None:
         while await self._run_one():
-            self._replace.clear()
+            pass
 
     async def _run_one(self) -> bool:
         """Runs one until it is lost or replaced; returns whether it was replaced."""
@@ -98,23 +94,35 @@ class Slot:
             self._losses, self.trouble = self._losses + 1, f"process {self.index} cannot be started: {error.strerror}"
             _log.exception("%s", self.trouble)
             return False
+        self._replace.clear()  # asked for while the one before was lost, it is done with this one
         self.trouble = f"process {self.index} is starting"
         losing = asyncio.create_task(process.lost(self._silent_s))
         replacing = asyncio.create_task(self._replace.wait())
-        lost = False
+        end = process.stop
         try:
             await asyncio.wait((losing, replacing), return_when=asyncio.FIRST_COMPLETED)
-            lost = losing.done()
-            if lost:
+            if losing.done():
                 self._losses, self.trouble = self._losses + 1, losing.result()
                 _log.error("%s; starting another one", self.trouble)
+            else:
+                self.trouble, end = f"process {self.index} is being replaced", process.leave
         finally:
+            lost = losing.done()
             for task in (losing, replacing):
                 task.cancel()
-            await asyncio.shield(self._end(process, lost=lost))
+            await _whole(asyncio.create_task(self._end(process, end, lost=lost)))
         return not lost
 
-    async def _end(self, process: ServerProcess, *, lost: bool) -> None:
-        await process.stop(self._stop_s)
+    async def _end(self, process: ServerProcess, end: Callable[[float], Awaitable[None]], *, lost: bool) -> None:
+        await end(self._stop_s)
         self.process = None
         self._ended(process, lost)
+
+
+async def _whole(task: asyncio.Task[None]) -> None:
+    """Waits until a task is done, also where the waiting is cancelled."""
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise

@@ -135,7 +135,7 @@ async def with_signals(
 
 async def _all_ready(whole: Whole, stop: Stop) -> bool:
     """Waits for all processes; False where a request to stop came first."""
-    ready = asyncio.gather(*(slot.first_ready() for slot in whole.slots))
+    ready = asyncio.gather(*(slot.until_ready() for slot in whole.slots))
     stopping = asyncio.create_task(stop.requested.wait())
     try:
         await asyncio.wait((ready, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -169,10 +169,12 @@ async def _until_stopped(whole: Whole, stop: Stop, restart: asyncio.Event) -> No
 
 
 async def _restart_all(whole: Whole) -> None:
-    """One after the other, so that all but one serve at any time; ends where one does not come up."""
+    """One after the other, each while all others serve; ends where one does not come up."""
     _log.info("restarting %d processes, one after the other", len(whole.slots))
     for slot in whole.slots:
         try:
+            while waited_for := [other for other in whole.slots if other is not slot and not other.ready]:
+                await waited_for[0].until_ready()
             await slot.restart()
         except RestartError as error:
             _log.error("the restart ends here, and the other processes go on as they are: %s", error)

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY, STOPPING_KEY
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
@@ -33,7 +33,7 @@ from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.connections.accepting import waited_s
 from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
-from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.rpc.lifecycle import Lifecycle, Phase
 from gradewire_server.rpc.messages import (
     GrpcContext,
     Incoming,
@@ -90,6 +90,7 @@ class Calls:
     ) -> None:
         self._tracer = tracer
         self._process = ((PROCESS_KEY, process),) if process else ()
+        self._stopping = (*self._process, (STOPPING_KEY, "1"))
         self._lifecycle = lifecycle
         self._telemetry = telemetry
         self._request_log = log
@@ -110,6 +111,15 @@ class Calls:
         """Waits until no call is in flight and none has come for `for_s` seconds."""
         while True:
             await self._idle.wait()
+            left_s = self._last_arrival_s + for_s - time.perf_counter()
+            if left_s <= 0:
+                return
+            await asyncio.sleep(left_s)
+
+    async def no_arrivals(self, for_s: float) -> None:
+        """Waits until no call has come for `for_s` seconds, from now on; calls in flight may go on."""
+        self._last_arrival_s = max(self._last_arrival_s, time.perf_counter())
+        while True:
             left_s = self._last_arrival_s + for_s - time.perf_counter()
             if left_s <= 0:
                 return
@@ -195,6 +205,12 @@ class Calls:
         check_scope(call.caller, method)
         return self._lifecycle.handlers().within(call.caller.namespace)
 
+    def _tell_process(self, context: GrpcContext) -> None:
+        """Tells the caller which process this is, and whether it is to go to another one."""
+        if self._process:
+            stops = self._lifecycle.phase in {Phase.DRAINING, Phase.STOPPING}
+            context.set_trailing_metadata(self._stopping if stops else self._process)
+
     async def _around(
         self,
         method: str,
@@ -209,8 +225,7 @@ class Calls:
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
-        if self._process:
-            context.set_trailing_metadata(self._process)
+        self._tell_process(context)
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
@@ -218,6 +233,7 @@ class Calls:
             if call.deadline_s == 0:
                 raise DeadlineExceededError("the deadline passed before the call was taken up")
             result = await body(call)
+            self._tell_process(context)
             code = "OK"
         except asyncio.CancelledError:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:

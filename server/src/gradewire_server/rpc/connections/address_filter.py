@@ -5,17 +5,16 @@ these hosts. To them it looks as if the network lost their packets: their system
 are let in again they are connected. Connections that stand are left alone.
 """
 
-import contextlib
 import ctypes
 import ipaddress
 import logging
-import os
 import socket
 import struct
 import sys
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final
+
+from gradewire_server.rpc.connections.listening import listening_sockets
 
 _log = logging.getLogger(__name__)
 
@@ -65,24 +64,11 @@ class AddressFilter:
     def _set(self, code: bytes) -> None:
         kept = ctypes.create_string_buffer(code, len(code))
         argument = struct.pack("@HP", len(code) // _INSTRUCTION.size, ctypes.addressof(kept))
-        for link in list(Path("/proc/self/fd").iterdir()):
-            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                if not str(link.readlink()).startswith("socket:"):
-                    continue
-                with contextlib.closing(_duplicate(int(link.name))) as ours:
-                    if not self._listens(ours):
-                        continue
-                    if code:
-                        ours.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, argument)
-                    elif self._kept_out:
-                        ours.setsockopt(socket.SOL_SOCKET, _DETACH_FILTER, 0)
-
-    def _listens(self, ours: socket.socket) -> bool:
-        return (
-            ours.family in {socket.AF_INET, socket.AF_INET6}
-            and ours.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
-            and ours.getsockname()[1] == self._port
-        )
+        for ours in listening_sockets(self._port):
+            if code:
+                ours.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, argument)
+            elif self._kept_out:
+                ours.setsockopt(socket.SOL_SOCKET, _DETACH_FILTER, 0)
 
 
 def program(addresses: Collection[str]) -> bytes:
@@ -127,10 +113,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return "%" not in host  # of one link: the filter would not tell whose
-
-
-def _duplicate(descriptor: int) -> socket.socket:
-    try:
-        return socket.socket(fileno=os.dup(descriptor))
-    except OSError as error:  # closed meanwhile
-        raise FileNotFoundError from error

@@ -1,0 +1,187 @@
+"""Calls a second and CPU of a server with one process and with several, on a machine whose cores may be few.
+
+A client in C sends one recorded request over eight connections, to servers that are up side by side, in turn. Every
+text is in the memory cache of every process. For a call of one item and for one of many is measured:
+
+- paced: at the same rate for all, below the end of any: the CPU time of all processes of the server (supervisor
+  included) for an item, less what they take while nobody calls;
+- full: as many calls as are answered; the same CPU time, nothing taken off; the cores that the server takes meanwhile,
+  those of the thread that runs Python (of the busiest process), and those of the client.
+
+Derived is what a server gets through with cores to spare: N processes take N times the cores of one at full load, so
+they answer N times as many calls, divided by the ratio of their CPU for an item at full load.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import psutil
+from benchmarks.common.servers import Server, start_engine
+from benchmarks.processes.h2load import H2Load
+
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+_METHOD: Final = "gradewire.v1.Scoring/Score"
+_WARM_UP_S: Final = 3
+_WARM_CALLS: Final = 200
+"""Calls in so many seconds after which every process has all texts in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One server for a while.
+
+    Attributes:
+        calls_per_s: That were answered and went well.
+        cpu_us: Of all processes of the server, for an item.
+        cores: That they took.
+        loop_cores: That the busiest thread of Python took.
+        client_cores: That the client took.
+    """
+
+    calls_per_s: float
+    cpu_us: float
+    cores: float
+    loop_cores: float
+    client_cores: float
+
+
+class Subject:
+    """A server that is measured.
+
+    Args:
+        stack: Ends it.
+        processes: How many it has.
+    """
+
+    def __init__(self, stack: ExitStack, processes: int) -> None:
+        store = stack.enter_context(TemporaryDirectory())
+        flags = {"processes": str(processes), "judge-backend": "none", "disk-directory": store}
+        self._server: Server = stack.enter_context(start_engine("embedded", {**flags, "log-request-share": "0"}))
+        self._idle_cores = 0.0
+
+    def rest(self, duration_s: float) -> float:
+        """Notes the cores that it takes while nobody calls, and returns them."""
+        before_s = self._cpu_s()
+        time.sleep(duration_s)
+        self._idle_cores = (self._cpu_s() - before_s) / duration_s
+        return self._idle_cores
+
+    def warm_up(self, items: int) -> None:
+        """Has it encode the texts; calls that it refuses meanwhile count as answered here."""
+        client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
+        while client.send(_WARM_UP_S).calls < _WARM_CALLS:
+            pass
+
+    def measure(self, items: int, duration_s: int, calls_per_s: float = 0) -> Measured:
+        """Measures it under load: at a rate, for which idle time is taken off, or full (0)."""
+        client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
+        cpu_s, loops_s, went_well, began_s = self._cpu_s(), self._loops_s(), self._went_well(), time.monotonic()
+        sent = client.send(duration_s, calls_per_s)
+        took_s, cpu_s = time.monotonic() - began_s, self._cpu_s() - cpu_s
+        loop_s = max(after_s - loops_s[pid] for pid, after_s in self._loops_s().items())
+        calls = self._went_well() - went_well
+        if calls < sent.calls or not sent.calls:
+            raise RuntimeError(f"{sent.calls - calls:.0f} of {sent.calls} calls did not go well")
+        spent_s = cpu_s - self._idle_cores * took_s if calls_per_s else cpu_s
+        return Measured(
+            calls / took_s, spent_s / calls / items * 1e6, cpu_s / took_s, loop_s / took_s, sent.cpu_s / took_s
+        )
+
+    def _family(self) -> list[psutil.Process]:
+        return [self._server.process, *self._server.process.children(recursive=True)]
+
+    def _cpu_s(self) -> float:
+        return sum(sum(each.cpu_times()[:2]) for each in self._family())
+
+    def _loops_s(self) -> dict[int, float]:
+        """CPU seconds of the first thread of each process, which runs the event loop."""
+        return {
+            each.pid: thread.user_time + thread.system_time
+            for each in self._family()
+            for thread in each.threads()
+            if thread.id == each.pid
+        }
+
+    def _went_well(self) -> float:
+        return self._server.metric("gradewire_calls_total", method=_METHOD, code="OK")
+
+
+def request(items: int) -> bytes:
+    """A call with so many short items."""
+    texts = [
+        types_pb2.Item(references=["a cat", f"{row} cats"], prediction=f"{row} small cats") for row in range(items)
+    ]
+    metric = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
+    return scoring_pb2.ScoreRequest(items=texts, metrics=[metric]).SerializeToString()
+
+
+def median(rounds: Sequence[Measured]) -> Measured:
+    """Of each figure by itself."""
+    return Measured(*(statistics.median(getattr(each, field.name) for each in rounds) for field in fields(Measured)))
+
+
+def main() -> None:
+    """Prints a row for each measurement, then what follows from the medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--items", type=int, nargs="+", default=[1, 64], help="of a call")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--duration-s", type=int, default=5, help="of each measurement")
+    parser.add_argument("--share", type=float, default=0.4, help="of what the first server gets through, when paced")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        subjects = {count: Subject(stack, count) for count in options.processes}
+        for count, subject in subjects.items():
+            print(f"{count} processes without calls: {subject.rest(options.duration_s):.3f} cores")
+        print("| items | | processes | calls/s | µs an item | server, cores | its loop | client, cores | load |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for items in options.items:
+            compare(subjects, items, options)
+
+
+def compare(subjects: dict[int, Subject], items: int, options: argparse.Namespace) -> None:
+    """All servers with calls of so many items."""
+    for subject in subjects.values():
+        subject.warm_up(items)
+    rates = [subject.measure(items, options.duration_s).calls_per_s for subject in subjects.values()]
+    found: dict[tuple[str, int], list[Measured]] = defaultdict(list)
+    for _ in range(options.rounds):
+        for way, calls_per_s in (("paced", options.share * rates[0]), ("full", 0.0)):
+            for count, subject in subjects.items():
+                found[way, count].append(subject.measure(items, options.duration_s, calls_per_s))
+                _print(f"{items} | {way} | {count}", found[way, count][-1])
+    medians = {key: median(rounds) for key, rounds in found.items()}
+    for (way, count), row in medians.items():
+        _print(f"{items} | **{way}, median** | {count}", row)
+    first, *others = subjects
+    for count in others:
+        paced, full = (medians[way, count].cpu_us / medians[way, first].cpu_us for way in ("paced", "full"))
+        calls = medians["full", count].calls_per_s / medians["full", first].calls_per_s
+        cores = medians["full", count].cores / medians["full", first].cores
+        print(
+            f"{items} items a call, {count} processes against {first}: measured {paced:.2f} x the CPU for an item when "
+            f"paced, {full:.2f} x at full load, where {cores:.2f} x the cores answered {calls:.2f} x the calls; "
+            f"derived {count / first / full:.2f} x the calls with cores to spare",
+            flush=True,
+        )
+
+
+def _print(begin: str, row: Measured) -> None:
+    print(
+        f"| {begin} | {row.calls_per_s:.0f} | {row.cpu_us:.1f} | {row.cores:.2f} | {row.loop_cores:.2f} | "
+        f"{row.client_cores:.2f} | {os.getloadavg()[0]:.1f} |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

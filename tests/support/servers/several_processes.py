@@ -1,0 +1,65 @@
+"""Reaches each of the processes of a server that has several."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import grpc
+
+from gradewire_proto.v1 import models_pb2, models_pb2_grpc
+
+_TRIES = 60
+
+
+@contextmanager
+def channels_by_process(
+    address: str,
+    token: str = "",
+    *,
+    count: int = 2,
+    credentials: grpc.ChannelCredentials | None = None,
+    options: Sequence[tuple[str, str | int]] = (),
+) -> Iterator[Mapping[str, grpc.Channel]]:
+    """A channel to each process, by what it calls itself (INDEX/COUNT), in that order."""
+    found: dict[str, grpc.Channel] = {}
+    metadata = [("authorization", f"Bearer {token}")] if token else []
+    with ExitStack() as stack:
+        for number in range(_TRIES):
+            own = (*options, ("grpc.use_local_subchannel_pool", 1), ("test.number", number))
+            channel = stack.enter_context(
+                grpc.insecure_channel(address, own)
+                if credentials is None
+                else grpc.secure_channel(address, credentials, own)
+            )
+            _, call = models_pb2_grpc.ModelsStub(channel).List.with_call(
+                models_pb2.ListModelsRequest(), timeout=20, metadata=metadata
+            )
+            names = [str(value) for key, value in call.trailing_metadata() if key == "gradewire-process"]
+            found.setdefault(names[0], channel)
+            if len(found) == count:
+                yield dict(sorted(found.items()))
+                return
+        raise AssertionError(f"of {count} processes only {sorted(found)} answer")
+
+
+def process_ids(supervisor: int) -> list[int]:
+    """Of the server processes that a supervisor runs, in the order of their start."""
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    return [int(each) for each in children if b"gradewire_server.child" in _command(int(each))]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_there(pid: int) -> bool:
+    """Whether the process exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
