@@ -67,8 +67,6 @@ def _why_not_several(given: Mapping[str, Any]) -> str:
         return "needs Linux, which alone spreads connections over processes that share a port"
     if given["disk_directory"] is None and given["redis_url"] is None:
         return "needs a store that all of them see, for prepared references: set disk_directory or redis_url"
-    if given["judge_backend"] == "embedded":
-        return "would load the judge of this machine as often: set judge_backend to a server that they share"
     return ""
 
 
