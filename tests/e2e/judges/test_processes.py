@@ -20,7 +20,7 @@ from tests.support.servers.server_process import ServerProcess
 from gradewire import AsyncClient, Lave, Status
 from gradewire_proto.v1 import models_pb2, models_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.restarts]
 
 _WAIT_S = 90.0
 _SLOW = types_pb2.MetricSpec(
@@ -173,7 +173,7 @@ async def test_a_killed_host_costs_what_it_was_at_work_on_and_the_next_one_answe
 async def test_a_call_that_is_cancelled_frees_the_judge(server: ServerProcess) -> None:
     (channel,) = _channels(server, 1)
     async with channel:
-        asking = asyncio.create_task(_scored(channel, _items("cancelled", 60), _SLOW))
+        asking = asyncio.create_task(_scored(channel, _items("cancelled", 600), _SLOW))
         await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 50)
         asking.cancel()
         await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] == 0)
@@ -196,8 +196,9 @@ async def test_a_restart_of_all_loses_no_verdict(server: ServerProcess) -> None:
     async with AsyncClient(server.address) as client:
         server.signal(signal.SIGHUP)
         while not await asyncio.to_thread(all_replaced):
-            rows = [{"references": ["a cat"], "prediction": f"{asked} small cats"}]
+            rows = [{"question": "What is on the mat?", "references": ["a cat"], "prediction": f"{asked} small cats"}]
             scored = await client.score(rows, Lave(mode="rating", prompt=LAVE))
-            assert scored.items[0].scores["lave"].status is Status.OK
+            (score,) = scored.items[0].scores.values()
+            assert score.status is Status.OK
             asked += 1
     assert asked > 3
