@@ -167,7 +167,7 @@ test-verl: $(VENV)-verl/.installed $(MODEL) ## what needs verl, the real one (no
 
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile, the longest kills, checks of the tests themselves, and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
-	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py tests/e2e/cli tests/e2e/server/test_processes.py tests/oracle tests/test_processes.py --figures $(FIGURES) || failed=1; \
+	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile tests/e2e/client/test_restarts.py tests/e2e/cli tests/e2e/server/test_processes.py tests/e2e/judges/test_processes.py tests/oracle tests/test_processes.py --figures $(FIGURES) || failed=1; \
 	for program in overload fairness; do \
 	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
 	done; \

@@ -1,5 +1,6 @@
 """How many server processes a pod has, by what it asks for."""
 
+import tempfile
 from typing import Any
 
 import helm_python
@@ -39,3 +40,13 @@ def test_a_number_that_is_given_holds(chart: helm_python.Chart) -> None:
 def test_a_quantity_that_cannot_be_read_is_named(chart: helm_python.Chart) -> None:
     with pytest.raises(helm_python.HelmRenderError, match="resources: 4cores is no quantity"):
         _processes(chart, {"resources": {"requests": {"cpu": "4cores", "memory": "1Gi"}}})
+
+
+def test_sockets_between_processes_have_a_place_to_be_written_to(chart: helm_python.Chart) -> None:
+    pod = of_kind(render(chart, {}), "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == "tmp"]
+    assert mount["mountPath"] in tempfile._candidate_tempdir_list()  # type: ignore[attr-defined] # where Python looks
+    assert not mount.get("readOnly", False)
+    assert [volume for volume in pod["volumes"] if volume["name"] == "tmp" and "emptyDir" in volume]

@@ -6,11 +6,14 @@ SmolLM2 grades badly: of its verdicts it is shown that they are the same, and th
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from grpc import aio
 from tests.support.judges.prompts import LAVE
@@ -33,7 +36,7 @@ _QUICK = types_pb2.MetricSpec(lave=types_pb2.LaveParameters(mode=types_pb2.LAVE_
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> dict[str, Any]:
+def settings(minilm: Path) -> dict[str, Any]:
     return {"model_repository": minilm, "judge_repository": smollm2_repository(), "judge_model": NAME}
 
 
@@ -163,7 +166,7 @@ async def test_a_killed_host_costs_what_it_was_at_work_on_and_the_next_one_answe
     assert {result.status for _, group in again for result in group} == {types_pb2.STATUS_OK}
     assert _hosts(server) != [host]
     assert len(_workers(server)) == 1
-    assert not Path(f"/proc/{worker}").exists(), "a judge ends with its host"
+    assert worker not in psutil.pids(), "a judge ends with its host"
     assert server.samples()["gradewire_judge_host_restarts_total"] == 1
     await asyncio.to_thread(_until, lambda: not server.http("/healthz")[1]["degraded"])
     for each in channels:
@@ -202,3 +205,26 @@ async def test_a_restart_of_all_loses_no_verdict(server: ServerProcess) -> None:
             assert score.status is Status.OK
             asked += 1
     assert asked > 3
+
+
+def test_the_default_follows_the_cores_with_an_embedded_judge(settings: dict[str, Any], tmp_path: Path) -> None:
+    program = """
+import os, sys
+os.sched_getaffinity = lambda _: set(range(4))
+from gradewire._embedded.serving import run_server
+sys.exit(run_server({"port": 0, "http_port": 0, "drain_s": 0}, ready=lambda address: print(address)))
+"""
+    given = {**settings, "disk_directory": tmp_path, "memory_limit": "4GiB"}
+    variables = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in given.items()}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    ) as serving:
+        try:
+            assert serving.stdout is not None
+            assert serving.stdout.readline()
+            assert len(_running("gradewire_server.child", serving.pid)) == 2
+            assert len(_running("gradewire_server.judge_host", serving.pid)) == 1
+            serving.terminate()
+            assert serving.wait(_WAIT_S) == 0
+        finally:
+            serving.kill()
