@@ -207,6 +207,20 @@ async def test_a_restart_of_all_loses_no_verdict(server: ServerProcess) -> None:
     assert asked > 3
 
 
+async def test_a_host_that_hangs_is_ended_and_nobody_waits_for_ever(server: ServerProcess) -> None:
+    channels = _channels(server, 2)
+    await _scored(channels[0], _items("well", 1), _QUICK)
+    (host,) = _hosts(server)
+    os.kill(host, signal.SIGSTOP)
+    _, results = await _scored(channels[0], _items("hanging", 1), _QUICK)
+    assert results[0].status == types_pb2.STATUS_UNAVAILABLE
+    _, results = await _scored(channels[1], _items("after", 1), _QUICK)
+    assert results[0].status == types_pb2.STATUS_OK
+    assert host not in _hosts(server)
+    for each in channels:
+        await each.close()
+
+
 def test_the_default_follows_the_cores_with_an_embedded_judge(settings: dict[str, Any], tmp_path: Path) -> None:
     program = """
 import os, sys

@@ -19,7 +19,7 @@ import grpc
 from google.protobuf.message import Message
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY
-from gradewire_server.domain.caller import Scope
+from gradewire_server.domain.caller import Scope, ask_for
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, QuotaExceededError, RequestError
 from gradewire_server.requests.handlers import Handlers
@@ -208,6 +208,7 @@ class Calls:
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
+            ask_for(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
             result = await body(call)
             code = "OK"

@@ -22,10 +22,10 @@ _ANSWERED = st.builds(
 )
 
 
-@given(NEED, st.none() | _SECONDS)
+@given(NEED, st.none() | _SECONDS, TEXT)
 @settings(max_examples=example_count(60))
-def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None) -> None:
-    asked = Asked(need, deadline_s)
+def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None, caller: str) -> None:
+    asked = Asked(need, deadline_s, caller)
     again = ASKED.decode(ASKED.encode(asked))
     assert again == asked
     assert type(again.need) is type(need)

@@ -12,6 +12,8 @@ from tests.server.judges.bench import choose, generate
 from tests.support.judges.scripted import Script, ScriptedJudges, by_hash, judge_status
 
 from gradewire_proto.conventions.spans import CURRENT
+from gradewire_server.domain.caller import ask_for, asking
+from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import REPLACED
 from gradewire_server.domain.result import Failure, Status
@@ -80,12 +82,25 @@ async def test_each_process_gets_what_the_judge_says_and_none_loads_one(house: H
     assert {need.model for need in judges.script.asked} == {f"scripted@{first.status.digest}"}
 
 
-async def test_a_namespace_reaches_the_judge(house: House) -> None:
-    judges = ScriptedJudges("scripted")
+async def test_the_namespace_and_the_caller_of_a_question_reach_the_judge(house: House) -> None:
+    callers = []
+
+    def noted(need: Choose) -> Choice:
+        callers.append(asking())
+        return by_hash(need)
+
+    judges = ScriptedJudges("scripted", script=Script(on_choose=noted))
     await house.host(judges)
     judge = await house.process().open("scripted")
-    await judge.choose(replace(choose(), namespace="blue"))
-    assert judges.script.asked[0].namespace == "blue"
+
+    async def ask(caller: str) -> None:
+        ask_for(caller)
+        await judge.choose(replace(choose(caller), namespace=f"namespace of {caller}"))
+
+    for caller in ("blue", "red"):
+        await asyncio.create_task(ask(caller))
+    assert callers == ["blue", "red"]
+    assert [need.namespace for need in judges.script.asked] == ["namespace of blue", "namespace of red"]
 
 
 async def test_equal_questions_of_two_processes_are_computed_once(house: House) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from gradewire_server.concurrency.single_flight import SingleFlight
+from gradewire_server.domain.caller import asking
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Timing
@@ -56,7 +57,7 @@ class SharedJudge(Judge):
     async def _ask(self, need: Choose | Generate, deadline_s: float | None) -> JudgeReply[Any]:
         # By digest: verdicts of another judge of the name must not be kept as this one's.
         model = f"{self._status.name}@{self._status.digest}"
-        answered = await self._host.ask(Asked(replace(need, model=model), deadline_s))
+        answered = await self._host.ask(Asked(replace(need, model=model), deadline_s, asking()))
         return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
 
 

@@ -8,6 +8,7 @@ import grpc
 from grpc import aio
 
 from gradewire_proto.conventions.telemetry_names import TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_server.domain.caller import ask_for
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure
@@ -105,6 +106,7 @@ class JudgeHost:
         return judge if isinstance(judge, Failure) else judge.status
 
     async def _ask(self, asked: Asked, context: _Context) -> Answered | None:
+        ask_for(asked.caller)  # each question is a task of its own
         answering = asyncio.ensure_future(self._traced(asked, context))
         try:
             await asyncio.wait((answering, self._stopping), return_when=asyncio.FIRST_COMPLETED)

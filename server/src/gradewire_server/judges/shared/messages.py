@@ -28,10 +28,12 @@ class Asked:
     Attributes:
         need: Its `model` is NAME@DIGEST.
         deadline_s: In `time.monotonic()` seconds.
+        caller: Who asks: callers take turns in the judge's queue, whichever process they come through.
     """
 
     need: Choose | Generate
     deadline_s: float | None
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
