@@ -82,19 +82,20 @@ def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Pa
     return Part("triton", command, lambda: _answers(url), start_s=600, stop_s=30)
 
 
-def gradewire(ports: Mapping[str, int], repository: Path | None) -> Part:
-    """`gradewire serve`, with Triton as its backend and Valkey as its cache."""
+def gradewire(ports: Mapping[str, int], repository: Path | None, processes: int) -> Part:
+    """`gradewire serve`, with Triton as its backend and Valkey as its cache; 0 processes: as many as the cores ask."""
     command = (
         *_gradewire("serve"),
         *("--port", str(ports["gradewire"]), "--http-port", str(ports["gradewire-http"])),
         *("--http-api-port", str(ports["gradewire-http-api"])),
+        *("--processes", str(processes)),
         *("--backend", "triton", "--triton-url", f"127.0.0.1:{ports['triton']}"),
         *("--redis-url", f"redis://127.0.0.1:{ports['valkey']}"),
         *("--drain-s", "0", "--grace-s", "10"),  # no load balancer has to notice the end
         *(("--model-repository", str(repository)) if repository else ()),
     )
     url = f"http://127.0.0.1:{ports['gradewire-http']}/readyz"
-    return Part("gradewire", command, lambda: _answers(url), start_s=60, stop_s=30)
+    return Part("gradewire", command, lambda: _answers(url), start_s=120, stop_s=40)
 
 
 def prometheus(state: Path, ports: Mapping[str, int]) -> Part:

@@ -134,8 +134,14 @@ class Supervisor:
         return f"the end of {path}:\n" + "\n".join(lines)
 
 
-def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> None:
+def up(state: Path, ports: Mapping[str, int], *, repository: Path | None, processes: int = 0) -> None:
     """Runs the deployment until SIGINT or SIGTERM; a second signal ends it at once.
+
+    Args:
+        state: Directory for logs, data and addresses.
+        ports: By name, as in `PORTS`; 0 takes a free one.
+        repository: Of models; None: where they are built.
+        processes: Server processes of gradewire; 0: as many as the cores ask for.
 
     Raises:
         UpError: A port is taken, or a part did not start or has ended.
@@ -148,7 +154,7 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> Non
         _say("starting Triton and Valkey (the first start installs Triton's environment: a minute or two) …")
         supervisor.start([parts.valkey(state, ports), parts.triton(state, ports, repository)])
         _say("starting gradewire …")
-        supervisor.start([parts.gradewire(ports, repository)])
+        supervisor.start([parts.gradewire(ports, repository, processes)])
         try:
             with supervisor.interruptible():
                 prometheus = parts.prometheus(state, ports)
@@ -230,6 +236,9 @@ def main() -> int:
     parser.add_argument("--down", action="store_true", help="stop what an earlier call started")
     parser.add_argument("--state", type=Path, default=Path(".up"), help="logs, data and addresses (default: .up)")
     parser.add_argument("--repository", type=Path, help="Triton model repository (default: where models are built)")
+    parser.add_argument(
+        "--processes", type=int, default=0, help="server processes of gradewire (default: 0, one for every two cores)"
+    )
     for name, port in PORTS.items():
         parser.add_argument(f"--{name}-port", type=int, default=port, help=f"default: {port}; 0: any free one")
     arguments = parser.parse_args()
@@ -244,7 +253,7 @@ def main() -> int:
                 _say(f"it runs already; {state}/addresses.json says where, `make down` stops it")
                 return 0
             ports = {name: getattr(arguments, f"{name.replace('-', '_')}_port") for name in PORTS}
-            up(state, ports, repository=arguments.repository)
+            up(state, ports, repository=arguments.repository, processes=arguments.processes)
     except UpError as error:
         _say(f"make up: {error}")
         return 1

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import logging
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -264,7 +265,10 @@ def _run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.request)
-        if member is not None:
+        if member is None:
+            with_terminal = sys.stdin is not None and sys.stdin.isatty()
+            loop.add_signal_handler(signal.SIGHUP, stop.request if with_terminal else _cannot_reload)
+        else:
             loop.add_signal_handler(signal.SIGHUP, stop.leave)
         await serve(settings, started=started, stop=stop, flood=flood, member=member)
 
@@ -279,6 +283,13 @@ def _run(
     finally:
         flood.tell(at_once=True)
     return 0
+
+
+def _cannot_reload() -> None:
+    _log.warning(
+        "SIGHUP changes nothing in a server of one process: its tokens file is read again whenever it changes, all "
+        "other settings at the next start; several processes restart one after the other (--processes)"
+    )
 
 
 async def _load(

@@ -1,35 +1,24 @@
-"""One of several server processes: `python -m gradewire_server.child FD`; FD is its end of the supervisor's link.
+"""One of several server processes: `python -m gradewire_server.child FD`; FD is its end of the supervisor's link."""
 
-The first line on standard input says where it stands and which settings were given as flags; variables and the file of
-settings it reads by itself, so that a process that is started again takes what they say by then.
-"""
-
-import ctypes
-import json
-import os
-import signal
 import socket
 import sys
-from pathlib import Path
-from typing import Final
+from dataclasses import replace
 
 from gradewire_server.app import run_member
 from gradewire_server.encoders.opening import check_installed
 from gradewire_server.processes.member import Member, Place
+from gradewire_server.processes.start_message import StartMessage
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 from gradewire_server.stop import Stop
 
-_PR_SET_PDEATHSIG: Final = 1
-
 
 def main() -> int:
     """Serves until the supervisor stops it or is gone; returns the exit code."""
-    message = json.loads(sys.stdin.readline())
-    _end_with(message["supervisor"])
-    place = Place(message["index"], message["count"], message["port"], Path(message["directory"]))
+    start = StartMessage.read()
+    place = start.place
     try:
-        settings = Settings.load_share(place.count, **message["values"])
+        settings = _with_judge_host(Settings.load_share(place.count, **start.values), place)
         check_installed(settings.engine)
     except (SettingsError, ImportError) as error:
         sys.stderr.write(f"process {place.index} cannot start: {error}\n")
@@ -38,11 +27,17 @@ def main() -> int:
     return run_member(settings, Member(place, socket.socket(fileno=int(sys.argv[1])), stop), stop)
 
 
-def _end_with(supervisor: int) -> None:
-    """Has the system end this process when its supervisor is gone, whatever this one is doing then."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != supervisor:  # it went before the system was told
-        sys.exit(1)
+def _with_judge_host(settings: Settings, place: Place) -> Settings:
+    """The settings with the way to the process that runs the judges, where they run on this machine."""
+    judge = settings.engine.judge
+    if judge.backend != "embedded":
+        return settings
+    if not place.judge_host:
+        raise SettingsError(
+            "judge_backend has become embedded since the server was started, and no process of it runs judges: "
+            "stop the server and start it again"
+        )
+    return replace(settings, engine=replace(settings.engine, judge=replace(judge, host=place.judges)))
 
 
 if __name__ == "__main__":

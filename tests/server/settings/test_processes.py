@@ -22,7 +22,7 @@ def test_the_default_follows_the_cores(tmp_path: Path, cores: int, count: int) -
 
 def test_the_default_follows_memory_and_what_is_shared(tmp_path: Path) -> None:
     assert process_count(_given(tmp_path, memory_limit=3 * _GIB).given, cores=16) == 3
-    assert process_count(_given(tmp_path, judge_backend="embedded").given, cores=16) == 1
+    assert process_count(_given(tmp_path, judge_backend="embedded").given, cores=16) == 8
     assert process_count(_given(tmp_path, disk_directory="").given, cores=16) == 1
     assert process_count(_given(tmp_path, processes=5).given, cores=2) == 5
 
@@ -30,8 +30,6 @@ def test_the_default_follows_memory_and_what_is_shared(tmp_path: Path) -> None:
 def test_several_without_what_they_share_are_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="set disk_directory or redis_url"):
         process_count(_given(tmp_path, disk_directory="", processes=2).given)
-    with pytest.raises(SettingsError, match="set judge_backend"):
-        process_count(_given(tmp_path, judge_backend="embedded", processes=2).given)
 
 
 def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
@@ -45,10 +43,20 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
         "http_api_port": 0,
     }
     share = Settings.load_share(2, **values)
-    assert share.memory.limit_bytes == 2 * _GIB
+    assert share.memory.limit_bytes == 2 * _GIB - (32 << 20)  # half of the supervisor's
     assert share.engine.compute.worker_count == 2
     assert share.engine.cache.remembered_results_max_bytes == 16 << 20
     assert share.capacity.max_items == 51
     assert share.capacity.max_bytes == _GIB // 2
     assert share.http_api.port is None
     assert not share.listen.http
+
+
+def test_what_the_judge_gets_is_set_once_for_all_processes(tmp_path: Path) -> None:
+    values = {"disk_directory": tmp_path, "memory_limit": 4 * _GIB, "judge_threads": 3, "judge_max_queue_items": 100}
+    share = Settings.load_share(2, **values)
+    judge = share.engine.judge
+    assert judge.embedded is not None
+    assert judge.embedded.threads == 3
+    assert judge.max_queue_items == 100
+    assert share.memory.limit_bytes == 2 * _GIB - (80 << 20)

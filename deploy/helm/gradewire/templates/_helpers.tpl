@@ -34,6 +34,26 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* A quantity of Kubernetes, such as 500m, 4, 1.5Gi, in thousandths of its unit. */}}
+{{- define "gradewire.thousandths" -}}
+{{- $text := toString . -}}
+{{- $unit := regexFind "[A-Za-z]*$" $text -}}
+{{- $factors := dict "m" 1.0 "" 1e3 "k" 1e6 "M" 1e9 "G" 1e12 "T" 1e15 "Ki" 1024e3 "Mi" 1048576e3 "Gi" 1073741824e3 "Ti" 1099511627776e3 -}}
+{{- if not (hasKey $factors $unit) }}{{ fail (printf "resources: %s is no quantity that the chart can read" $text) }}{{ end -}}
+{{- mulf (trimSuffix $unit $text | float64) (get $factors $unit) | int64 -}}
+{{- end -}}
+
+{{/* Server processes of a pod where settings.processes leaves it open: as the server counts, but by what the pod asks for, since a node has
+more cores than the pod gets where it has no limit of them. */}}
+{{- define "gradewire.processes" -}}
+{{- $resources := .Values.resources -}}
+{{- $cpu := dig "limits" "cpu" (dig "requests" "cpu" "1" $resources) $resources -}}
+{{- $memory := dig "limits" "memory" (dig "requests" "memory" "1Gi" $resources) $resources -}}
+{{- $byCores := div (include "gradewire.thousandths" $cpu | int64) 2000 -}}
+{{- $byMemory := div (include "gradewire.thousandths" $memory | int64) 1073741824000 -}}
+{{- max 1 (min $byCores $byMemory 8) -}}
+{{- end -}}
+
 {{- define "gradewire.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: {{ . }}

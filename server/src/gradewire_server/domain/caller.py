@@ -1,5 +1,6 @@
 """Who asks, as far as the server tells callers apart, and what they may."""
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -61,3 +62,16 @@ class Caller:
 
 LOCAL: Final = Caller()
 """The process that embeds the server."""
+
+
+_asking: Final[ContextVar[str]] = ContextVar("asking", default=LOCAL.key)
+
+
+def asking() -> str:
+    """The `key` of the caller for whom this task works; that of `LOCAL` for work of the server itself."""
+    return _asking.get()
+
+
+def ask_for(key: str) -> None:
+    """Makes this the caller of the current task and of the tasks that it starts from now on."""
+    _asking.set(key)

@@ -62,7 +62,12 @@ def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBacke
         from gradewire_models.judges import default_judge  # noqa: PLC0415 - see above
         from gradewire_server.judges.local.backend import EmbeddedJudges  # noqa: PLC0415 - see above
 
-        return EmbeddedJudges(config.embedded, telemetry), default_judge().name
+        judges: JudgeBackend = EmbeddedJudges(config.embedded, telemetry)
+        if config.host:
+            from gradewire_server.judges.shared.backend import SharedJudges  # noqa: PLC0415 - see above
+
+            judges = SharedJudges(config.host, judges)
+        return judges, default_judge().name
     if config.backend == "openai" and config.remote is not None:
         from gradewire_server.judges.openai.backend import OpenAIJudges  # noqa: PLC0415 - see above
 

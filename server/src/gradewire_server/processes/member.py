@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
 from gradewire_server.processes.figures import Families, Totals, to_json
 from gradewire_server.processes.link import Link
-from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.stop import Stop
 
 BEAT_EVERY_S: Final = 0.5
@@ -29,12 +28,14 @@ class Place:
         count: How many there are.
         port: Of gRPC, which they share.
         directory: That only this user can enter, of all of them together.
+        judge_host: Whether one of them runs the judges of all.
     """
 
     index: int
     count: int
     port: int
     directory: Path
+    judge_host: bool = False
 
     @property
     def private(self) -> str:
@@ -42,9 +43,25 @@ class Place:
         return f"unix:{self.directory / f'grpc-{self.index}'}"
 
     @property
+    def judges(self) -> str:
+        """Address of the process that runs the judges, ``unix:PATH``; empty where there is none."""
+        return f"unix:{self.directory / 'judges'}" if self.judge_host else ""
+
+    @property
     def quotas(self) -> Path:
         """File in which the processes keep what tenants have drawn of their quotas."""
         return self.directory / "quotas"
+
+
+class Reporting(Protocol):
+    """Says how a process is."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it does its work."""
+
+    def report(self) -> dict[str, Any]:
+        """As `Lifecycle.report`."""
 
 
 class Member:
@@ -63,7 +80,7 @@ class Member:
         self._link = Link(end, self._own, lambda _report: None)
 
     @asynccontextmanager
-    async def joined(self, registry: CollectorRegistry, lifecycle: Lifecycle) -> AsyncIterator[None]:
+    async def joined(self, registry: CollectorRegistry, lifecycle: Reporting) -> AsyncIterator[None]:
         """Beats for as long as the context lasts, and sends the last figures at its end."""
         self._registry = registry
         reading = asyncio.create_task(self._until_alone())
@@ -84,7 +101,7 @@ class Member:
     async def _own(self) -> Families:
         return [] if self._registry is None else to_json(self._registry.collect())
 
-    async def _beats(self, lifecycle: Lifecycle) -> None:
+    async def _beats(self, lifecycle: Reporting) -> None:
         while True:
             self._link.beat({**lifecycle.report(), "ready": lifecycle.ready})
             await asyncio.sleep(BEAT_EVERY_S)

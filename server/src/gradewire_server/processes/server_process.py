@@ -1,23 +1,21 @@
 """One server process, seen from the supervisor."""
 
 import asyncio
-import json
-import os
 import signal
 import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from gradewire_server.concurrency.supervised import SupervisedProcess
 from gradewire_server.processes.link import Collect, Link
 from gradewire_server.processes.member import Place
+from gradewire_server.processes.start_message import StartMessage
 
 if TYPE_CHECKING:
     from gradewire_server.processes.figures import Families
 
-_MODULE: Final = "gradewire_server.child"
 SILENT_S: Final = 30.0
 """Seconds without a beat after which a process hangs."""
 _LOOK_EVERY_S: Final = 0.1
@@ -28,13 +26,16 @@ class ServerProcess:
     """A process that serves; made by `start`.
 
     Attributes:
+        MODULE: What it runs.
         report: What its last beat said; empty before the first one.
         figures: The last that are known.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, index: int, end: socket.socket, totals: Collect) -> None:
+    MODULE: ClassVar[str] = "gradewire_server.child"
+
+    def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
         self._process = SupervisedProcess(process)
-        self._index = index
+        self._name = name
         self.report: dict[str, Any] = {}
         self.figures: Families = []
         self._heard_s = asyncio.get_running_loop().time()
@@ -62,7 +63,7 @@ class ServerProcess:
                     sys.executable,
                     "-P",  # what lies in the working directory is no module of ours
                     "-m",
-                    _MODULE,
+                    cls.MODULE,
                     str(theirs.fileno()),
                     stdin=asyncio.subprocess.PIPE,
                     pass_fds=(theirs.fileno(),),
@@ -71,13 +72,17 @@ class ServerProcess:
             except OSError:
                 ours.close()
                 raise
-        told = {"index": place.index, "count": place.count, "port": place.port, "directory": str(place.directory)}
         assert process.stdin is not None  # noqa: S101 - for mypy: it was asked for
-        process.stdin.write(json.dumps({**told, "supervisor": os.getpid(), "values": dict(values)}).encode() + b"\n")
+        process.stdin.write(StartMessage(place, values).encode())
         with suppress(ConnectionError):  # `lost` says how it ended
             await process.stdin.drain()
         process.stdin.close()
-        return cls(process, place.index, ours, totals)
+        return cls(process, cls.name_of(place), ours, totals)
+
+    @classmethod
+    def name_of(cls, place: Place) -> str:
+        """What it is called in the log and in health."""
+        return f"process {place.index}"
 
     @property
     def pid(self) -> int:
@@ -97,8 +102,8 @@ class ServerProcess:
                 await asyncio.wait((ending,), timeout=_LOOK_EVERY_S)
                 if asyncio.get_running_loop().time() - self._heard_s > silent_s:
                     await self.kill()
-                    return f"process {self._index} was silent for {silent_s:g} s and was ended"
-            return f"process {self._index} {ending.result()}"
+                    return f"{self._name} was silent for {silent_s:g} s and was ended"
+            return f"{self._name} {ending.result()}"
         finally:
             ending.cancel()
 

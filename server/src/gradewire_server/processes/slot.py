@@ -26,13 +26,14 @@ class Slot:
         stop_s: How long one may take to stop.
         ended: Told each process that is gone, and whether it was lost.
         silent_s: Without a beat for so long, a process hangs.
+        name: What its process is called; empty: by its number.
 
     Attributes:
         process: The one there is now; None while there is none.
         trouble: Why it does not serve; empty when it does.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one place is, all but two by name
         self,
         index: int,
         start: Callable[[], Awaitable[ServerProcess]],
@@ -40,8 +41,10 @@ class Slot:
         stop_s: float,
         ended: Callable[[ServerProcess, bool], None],
         silent_s: float = SILENT_S,
+        name: str = "",
     ) -> None:
         self.index = index
+        self.name = name or f"process {index}"
         self._start = start
         self._stop_s = stop_s
         self._ended = ended
@@ -49,7 +52,7 @@ class Slot:
         self._replace = asyncio.Event()
         self._losses = 0
         self.process: ServerProcess | None = None
-        self.trouble = f"process {index} is starting"
+        self.trouble = f"{self.name} is starting"
 
     @property
     def ready(self) -> bool:
@@ -91,11 +94,11 @@ class Slot:
         try:
             process = self.process = await self._start()
         except OSError as error:
-            self._losses, self.trouble = self._losses + 1, f"process {self.index} cannot be started: {error.strerror}"
+            self._losses, self.trouble = self._losses + 1, f"{self.name} cannot be started: {error.strerror}"
             _log.exception("%s", self.trouble)
             return False
         self._replace.clear()  # asked for while the one before was lost, it is done with this one
-        self.trouble = f"process {self.index} is starting"
+        self.trouble = f"{self.name} is starting"
         losing = asyncio.create_task(process.lost(self._silent_s))
         replacing = asyncio.create_task(self._replace.wait())
         end = process.stop
@@ -105,7 +108,7 @@ class Slot:
                 self._losses, self.trouble = self._losses + 1, losing.result()
                 _log.error("%s; starting another one", self.trouble)
             else:
-                self.trouble, end = f"process {self.index} is being replaced", process.leave
+                self.trouble, end = f"{self.name} is being replaced", process.leave
         finally:
             lost = losing.done()
             for task in (losing, replacing):

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 
 from gradewire_server.gateway.endpoint import endpoint, gateway_settings, private_directory
 from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
+from gradewire_server.processes.judge_host_process import JudgeHostProcess
 from gradewire_server.processes.member import Place
 from gradewire_server.processes.reserved_port import reserved_port
 from gradewire_server.processes.server_process import ServerProcess
@@ -74,7 +75,8 @@ async def supervise(
         directory = private_directory()
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         await _http_side(stack, settings, whole)
-        places = [Place(index, count, port, directory) for index in range(count)]
+        with_judges = settings.engine.judge.backend == "embedded"
+        places = [Place(index, count, port, directory, judge_host=with_judges) for index in range(count)]
 
         def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
             whole.ended(process)
@@ -90,6 +92,8 @@ async def supervise(
             )
             for place in places
         ]
+        if with_judges:
+            stack.push_async_callback(_ended_in_order, _judge_host(whole, telemetry, places[0], values))
         if settings.http_api.port is not None:
             handed = stack.enter_context(endpoint(settings))
             private = ",".join(place.private for place in places)
@@ -135,7 +139,7 @@ async def with_signals(
 
 async def _all_ready(whole: Whole, stop: Stop) -> bool:
     """Waits for all processes; False where a request to stop came first."""
-    ready = asyncio.gather(*(slot.until_ready() for slot in whole.slots))
+    ready = asyncio.gather(*(slot.until_ready() for slot in whole.every_slot))
     stopping = asyncio.create_task(stop.requested.wait())
     try:
         await asyncio.wait((ready, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -171,7 +175,7 @@ async def _until_stopped(whole: Whole, stop: Stop, restart: asyncio.Event) -> No
 async def _restart_all(whole: Whole) -> None:
     """One after the other, each while all others serve; ends where one does not come up."""
     _log.info("restarting %d processes, one after the other", len(whole.slots))
-    for slot in whole.slots:
+    for slot in whole.every_slot:
         try:
             while waited_for := [other for other in whole.slots if other is not slot and not other.ready]:
                 await waited_for[0].until_ready()
@@ -179,15 +183,40 @@ async def _restart_all(whole: Whole) -> None:
         except RestartError as error:
             _log.error("the restart ends here, and the other processes go on as they are: %s", error)
             return
-        _log.info("process %d was restarted", slot.index)
+        _log.info("%s was restarted", slot.name)
     _log.info("restarted %d processes", len(whole.slots))
 
 
 async def _hurry(whole: Whole, stop: Stop) -> None:
     """Passes a second request to stop on: at once."""
     await stop.urgent.wait()
-    for slot in whole.slots:
+    for slot in whole.every_slot:
         slot.signal(signal.SIGTERM)
+
+
+def _judge_host(
+    whole: Whole, telemetry: SupervisorTelemetry, place: Place, values: Mapping[str, Any]
+) -> asyncio.Task[None]:
+    """Runs the process that the judges of all server processes are in; it has no calls to finish when they are gone."""
+
+    def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
+        whole.ended(process)
+        if lost:
+            telemetry.judge_host_restarts.inc()
+
+    whole.judge_host = Slot(
+        place.count,
+        lambda: JudgeHostProcess.start(place, values, whole.figures),
+        stop_s=_STOP_MARGIN_S,
+        ended=ended,
+        name=JudgeHostProcess.name_of(place),
+    )
+    return asyncio.create_task(whole.judge_host.run())
+
+
+async def _ended_in_order(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    await asyncio.wait((running,))
 
 
 async def _http_side(stack: AsyncExitStack, settings: Settings, whole: Whole) -> None:

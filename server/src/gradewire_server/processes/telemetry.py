@@ -14,6 +14,11 @@ class SupervisorTelemetry:
     """
 
     def __init__(self, registry: CollectorRegistry, ready: Callable[[], int]) -> None:
+        self.judge_host_restarts = Counter(
+            "gradewire_judge_host_restarts",
+            "Processes that run the judges of all server processes, lost and started again.",
+            registry=registry,
+        )
         self.restarts = Counter(
             "gradewire_process_restarts", "Server processes that were lost and started again.", registry=registry
         )

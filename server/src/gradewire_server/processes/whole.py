@@ -30,12 +30,14 @@ class Whole(Collector):
 
     Attributes:
         slots: Of the processes.
+        judge_host: Of the process that runs their judges; None where there is none.
         phase: Of the whole.
         troubles: Of what else the supervisor runs; empty texts count as none.
     """
 
     def __init__(self, own: CollectorRegistry) -> None:
         self.slots: Sequence[Slot] = ()
+        self.judge_host: Slot | None = None
         self.phase = Phase.LOADING
         self.troubles: tuple[str, ...] = ()
         self._own = own
@@ -48,10 +50,15 @@ class Whole(Collector):
         """Whether new callers are welcome: all processes have been ready, and one of them is."""
         return self.phase is Phase.SERVING and any(slot.ready for slot in self.slots)
 
+    @property
+    def every_slot(self) -> "tuple[Slot, ...]":
+        """In the order in which they are restarted, the judge host last."""
+        return (*self.slots,) if self.judge_host is None else (*self.slots, self.judge_host)
+
     def report(self) -> dict[str, Any]:
         """For /healthz."""
         reports = [slot.process.report for slot in self.slots if slot.process is not None and slot.process.report]
-        troubles = [slot.trouble for slot in self.slots if not slot.ready and self.phase is Phase.SERVING]
+        troubles = [slot.trouble for slot in self.every_slot if not slot.ready and self.phase is Phase.SERVING]
         degraded = [*troubles, *filter(None, self.troubles)]
         degraded += [each for report in reports for each in report["degraded"]]
         judging = [report["judging"] for report in reports if report["judging"] is not None]
@@ -72,7 +79,7 @@ class Whole(Collector):
     async def figures(self) -> Families:
         """The figures of all processes, those that have ended, and the supervisor."""
         await self._refresh()
-        running = [slot.process.figures for slot in self.slots if slot.process is not None]
+        running = [slot.process.figures for slot in self.every_slot if slot.process is not None]
         shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
         total = self._totals.of([*running, to_json(self._own.collect())])
         families = to_json(total)
@@ -96,5 +103,5 @@ class Whole(Collector):
             await asyncio.sleep(_BEAT_EVERY_S)
 
     async def _refresh(self) -> None:
-        processes = [slot.process for slot in self.slots if slot.process is not None]
+        processes = [slot.process for slot in self.every_slot if slot.process is not None]
         await asyncio.gather(*(process.refresh() for process in processes if process.report))

@@ -19,7 +19,7 @@ import grpc
 from google.protobuf.message import Message
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY, STOPPING_KEY
-from gradewire_server.domain.caller import Scope
+from gradewire_server.domain.caller import Scope, ask_for
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -229,6 +229,7 @@ class Calls:
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
+            ask_for(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
             if call.deadline_s == 0:
                 raise DeadlineExceededError("the deadline passed before the call was taken up")

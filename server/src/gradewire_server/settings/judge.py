@@ -166,6 +166,9 @@ class JudgeConfig:
     ] = 4096
     embedded: EmbeddedJudgeConfig | None = None
     """For backend embedded."""
+    host: str = ""
+    """For backend embedded: ``unix:PATH`` of the process that runs the judges of several server processes; empty: this
+    one does."""
     remote: RemoteJudgeConfig | None = None
     """For backends triton, openai and decisions."""
     images: ImageConfig = field(default_factory=ImageConfig)

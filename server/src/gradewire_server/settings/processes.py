@@ -17,6 +17,10 @@ _CORES_PER_PROCESS: Final = 2
 _MEMORY_PER_PROCESS_BYTES: Final = GIB
 _MOST_BY_DEFAULT: Final = 8
 _LEAST_BYTES: Final = 16 * MIB
+_SUPERVISOR_BYTES: Final = 64 * MIB
+_JUDGE_HOST_BYTES: Final = 96 * MIB
+"""Of the process that runs the judges, without their workers: those are no part of memory_limit, nor is that of a
+server alone."""
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
@@ -67,8 +71,6 @@ def _why_not_several(given: Mapping[str, Any]) -> str:
         return "needs Linux, which alone spreads connections over processes that share a port"
     if given["disk_directory"] is None and given["redis_url"] is None:
         return "needs a store that all of them see, for prepared references: set disk_directory or redis_url"
-    if given["judge_backend"] == "embedded":
-        return "would load the judge of this machine as often: set judge_backend to a server that they share"
     return ""
 
 
@@ -77,13 +79,14 @@ def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
 
     Args:
         given: The value of every setting by its name; zeros stand for shares of memory and for cores.
-        count: 1 or more.
+        count: 2 or more.
     """
+    beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
     cores = usable_cores()
     workers = given["workers"] or max(1, cores // given["intra_op_threads"])
     lone_threads = given["lone_run_threads"] or cores
     divided = {
-        "memory_limit": (given["memory_limit"] or usable_memory()) // count,
+        "memory_limit": ((given["memory_limit"] or usable_memory()) - beside) // count,
         **{name: max(_LEAST_BYTES, given[name] // count) for name in _DIVIDED_BYTES if given[name]},
         **{name: _divided(given[name], count) for name in _DIVIDED_COUNTS},
         "workers": _divided(workers, count),

@@ -90,6 +90,35 @@ async def test_prompts_take_turns_so_none_starves() -> None:
     assert served.count(A) == 5
 
 
+def asked_by(caller: str, work: Work) -> Work:
+    work.caller = caller
+    return work
+
+
+async def test_callers_take_turns_so_none_starves() -> None:
+    queue = queue_of()
+    many = [asked_by("many", choice(A, 8)) for _ in range(5)]
+    few = [asked_by("few", choice(A, 8)) for _ in range(2)]
+    for work in (*many, *few):
+        queue.push(work)
+    served = [planned.works[0] for planned in runs(queue) if planned.works]
+    assert served == [many[0], few[0], many[1], few[1], *many[2:]]
+
+
+async def test_work_of_a_lost_worker_comes_first_again() -> None:
+    queue = queue_of()
+    begun = asked_by("many", text(A, 4, 3))
+    queue.push(begun)
+    step(queue), step(queue)
+    assert begun.written
+    waiting = asked_by("few", choice(A, 8))
+    queue.push(waiting)
+    queue.start_over()
+    served = [work for planned in runs(queue) for work in planned.works]
+    assert served.index(begun) < served.index(waiting)
+    assert begun.done.done()
+
+
 async def test_a_group_keeps_its_turn_until_its_fixed_turns_have_paid() -> None:
     queue = queue_of(row_tokens=30, run_tokens=10)
     dear = tuple(range(25))

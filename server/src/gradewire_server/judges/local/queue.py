@@ -2,13 +2,15 @@
 
 Work with the same fixed turns shares their state, so a run is made of one group. Groups take turns. A group whose fixed
 turns had to be computed keeps its turn until its items have taken as many tokens: with many prompts, all time would go
-into computing fixed turns again and again. Within a group the oldest goes first, and what has begun before what waits.
+into computing fixed turns again and again. Within a group what has begun goes before what waits, callers take turns,
+and of one caller the oldest goes first.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from gradewire_server.domain.result import Failure
+from gradewire_server.judges.local.caller_turns import CallerTurns
 from gradewire_server.judges.local.prefixes import Prefix, PrefixStore
 from gradewire_server.judges.local.work import NEW, Work
 from gradewire_server.judges.worker.messages import CoreLimits, Row, Run
@@ -35,7 +37,7 @@ class QueueLimits:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    waiting: deque[Work] = field(default_factory=deque)
+    waiting: CallerTurns = field(default_factory=CallerTurns)
     growing: list[Work] = field(default_factory=list)
     debt_tokens: int = 0
 
@@ -130,9 +132,9 @@ class EmbeddedQueue:
         self._drop.clear()
         for each in self._groups.values():
             each.debt_tokens = 0
-            for work in reversed(each.growing):
+            for work in each.growing:
                 work.start_over()
-                each.waiting.appendleft(work)
+            each.waiting.put_back(each.growing)
             each.growing.clear()
 
     def fail_all(self, failure: Failure) -> None:
@@ -150,8 +152,7 @@ class EmbeddedQueue:
                 self._drop.append(work.state)
                 if work.prefix is not None:
                     work.prefix.users -= 1
-            if any(not work.wanted for work in group.waiting):
-                group.waiting = deque(work for work in group.waiting if work.wanted)
+            group.waiting.drop_unwanted()
             if not group.waiting and not group.growing:
                 del self._groups[ids]
 
@@ -178,7 +179,7 @@ class EmbeddedQueue:
         if self._max_growing == 1 and taken:
             return tuple(taken), 0
         begun = 0
-        left: deque[Work] = deque()
+        left: list[Work] = []
         while group.waiting:
             work = group.waiting.popleft()
             row_tokens = min(len(work.item), self._core.max_row_tokens)
@@ -196,7 +197,7 @@ class EmbeddedQueue:
             taken.append(work)
             tokens += row_tokens
             begun += 1
-        group.waiting.extendleft(reversed(left))
+        group.waiting.put_back(left)
         return tuple(taken), begun
 
     def _fits(self, taken: list[Work], tokens: int, row_tokens: int) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gradewire_proto.conventions.spans import Span, current_span
+from gradewire_server.domain.caller import asking
 from gradewire_server.domain.result import Failure
 from gradewire_server.judges.local.prefixes import Prefix
 from gradewire_server.judges.worker.messages import Row, RowResult
@@ -32,6 +33,7 @@ class Work:
         begun_s: When its first run left.
         inference_s: Sum of its runs.
         span: Of who asked, where that is traced.
+        caller: Who asked: `domain.caller.asking`.
     """
 
     fixed: tuple[int, ...]
@@ -48,6 +50,7 @@ class Work:
     begun_s: float = 0.0
     inference_s: float = 0.0
     span: Span | None = field(default_factory=current_span)
+    caller: str = field(default_factory=asking)
 
     @property
     def wanted(self) -> bool:

@@ -1,0 +1,96 @@
+"""The process that runs the judges of several server processes: `python -m gradewire_server.judge_host FD`.
+
+FD is its end of the supervisor's link. It takes next to no memory before a judge is asked for: each judge computes in a
+worker process of its own, as those of a server alone do.
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from contextlib import AsyncExitStack
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
+
+from gradewire_server.judges.local.backend import EmbeddedJudges
+from gradewire_server.judges.opening import NoJudges
+from gradewire_server.judges.shared.host import JudgeHost
+from gradewire_server.judges.telemetry import JudgeTelemetry
+from gradewire_server.processes.member import Member, Reporting
+from gradewire_server.processes.start_message import StartMessage
+from gradewire_server.rpc.request_log import configure_log
+from gradewire_server.settings.server import Settings
+from gradewire_server.settings.surface import SettingsError
+from gradewire_server.stop import Stop
+from gradewire_server.tracing.opening import tracing
+
+_log = logging.getLogger(__name__)
+
+
+class _Readiness(Reporting):
+    ready = False
+
+    def report(self) -> dict[str, Any]:
+        """Whether judges can answer is said by those who ask them."""
+        return {"degraded": [], "judging": None}
+
+
+async def host_judges(settings: Settings, member: Member, stop: Stop) -> None:
+    """Runs judges until `stop` is requested.
+
+    Args:
+        settings: All of them. Where these ask for no judges of this machine any more, there are none.
+        member: This process beside the server processes.
+        stop: How to ask for the end.
+
+    Raises:
+        RuntimeError: Nobody can reach it at its address.
+    """
+    judge = settings.engine.judge
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    readiness = _Readiness()
+    async with AsyncExitStack() as stack:
+        tracer = await stack.enter_async_context(tracing(settings.tracing.telemetry(), registry))
+        await stack.enter_async_context(member.joined(registry, readiness))
+        telemetry = JudgeTelemetry(registry)
+        judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)
+        host = JudgeHost(judges, max_queue_items=judge.max_queue_items, tracer=tracer)
+        stack.push_async_callback(host.stop)
+        await host.start(member.place.judges)
+        readiness.ready = True
+        _log.info("the judge host takes questions")
+        await stop.requested.wait()
+        readiness.ready = False
+
+
+def main() -> int:
+    """Runs judges until the supervisor stops it or is gone; returns the exit code."""
+    start = StartMessage.read()
+    try:
+        settings = Settings.load(**start.values)
+    except SettingsError as error:
+        sys.stderr.write(f"the judge host cannot start: {error}\n")
+        return 2
+    flood = configure_log(settings.log.level)
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    stop = Stop()
+    member = Member(start.place, socket.socket(fileno=int(sys.argv[1])), stop)
+
+    async def until_signal() -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.request)
+        await host_judges(settings, member, stop)
+
+    try:
+        asyncio.run(until_signal())
+    finally:
+        flood.tell(at_once=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

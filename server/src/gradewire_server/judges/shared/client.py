@@ -1,0 +1,168 @@
+"""A server process's way to the judge host: asks it, knows its state, and finds the next one where it is lost."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from grpc import StatusCode, aio
+
+from gradewire_proto.conventions.spans import current_span
+from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.shared.messages import (
+    ANSWERED,
+    ASKED,
+    NAME,
+    OPENED,
+    STATE,
+    UNBOUNDED,
+    Answered,
+    Asked,
+    HostState,
+    path,
+)
+from gradewire_server.judges.verdicts.single_flight import TIMED_OUT
+
+_log = logging.getLogger(__name__)
+
+AWAY_S: Final = 30.0
+"""Seconds that a question waits for a host; the supervisor starts one again within two as a rule."""
+_AGAIN_S: Final = 0.1
+_OPTIONS: Final = (
+    *UNBOUNDED,
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+_GONE: Final = "the process that runs the judges is not there"
+_AWAY: Final = Failure(Status.UNAVAILABLE, f"{_GONE}; another one is being started, try again", retry_after_s=5.0)
+_LOST: Final = Failure(
+    Status.UNAVAILABLE, "the process that runs the judges ended over this; try again", retry_after_s=2.0
+)
+_DEFECT: Final = Failure(Status.INTERNAL, "the process that runs the judges failed; the server's log says why")
+_CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
+
+
+class HostClient:
+    """Reaches the judge host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
+
+    Args:
+        address: ``unix:PATH``.
+        found: Called whenever a host was found: the first, and each that took the place of one.
+        away_s: How long a question waits for a host.
+    """
+
+    def __init__(self, address: str, found: Callable[[], None], *, away_s: float = AWAY_S) -> None:
+        self._found = found
+        self._away_s = away_s
+        self._channel = aio.insecure_channel(address, options=_OPTIONS)
+        self._open = self._channel.unary_unary(
+            path("Open"), request_serializer=NAME.encode, response_deserializer=OPENED.decode
+        )
+        self._ask = self._channel.unary_unary(
+            path("Ask"), request_serializer=ASKED.encode, response_deserializer=ANSWERED.decode
+        )
+        self._watch = self._channel.unary_stream(
+            path("Watch"), request_serializer=NAME.encode, response_deserializer=STATE.decode
+        )
+        self._state: HostState | None = None
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._watching = asyncio.create_task(self._watch_always())
+
+    @property
+    def state(self) -> HostState | None:
+        """What the host has open; None while there is none."""
+        return self._state
+
+    def trouble(self, name: str) -> str:
+        """Why a judge cannot answer now; empty where it can."""
+        return _GONE if self._state is None else self._state.troubles.get(name, "")
+
+    async def open(self, name: str) -> ModelStatus | Failure:
+        """Has the host open a judge, or says why it does not."""
+        if (failure := await self._until_found(None)) is not None:
+            return failure
+        try:
+            return await self._open(name)
+        except aio.AioRpcError as error:
+            return _failure(error)
+        except asyncio.CancelledError:
+            return self._if_closed()
+
+    async def ask(self, asked: Asked) -> Answered:
+        """Asks the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
+        sent_on = False
+        while (failure := await self._until_found(asked.deadline_s)) is None:
+            span = current_span()
+            try:
+                answered = await self._ask(asked, metadata=None if span is None else span.metadata())
+            except aio.AioRpcError as error:
+                if not sent_on:
+                    return Answered(_failure(error))
+                answered = None
+            except asyncio.CancelledError:
+                return Answered(self._if_closed())
+            if answered is not None:
+                return answered
+            sent_on = True
+            await asyncio.sleep(_AGAIN_S)
+        return Answered(failure)
+
+    async def close(self) -> None:
+        """Fails what waits."""
+        self._closed = True
+        self._changed.set()
+        self._watching.cancel()
+        await self._channel.close()
+        await asyncio.wait((self._watching,))
+
+    async def _until_found(self, deadline_s: float | None) -> Failure | None:
+        """Waits for a host; returns why there is none."""
+        until_s = asyncio.get_running_loop().time() + self._away_s
+        late = deadline_s is not None and deadline_s < until_s
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline_s if late else until_s):
+                while self._state is None and not self._closed:
+                    await self._changed.wait()
+        if self._closed:
+            return _CLOSED
+        if self._state is None:
+            return TIMED_OUT if late else _AWAY
+        return None
+
+    async def _watch_always(self) -> None:
+        while True:
+            try:
+                async for state in self._watch("", wait_for_ready=True):
+                    self._take(state)
+            except aio.AioRpcError as error:
+                _log.debug("the judge host is not watched any more: %s", error.code().name)
+            if self._state is not None:
+                _log.warning("the process that runs the judges is gone; judges answer once there is another one")
+                self._state = None
+            await asyncio.sleep(_AGAIN_S)
+
+    def _take(self, state: HostState) -> None:
+        new = self._state is None
+        self._state = state
+        self._changed.set()
+        self._changed = asyncio.Event()
+        if new:
+            self._found()
+
+    def _if_closed(self) -> Failure:
+        """Where a call was cancelled: by closing, or with the task that made it."""
+        caller = asyncio.current_task()
+        if not self._closed or caller is None or caller.cancelling():
+            raise asyncio.CancelledError
+        return _CLOSED
+
+
+def _failure(error: aio.AioRpcError) -> Failure:
+    if error.code() in {StatusCode.UNAVAILABLE, StatusCode.CANCELLED}:
+        return _LOST
+    _log.error("the judge host answered %s: %s", error.code().name, error.details())
+    return _DEFECT

@@ -1,0 +1,60 @@
+"""Messages between server processes and the judge host come back as they were, floats bit by bit."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.server.judges.verdicts.test_codec import ANSWER, NEED, TEXT
+from tests.support.examples import example_count
+from tests.support.judges.scripted import judge_status
+
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.needs import AnswerSource
+from gradewire_server.domain.result import Failure, Status, Timing
+from gradewire_server.judges.shared.messages import ANSWERED, ASKED, OPENED, STATE, Answered, Asked, HostState
+
+_SECONDS = st.floats(0, 1e9)
+_FAILURE = st.builds(Failure, st.sampled_from(Status), TEXT, st.none() | _SECONDS)
+_ANSWERED = st.builds(
+    Answered,
+    ANSWER | _FAILURE,
+    st.sampled_from(AnswerSource),
+    st.none() | st.builds(Timing, _SECONDS, _SECONDS, _SECONDS, _SECONDS),
+)
+
+
+@given(NEED, st.none() | _SECONDS, TEXT)
+@settings(max_examples=example_count(60))
+def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None, caller: str) -> None:
+    asked = Asked(need, deadline_s, caller)
+    again = ASKED.decode(ASKED.encode(asked))
+    assert again == asked
+    assert type(again.need) is type(need)
+
+
+@given(st.none() | _ANSWERED)
+@settings(max_examples=example_count(60))
+def test_an_answer_comes_back(answered: Answered | None) -> None:
+    assert ANSWERED.decode(ANSWERED.encode(answered)) == answered
+
+
+def test_answers_of_each_kind_stay_apart() -> None:
+    for answer in (
+        Choice((0.1, 0.9), None, None),
+        Generated("", complete=True, prompt_tokens=None, generated_tokens=None),
+        Failure(Status.UNAVAILABLE, "later", 0.5),
+    ):
+        again = ANSWERED.decode(ANSWERED.encode(Answered(answer)))
+        assert again is not None
+        assert type(again.answer) is type(answer)
+
+
+def test_statuses_come_back() -> None:
+    status = judge_status("scripted", digest="0" * 64)
+    assert OPENED.decode(OPENED.encode(status)) == status
+    state = HostState({"scripted": status}, {"other": "it is gone"})
+    assert STATE.decode(STATE.encode(state)) == state
+
+
+def test_what_is_no_message_is_an_error() -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        ASKED.decode(b'{"need": {"model": ""}}')
