@@ -15,9 +15,11 @@ from gradewire_server.settings.compute import GpuConfig
 PEAK_FP16_FLOPS: Final = {
     "H200": 989e12,
     "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
     "H100": 989e12,
     "A100": 312e12,
     "L40S": 362e12,
+    "L40": 181e12,
     "L4": 121e12,
     "A10": 125e12,
     "T4": 65e12,

@@ -119,7 +119,7 @@ class Steps:
         for texts, tokens in shapes:
             length = min(tokens, self._cpu.max_tokens)
             batch = _texts(np.full(texts, length))
-            for _ in range(3 if peak_flops else 1):  # a graph is recorded at its third run
+            for _ in range(3):  # a graph is recorded at its third run at the latest
                 session.run(batch, layers=(), exclusive=True)
             began_s, runs = time.perf_counter(), 0
             while time.perf_counter() - began_s < self._seconds / len(shapes):

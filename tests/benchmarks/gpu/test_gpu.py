@@ -21,7 +21,14 @@ def test_operations_are_counted_from_the_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "peak"), [("NVIDIA H100 80GB HBM3, 580.1, 81559 MiB", 989e12), ("NVIDIA H100 PCIe", 756e12), ("", 0.0)]
+    ("name", "peak"),
+    [
+        ("NVIDIA H100 80GB HBM3, 580.1, 81559 MiB", 989e12),
+        ("NVIDIA H100 PCIe", 756e12),
+        ("NVIDIA L40, 580.1, 46068 MiB", 181e12),
+        ("NVIDIA L4, 580.1, 23034 MiB", 121e12),
+        ("", 0.0),
+    ],
 )
 def test_the_peak_is_the_cards(name: str, peak: float) -> None:
     assert replace(WITHOUT, gpu_name=name).peak_flops == peak

@@ -1,17 +1,20 @@
-"""Connections of a client process to a server that has several processes behind one port."""
+"""Connections of a client process to a server that has several processes behind one port, and its streams."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import grpc
 import grpc.aio
 import pytest
+from tests.client.small_server import Fault, run_small_server
 
 from gradewire._transport.endpoint import Endpoint
 from gradewire.errors import ServerUnreachable
 from gradewire.load_testing.calls import Connections
+from gradewire.load_testing.stream_calls import StreamCaller
 from gradewire_proto.conventions.metadata import PROCESS_KEY
-from gradewire_proto.v1 import models_pb2, models_pb2_grpc
+from gradewire_proto.v1 import models_pb2, models_pb2_grpc, types_pb2
 
 
 class Process(models_pb2_grpc.ModelsServicer):
@@ -76,3 +79,18 @@ async def test_a_server_of_one_process_has_as_many_as_are_wanted_and_one_that_is
     with pytest.raises(ServerUnreachable, match="does not answer within"):
         await gone.ready(0.3)
     await gone.close()
+
+
+async def test_a_stream_that_has_ended_leaves_nothing_behind() -> None:
+    with run_small_server() as server:
+        server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, pushback_ms=5, after_messages=1)]
+        connections = Connections(Endpoint(server.address), 1)
+        await connections.ready(60)
+        caller = StreamCaller(connections, [types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())], 30.0)
+        item = types_pb2.Item(references=["a"], prediction="a")
+        codes = [(await caller.call([item])).code for _ in range(2)]
+        assert codes[1] == "OK" != codes[0]
+        await caller.close()
+        assert server.script.streams == 2
+        # gRPC's own tasks end a moment later.
+        assert not [task for task in asyncio.all_tasks() if "_Stream." in repr(task.get_coro())]

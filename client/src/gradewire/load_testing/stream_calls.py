@@ -115,6 +115,8 @@ class _Stream:
         except grpc.aio.AioRpcError as error:
             ended = refused_or_failed(error)
         self.has_ended = True
+        writing, _ = self._tasks
+        writing.cancel()  # nobody closes a stream that another has taken the place of
         for message in self._messages.values():
             if not message.answer.done():
                 message.answer.set_result(ended)
