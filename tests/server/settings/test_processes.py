@@ -25,6 +25,8 @@ def test_the_default_follows_memory_and_what_is_shared(tmp_path: Path) -> None:
     assert process_count(_given(tmp_path, judge_backend="embedded").given, cores=16) == 8
     assert process_count(_given(tmp_path, disk_directory="").given, cores=16) == 1
     assert process_count(_given(tmp_path, processes=5).given, cores=2) == 5
+    assert process_count(_given(tmp_path, device="cuda:1").given, cores=16) == 1
+    assert process_count(_given(tmp_path, device="cuda:1", processes=5).given, cores=2) == 5
 
 
 def test_several_without_what_they_share_are_an_error_that_names_it(tmp_path: Path) -> None:
@@ -41,8 +43,10 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
         "max_items_in_flight": 101,
         "max_bytes_in_flight": _GIB,
         "http_api_port": 0,
+        "gpu_memory_limit": 2 * _GIB,
     }
     share = Settings.load_share(2, **values)
+    assert share.given["gpu_memory_limit"] == _GIB
     assert share.memory.limit_bytes == 2 * _GIB - (32 << 20)  # half of the supervisor's
     assert share.engine.compute.worker_count == 2
     assert share.engine.cache.remembered_results_max_bytes == 16 << 20

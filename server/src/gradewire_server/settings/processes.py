@@ -26,6 +26,7 @@ _DIVIDED_BYTES: Final = (
     "remembered_results_max_bytes",
     "max_bytes_in_flight",
     "max_stream_bytes",
+    "gpu_memory_limit",
 )
 _DIVIDED_COUNTS: Final = ("max_items_in_flight", "max_streams", "max_connections")
 
@@ -39,7 +40,7 @@ class ProcessesConfig:
         Setting(
             "processes",
             "Server processes that share the port of gRPC; 0: one for every two cores and GiB of memory_limit, 8 at "
-            "most.",
+            "most, and one where device is a GPU.",
         ),
     ] = 0
     """With one the server runs in the process that was started, without a supervisor."""
@@ -60,6 +61,8 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
         raise SettingsError(f"processes above 1 {reason}")
     if wanted or reason:
         return wanted or 1
+    if given["device"].startswith("cuda"):
+        return 1  # each would hold the model on the GPU and wait for the runs of the others
     by_cores = (usable_cores() if cores is None else cores) // _CORES_PER_PROCESS
     by_memory = given["memory_limit"] // _MEMORY_PER_PROCESS_BYTES
     return int(max(1, min(by_cores, by_memory, _MOST_BY_DEFAULT)))
