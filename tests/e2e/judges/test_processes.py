@@ -221,6 +221,22 @@ async def test_a_host_that_hangs_is_ended_and_nobody_waits_for_ever(server: Serv
         await each.close()
 
 
+async def test_a_stop_lets_the_judge_answer_what_was_asked(server: ServerProcess) -> None:
+    channels = _channels(server, 4)
+    await _scored(channels[0], _items("well", 1), _QUICK)
+    (host,), (worker,) = _hosts(server), _workers(server)
+    asking = [asyncio.create_task(_scored(each, _items(f"late {n}", 8), _SLOW)) for n, each in enumerate(channels)]
+    await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 8)
+    server.signal(signal.SIGTERM)  # the last test of this server
+    results = [result for task in asking for result in (await task)[1]]
+    assert len(results) == 32
+    assert {result.status for result in results} <= set(_GRADED)
+    assert await asyncio.to_thread(server.wait) == 0
+    assert not {host, worker} & set(psutil.pids()), "the judge ends with its server"
+    for each in channels:
+        await each.close()
+
+
 def test_the_default_follows_the_cores_with_an_embedded_judge(settings: dict[str, Any], tmp_path: Path) -> None:
     program = """
 import os, sys
