@@ -31,6 +31,18 @@ def test_one_for_every_two_cores_and_gib(
     assert _processes(chart, values) == [f"processes = {count}"]
 
 
+def test_what_an_embedded_judge_takes_is_left_to_it(chart: helm_python.Chart) -> None:
+    values: dict[str, Any] = {
+        "resources": {"requests": {"cpu": "5", "memory": "5Gi"}, "limits": {"memory": "5Gi"}},
+        "judge": {"existingClaim": "judges"},
+    }
+    assert _processes(chart, values) == ["processes = 2"]
+    values["resources"]["limits"]["memory"] = "4Gi"
+    assert _processes(chart, values) == ["processes = 1"]
+    assert _processes(chart, values | {"settings": {"judge_backend": "none"}}) == ["processes = 2"]
+    assert _processes(chart, {"judge": {"existingClaim": "judges"}}) == ["processes = 1"], "never none"
+
+
 def test_a_number_that_is_given_holds(chart: helm_python.Chart) -> None:
     assert _processes(chart, {"settings": {"processes": 3}}) == ["processes = 3"]
     assert _processes(chart, {"settings": {"processes": 0}}) == ["processes = 1"]

@@ -18,6 +18,7 @@ import pytest
 from grpc import aio
 from tests.support.judges.prompts import LAVE
 from tests.support.judges.smollm2 import NAME, smollm2_repository
+from tests.support.servers.otlp_receiver import otlp_receiver
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import AsyncClient, Lave, Status
@@ -26,6 +27,7 @@ from gradewire_proto.v1 import models_pb2, models_pb2_grpc, scoring_pb2, scoring
 pytestmark = [pytest.mark.hostile, pytest.mark.restarts]
 
 _WAIT_S = 90.0
+_TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 _SLOW = types_pb2.MetricSpec(
     lave=types_pb2.LaveParameters(
         mode=types_pb2.LAVE_MODE_RATIONALE, prompt=LAVE.replace("max_tokens = 6", "max_tokens = 16")
@@ -219,6 +221,44 @@ async def test_a_host_that_hangs_is_ended_and_nobody_waits_for_ever(server: Serv
     assert host not in _hosts(server)
     for each in channels:
         await each.close()
+
+
+async def test_a_stop_lets_the_judge_answer_what_was_asked(server: ServerProcess) -> None:
+    channels = _channels(server, 4)
+    await _scored(channels[0], _items("well", 1), _QUICK)
+    (host,), (worker,) = _hosts(server), _workers(server)
+    asking = [asyncio.create_task(_scored(each, _items(f"late {n}", 8), _SLOW)) for n, each in enumerate(channels)]
+    await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 8)
+    server.signal(signal.SIGTERM)  # the last test of this server
+    results = [result for task in asking for result in (await task)[1]]
+    assert len(results) == 32
+    assert {result.status for result in results} <= set(_GRADED)
+    assert await asyncio.to_thread(server.wait) == 0
+    assert not {host, worker} & set(psutil.pids()), "the judge ends with its server"
+    for each in channels:
+        await each.close()
+
+
+async def test_a_trace_reaches_into_the_judge_host(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    with (
+        otlp_receiver() as receiver,
+        ServerProcess(tmp_path, **settings, processes=2, otlp_endpoint=receiver.endpoint, drain_s=0) as traced,
+    ):
+        (channel,) = _channels(traced, 1)
+        async with channel:
+            stub: Any = scoring_pb2_grpc.ScoringStub(channel)
+            request = scoring_pb2.ScoreRequest(items=_items("traced", 1), metrics=[_QUICK])
+            await stub.Score(request, metadata=(("traceparent", f"00-{_TRACE}-{'1' * 16}-01"),), timeout=_WAIT_S)
+        names = ("judge", "gradewire.internal.JudgeHost/Ask", "judge run")
+        spans = await asyncio.to_thread(receiver.trace_with, _TRACE, *names)
+        judge, asked, run = (spans[name] for name in names)
+        assert asked.parent_id == judge.span_id
+        assert run.parent_id == asked.span_id
+        traced.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(traced.wait) == 0
 
 
 def test_the_default_follows_the_cores_with_an_embedded_judge(settings: dict[str, Any], tmp_path: Path) -> None:

@@ -44,13 +44,14 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
 {{- end -}}
 
 {{/* Server processes of a pod where settings.processes leaves it open: as the server counts, but by what the pod asks for, since a node has
-more cores than the pod gets where it has no limit of them. */}}
+more cores than the pod gets where it has no limit of them. A core and 3 GiB are the embedded judge's. */}}
 {{- define "gradewire.processes" -}}
 {{- $resources := .Values.resources -}}
 {{- $cpu := dig "limits" "cpu" (dig "requests" "cpu" "1" $resources) $resources -}}
 {{- $memory := dig "limits" "memory" (dig "requests" "memory" "1Gi" $resources) $resources -}}
-{{- $byCores := div (include "gradewire.thousandths" $cpu | int64) 2000 -}}
-{{- $byMemory := div (include "gradewire.thousandths" $memory | int64) 1073741824000 -}}
+{{- $judges := ternary 1 0 (and (ne .Values.judge.existingClaim "") (eq (.Values.settings.judge_backend | default "embedded") "embedded")) -}}
+{{- $byCores := div (sub (include "gradewire.thousandths" $cpu | int64) (mul $judges 1000)) 2000 -}}
+{{- $byMemory := div (sub (include "gradewire.thousandths" $memory | int64) (mul $judges 3 1073741824000)) 1073741824000 -}}
 {{- max 1 (min $byCores $byMemory 8) -}}
 {{- end -}}
 

@@ -23,7 +23,7 @@ _ANSWERED = st.builds(
 
 
 @given(NEED, st.none() | _SECONDS, TEXT)
-@settings(max_examples=example_count(60))
+@settings(max_examples=example_count(30))
 def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None, caller: str) -> None:
     asked = Asked(need, deadline_s, caller)
     again = ASKED.decode(ASKED.encode(asked))
@@ -32,7 +32,7 @@ def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None
 
 
 @given(st.none() | _ANSWERED)
-@settings(max_examples=example_count(60))
+@settings(max_examples=example_count(30))
 def test_an_answer_comes_back(answered: Answered | None) -> None:
     assert ANSWERED.decode(ANSWERED.encode(answered)) == answered
 
