@@ -199,11 +199,11 @@ class Calls:
         check_scope(call.caller, method)
         return self._lifecycle.handlers().within(call.caller.namespace)
 
-    def _tell_process(self, context: GrpcContext) -> None:
-        """Tells the caller which process this is, and whether it is to go to another one."""
-        if self._process:
-            stops = self._lifecycle.phase in {Phase.DRAINING, Phase.STOPPING}
-            context.set_trailing_metadata(self._stopping if stops else self._process)
+    @property
+    def _of_process(self) -> tuple[tuple[str, str], ...]:
+        """What tells callers which process this is, and whether they are to go to another one."""
+        stops = self._process and self._lifecycle.phase in {Phase.DRAINING, Phase.STOPPING}
+        return self._stopping if stops else self._process
 
     async def _around(
         self,
@@ -219,13 +219,13 @@ class Calls:
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
-        self._tell_process(context)
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
             call.record.tenant = call.caller.tenant
             result = await body(call)
-            self._tell_process(context)
+            if self._process:
+                context.set_trailing_metadata(self._of_process)
             code = "OK"
         except asyncio.CancelledError:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:
@@ -240,7 +240,7 @@ class Calls:
             code = status.code.name
             # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
             traceback.clear_frames(error.__traceback__)
-            await _abort(context, status)
+            await _abort(context, status, self._of_process)
         else:
             return result
         finally:
@@ -277,10 +277,10 @@ def _leaving_room(context: RequestContext, size_bytes: int) -> int:
     return min(size_bytes, context.admission.bytes.limit * 3 // 4)
 
 
-async def _abort(context: GrpcContext, status: WireStatus) -> NoReturn:
+async def _abort(context: GrpcContext, status: WireStatus, of_process: tuple[tuple[str, str], ...]) -> NoReturn:
     try:
         async with asyncio.timeout(_STATUS_FLUSH_S):
-            await context.abort(status.code, status.details, status.trailing_metadata)
+            await context.abort(status.code, status.details, (*status.trailing_metadata, *of_process))
     except TimeoutError:
         # gRPC has the status and delivers it once the caller reads on.
         raise asyncio.CancelledError from None
