@@ -53,6 +53,7 @@ _PRIVATE: Final = "unix:"
 """Peers on a socket that only the server's own gateway can reach."""
 _STATUS_FLUSH_S: Final = 1.0
 """Seconds to wait for the final status to be flushed; it stands behind replies that the caller may never read."""
+_LOOKS: Final = 10
 
 ResultT = TypeVar("ResultT")
 
@@ -102,22 +103,15 @@ class Calls:
         await self._idle.wait()
 
     async def quiet(self, for_s: float) -> None:
-        """Waits until no call is in flight and none has come for `for_s` seconds."""
-        while True:
-            await self._idle.wait()
-            left_s = self._last_arrival_s + for_s - time.perf_counter()
-            if left_s <= 0:
-                return
-            await asyncio.sleep(left_s)
+        """Waits until no call is in flight and none has come for `for_s` seconds.
 
-    async def no_arrivals(self, for_s: float) -> None:
-        """Waits until no call has come for `for_s` seconds, from now on; calls in flight may go on."""
-        self._last_arrival_s = max(self._last_arrival_s, time.perf_counter())
-        while True:
-            left_s = self._last_arrival_s + for_s - time.perf_counter()
-            if left_s <= 0:
-                return
-            await asyncio.sleep(left_s)
+        Many looks and not one: where the process gets no time for so long, calls wait to be taken in.
+        """
+        calm = 0
+        while calm < _LOOKS:
+            last_s = self._last_arrival_s
+            await asyncio.sleep(for_s / _LOOKS)
+            calm = 0 if self._in_flight or self._last_arrival_s != last_s else calm + 1
 
     def unary(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], Awaitable[Message]]
