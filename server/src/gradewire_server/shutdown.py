@@ -53,12 +53,13 @@ async def wind_down(
         shutdown.drain_s,
         shutdown.grace_s,
     )
+    lifecycle.others_serve = stop.others_serve
     await lifecycle.draining()
     with suppress(TimeoutError):
         async with asyncio.timeout(shutdown.drain_s):
             await stop.urgent.wait()
     if stop.others_serve:
-        await _hand_over(server, calls, lifecycle, shutdown, stop)
+        await _hand_over(server, calls, shutdown.grace_s, stop)
         return
     # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
     # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
@@ -77,14 +78,11 @@ async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop, timeout
             task.cancel()
 
 
-async def _hand_over(
-    server: aio.Server, calls: Calls, lifecycle: Lifecycle, shutdown: ShutdownConfig, stop: Stop
-) -> None:
+async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
     """Waits until callers that understand have gone elsewhere, then has gRPC send the others away (GOAWAY)."""
     await _unless_urgent(_quiet(calls), stop)
-    lifecycle.stopping()
-    ending = asyncio.create_task(server.stop(shutdown.grace_s))
-    await _unless_urgent(calls.idle(), stop, shutdown.grace_s)
+    ending = asyncio.create_task(server.stop(grace_s))
+    await _unless_urgent(calls.idle(), stop, grace_s)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
     await ending
 

@@ -27,7 +27,7 @@ from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
-from gradewire_server.rpc.lifecycle import Lifecycle, Phase
+from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
     GrpcContext,
     Incoming,
@@ -196,8 +196,7 @@ class Calls:
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
         """What tells callers which process this is, and whether they are to go to another one."""
-        stops = self._process and self._lifecycle.phase in {Phase.DRAINING, Phase.STOPPING}
-        return self._stopping if stops else self._process
+        return self._stopping if self._lifecycle.others_serve else self._process
 
     async def _around(
         self,
