@@ -124,7 +124,7 @@ def hop_us(vectors: int, exchanges: int = 3000) -> float:
         before = resource.getrusage(resource.RUSAGE_SELF)
         asyncio.run(_ask_hops(path, vectors, exchanges))
         after = resource.getrusage(resource.RUSAGE_SELF)
-        peer_s = ours.recv()
+        peer_s = float(ours.recv())
         peer.join()
     own_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return (own_s + peer_s) / exchanges * 1e6

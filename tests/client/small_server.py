@@ -45,6 +45,8 @@ class Script:
         hold: Calls are answered only while this is set.
         requests: All requests of Score and all entries of Prepare, as they came.
         metadata: Of every call.
+        trailing: Sent with every answer.
+        peers: Who called, each connection as one.
         streams: Number of streams opened.
     """
 
@@ -55,6 +57,8 @@ class Script:
     hold: threading.Event = field(default_factory=threading.Event)
     requests: list[scoring_pb2.ScoreRequest | references_pb2.PrepareRequest] = field(default_factory=list)
     metadata: list[dict[str, str]] = field(default_factory=list)
+    trailing: tuple[tuple[str, str], ...] = ()
+    peers: list[str] = field(default_factory=list)
     listed: int = 0
     streams: int = 0
 
@@ -134,11 +138,14 @@ class _Servicer(
     ) -> models_pb2.ListModelsResponse:
         del request
         self.script.listed += 1
+        context.set_trailing_metadata(self.script.trailing)
         await self._end(self.script.list_faults.pop(0) if self.script.list_faults else None, context)
         return models_pb2.ListModelsResponse(limits=self.script.limits, server_version="small")
 
     async def _begin(self, context: grpc.aio.ServicerContext) -> Fault | None:
         self.script.metadata.append(dict(context.invocation_metadata()))
+        self.script.peers.append(context.peer())
+        context.set_trailing_metadata(self.script.trailing)
         while not self.script.hold.is_set():
             await asyncio.sleep(0.005)
         return self.script.faults.pop(0) if self.script.faults else None

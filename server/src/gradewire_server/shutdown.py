@@ -53,12 +53,14 @@ async def wind_down(
         shutdown.drain_s,
         shutdown.grace_s,
     )
+    lifecycle.others_serve = stop.others_serve
     await lifecycle.draining()
     with suppress(TimeoutError):
         async with asyncio.timeout(shutdown.drain_s):
             await stop.urgent.wait()
     if stop.others_serve:
-        await _unless_urgent(_left(calls), stop)
+        await _hand_over(server, calls, shutdown.grace_s, stop)
+        return
     # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
     # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
     lifecycle.stopping()
@@ -66,21 +68,29 @@ async def wind_down(
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
-async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop) -> None:
-    """Waits, unless it is to end at once."""
+async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
+    """Waits, for so long at most, unless it is to end at once."""
     tasks = asyncio.create_task(waiting), asyncio.create_task(stop.urgent.wait())
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
 
 
-async def _left(calls: Calls) -> None:
-    """Waits until no new calls come, for callers have gone elsewhere; some do not know how to."""
+async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
+    """Waits until callers that understand have gone elsewhere, then has gRPC send the others away (GOAWAY)."""
+    await _unless_urgent(_quiet(calls), stop)
+    ending = asyncio.create_task(server.stop(grace_s))
+    await _unless_urgent(calls.idle(), stop, grace_s)
+    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
+    await ending
+
+
+async def _quiet(calls: Calls) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_MAX_QUIET_WAIT_S):
-            await calls.no_arrivals(_QUIET_S)
+            await calls.quiet(_QUIET_S)
 
 
 async def _settle(calls: Calls, grace_s: float) -> None:

@@ -54,3 +54,32 @@ def test_a_message_that_grpc_refuses_is_not_sent_again(small_server: SmallServer
     with Client(small_server.address) as client, pytest.raises(InvalidRequest, match="larger than max"):
         client.score([RIGHT])
     assert len(small_server.script.requests) == 1
+
+
+def test_a_connection_to_a_process_that_stops_gets_no_further_calls(small_server: SmallServer) -> None:
+    script = small_server.script
+    with Client(small_server.address) as client:
+        script.trailing = (("gradewire-process", "0/2"),)
+        client.score([RIGHT])
+        client.score([RIGHT])
+        assert len(set(script.peers)) == 1, "one connection does for calls in a row"
+        script.trailing = (("gradewire-process", "0/2"), ("gradewire-stopping", "1"))
+        client.score([RIGHT])
+        assert len(set(script.peers)) == 1
+        script.trailing = (("gradewire-process", "1/2"),)
+        client.score([RIGHT])
+        assert len(set(script.peers)) == 2
+        assert len(list(client.score_stream([RIGHT]))) == 1
+        assert len(set(script.peers)) == 2
+
+
+@pytest.mark.parametrize(("more", "connections"), [((), 1), ((("gradewire-stopping", "1"),), 2)])
+def test_a_refusal_moves_calls_where_the_process_stops(
+    small_server: SmallServer, more: tuple[tuple[str, str], ...], connections: int
+) -> None:
+    script = small_server.script
+    script.trailing = (("gradewire-process", "0/2"), *more)
+    script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "not now")]
+    with Client(small_server.address) as client:
+        client.score([RIGHT])
+        assert len(set(script.peers)) == connections

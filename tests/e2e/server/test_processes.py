@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +17,10 @@ from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.several_processes import channels_by_process, is_there, process_ids
 
 from gradewire import AsyncClient, Client
-from gradewire_proto.v1 import models_pb2, models_pb2_grpc
+from gradewire_proto.v1 import models_pb2, models_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 
 _ROWS = [{"references": ["a cat"], "prediction": "a small cat"}] * 4
+_EXACT = types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())
 _WAIT_S = 60.0
 pytestmark = pytest.mark.hostile
 
@@ -118,9 +120,39 @@ def test_a_restart_of_all_in_turn_refuses_no_call(server: ServerProcess) -> None
         finally:
             done.set()
         assert all(caller.result(30) > 1 for caller in callers)
-    assert [dict(transport.failed) for transport in transports] == [{}, {}, {}]
+    assert [transport.said for transport in transports] == [{}, {}, {}]
     assert least == 1
     assert server.samples()["gradewire_process_restarts_total"] == 0
+
+
+def test_a_client_that_knows_nothing_of_processes_is_sent_to_another_one(server: ServerProcess) -> None:
+    """It repeats nothing, has one connection, and calls all the time; a call of somebody else is in flight throughout.
+
+    What it may lose are the calls that are on their way as the server says GOAWAY.
+    """
+    codes: Counter[str] = Counter()
+    names: set[str] = set()
+    with channels_by_process(server.address) as channels:
+        waiting = threading.Event()
+
+        def slow() -> Iterator[scoring_pb2.ScoreStreamRequest]:
+            yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[_EXACT]))
+            waiting.wait(8)
+
+        stream = scoring_pb2_grpc.ScoringStub(channels["0/2"]).ScoreStream(slow(), timeout=60)
+        next(iter(stream))
+        server.signal(signal.SIGHUP)
+        stub = models_pb2_grpc.ModelsStub(channels["0/2"])
+        while "1/2" not in names:
+            call = stub.List.future(models_pb2.ListModelsRequest(), timeout=20)
+            codes[call.code().name] += 1
+            names |= {str(value) for key, value in call.trailing_metadata() or () if key == "gradewire-process"}
+        assert not stream.done(), "it left while the call of somebody else went on"
+        waiting.set()
+        assert stream.code() is grpc.StatusCode.OK
+    assert codes["OK"] > 10
+    assert codes.total() - codes["OK"] <= 2, codes
+    server.wait_for_event("restarted 2 processes")
 
 
 def test_callers_that_come_while_one_is_replaced_reach_the_other(server: ServerProcess) -> None:

@@ -263,8 +263,10 @@ class GrpcTransport:
     async def _failure(self, error: grpc.aio.AioRpcError, connection: Connection[_Stubs]) -> errors.GradewireError:
         failure = self._translate(error)
         if isinstance(failure, errors.ServerUnreachable):
-            self._learn(connection, error.trailing_metadata())
-            self._spread.failed(connection)
+            said = error.trailing_metadata()
+            self._learn(connection, said)
+            if PROCESS_KEY not in said:  # else a process has answered, which lacks something
+                self._spread.failed(connection)
             if connection.retired:
                 self._retired.add(connection)
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _CUT_OFF.search(str(failure)):

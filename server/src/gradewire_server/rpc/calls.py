@@ -33,7 +33,7 @@ from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.connections.accepting import waited_s
 from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
-from gradewire_server.rpc.lifecycle import Lifecycle, Phase
+from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
     GrpcContext,
     Incoming,
@@ -59,6 +59,7 @@ _PRIVATE: Final = "unix:"
 """Peers on a socket that only the server's own gateway can reach."""
 _STATUS_FLUSH_S: Final = 1.0
 """Seconds to wait for the final status to be flushed; it stands behind replies that the caller may never read."""
+_LOOKS: Final = 10
 
 ResultT = TypeVar("ResultT")
 
@@ -108,22 +109,15 @@ class Calls:
         await self._idle.wait()
 
     async def quiet(self, for_s: float) -> None:
-        """Waits until no call is in flight and none has come for `for_s` seconds."""
-        while True:
-            await self._idle.wait()
-            left_s = self._last_arrival_s + for_s - time.perf_counter()
-            if left_s <= 0:
-                return
-            await asyncio.sleep(left_s)
+        """Waits until no call is in flight and none has come for `for_s` seconds.
 
-    async def no_arrivals(self, for_s: float) -> None:
-        """Waits until no call has come for `for_s` seconds, from now on; calls in flight may go on."""
-        self._last_arrival_s = max(self._last_arrival_s, time.perf_counter())
-        while True:
-            left_s = self._last_arrival_s + for_s - time.perf_counter()
-            if left_s <= 0:
-                return
-            await asyncio.sleep(left_s)
+        Many looks and not one: where the process gets no time for so long, calls wait to be taken in.
+        """
+        calm = 0
+        while calm < _LOOKS:
+            last_s = self._last_arrival_s
+            await asyncio.sleep(for_s / _LOOKS)
+            calm = 0 if self._in_flight or self._last_arrival_s != last_s else calm + 1
 
     def unary(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], Awaitable[Message]]
@@ -205,11 +199,10 @@ class Calls:
         check_scope(call.caller, method)
         return self._lifecycle.handlers().within(call.caller.namespace)
 
-    def _tell_process(self, context: GrpcContext) -> None:
-        """Tells the caller which process this is, and whether it is to go to another one."""
-        if self._process:
-            stops = self._lifecycle.phase in {Phase.DRAINING, Phase.STOPPING}
-            context.set_trailing_metadata(self._stopping if stops else self._process)
+    @property
+    def _of_process(self) -> tuple[tuple[str, str], ...]:
+        """What tells callers which process this is, and whether they are to go to another one."""
+        return self._stopping if self._lifecycle.others_serve else self._process
 
     async def _around(
         self,
@@ -225,7 +218,6 @@ class Calls:
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
-        self._tell_process(context)
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
@@ -234,7 +226,8 @@ class Calls:
             if call.deadline_s == 0:
                 raise DeadlineExceededError("the deadline passed before the call was taken up")
             result = await body(call)
-            self._tell_process(context)
+            if self._process:
+                context.set_trailing_metadata(self._of_process)
             code = "OK"
         except asyncio.CancelledError:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:
@@ -249,7 +242,7 @@ class Calls:
             code = status.code.name
             # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
             traceback.clear_frames(error.__traceback__)
-            await _abort(context, status)
+            await _abort(context, status, self._of_process)
         else:
             return result
         finally:
@@ -286,10 +279,10 @@ def _leaving_room(context: RequestContext, size_bytes: int) -> int:
     return min(size_bytes, context.admission.bytes.limit * 3 // 4)
 
 
-async def _abort(context: GrpcContext, status: WireStatus) -> NoReturn:
+async def _abort(context: GrpcContext, status: WireStatus, of_process: tuple[tuple[str, str], ...]) -> NoReturn:
     try:
         async with asyncio.timeout(_STATUS_FLUSH_S):
-            await context.abort(status.code, status.details, status.trailing_metadata)
+            await context.abort(status.code, status.details, (*status.trailing_metadata, *of_process))
     except TimeoutError:
         # gRPC has the status and delivers it once the caller reads on.
         raise asyncio.CancelledError from None

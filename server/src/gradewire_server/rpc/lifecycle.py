@@ -30,10 +30,16 @@ class Phase(StrEnum):
 
 
 class Lifecycle:
-    """The phase, and the handlers while there are any."""
+    """The phase, and the handlers while there are any.
+
+    Attributes:
+        health: What gRPC health says.
+        others_serve: Whether this process stops while others of the server go on, which callers are told.
+    """
 
     def __init__(self, telemetry: "RpcTelemetry") -> None:
         self.health = HealthService()
+        self.others_serve = False
         self._telemetry = telemetry
         self._phase = Phase.LOADING
         self._handlers: Handlers | None = None
