@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
@@ -120,9 +121,10 @@ def lines_of(name: str, length: Bin, report: AgreementReport) -> list[str]:
         cells = [name, length.name, f"{len(length.rows)}"] if place == 0 else ["", "", ""]
         cells.append(f"`{metric.metric.removeprefix('smile:')}`")
         for statistic in STATISTICS:
-            gain = gains.get((metric.metric, statistic))
-            cells.append(f"{metric.cells[-1].estimates[statistic].value:.4f}")
-            cells.append(f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]" if gain else "")
+            gain, value = gains.get((metric.metric, statistic)), metric.cells[-1].estimates[statistic].value
+            cells.append("" if math.isnan(value) else f"{value:.4f}")
+            shown = gain is not None and not math.isnan(gain.low)
+            cells.append(f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]" if gain and shown else "")
         found.append(f"| {' | '.join(cells)} |".replace("-", "\N{MINUS SIGN}"))
     return found
 
