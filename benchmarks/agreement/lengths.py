@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENT: Final = ROOT / "docs" / "research" / "windows-in-context.md"
 PRESETS: Final = ("v1", "fast", "one_pass")
+SETS: Final = ("EVOUNA NQ", "EVOUNA TQ", "NQ301")
 STATISTICS: Final = ("pearson", "auc", "accuracy")
 BOUNDS: Final = (8, 24, 60)
 ROWS_AT_ONCE: Final = 100
@@ -61,6 +63,19 @@ def bins_of(rows: Sequence[Row]) -> list[Bin]:
         name = f"at most {high}" if not low else f"more than {low}" if low == BOUNDS[-1] else f"{low + 1} to {high}"
         found.append(Bin(name, np.flatnonzero((lengths > low) & (lengths <= high)).tolist()))
     return [*found, Bin("all", range(len(rows)))]
+
+
+def row_sets(data: Path) -> dict[str, list[Row]]:
+    """The labelled rows that have an answer, by set: those of all five models of EVOUNA, and NQ301's."""
+    evouna = [row for row in read_lines(data / "evouna_dev.jsonl") if row["prediction"].strip()]
+    seen = {question_key(row["question"]) for row in evouna}
+    others = [
+        row
+        for row in read_lines(data / "nq301_human.jsonl")
+        if row["prediction"].strip() and question_key(row["question"]) not in seen
+    ]
+    by_dataset = {f"EVOUNA {name.upper()}": [row for row in evouna if row["dataset"] == name] for name in ("nq", "tq")}
+    return {**by_dataset, "NQ301": others}
 
 
 def scored(rows: Sequence[Row], kept: Path) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
@@ -106,9 +121,10 @@ def lines_of(name: str, length: Bin, report: AgreementReport) -> list[str]:
         cells = [name, length.name, f"{len(length.rows)}"] if place == 0 else ["", "", ""]
         cells.append(f"`{metric.metric.removeprefix('smile:')}`")
         for statistic in STATISTICS:
-            gain = gains.get((metric.metric, statistic))
-            cells.append(f"{metric.cells[-1].estimates[statistic].value:.4f}")
-            cells.append(f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]" if gain else "")
+            gain, value = gains.get((metric.metric, statistic)), metric.cells[-1].estimates[statistic].value
+            cells.append("" if math.isnan(value) else f"{value:.4f}")
+            shown = gain is not None and not math.isnan(gain.low)
+            cells.append(f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]" if gain and shown else "")
         found.append(f"| {' | '.join(cells)} |".replace("-", "\N{MINUS SIGN}"))
     return found
 
@@ -120,21 +136,17 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "agreement")
     parser.add_argument("--document", type=Path, default=DOCUMENT)
     parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--only", action="append", choices=SETS, help="one set of rows; may be repeated")
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
-    evouna = [row for row in read_lines(options.data / "evouna_dev.jsonl") if row["prediction"].strip()]
-    seen = {question_key(row["question"]) for row in evouna}
-    others = [
-        row
-        for row in read_lines(options.data / "nq301_human.jsonl")
-        if row["prediction"].strip() and question_key(row["question"]) not in seen
-    ]
+    sets = row_sets(options.data)
     lines = [
         "| rows | words of the answer | | preset | Pearson | minus `v1` | AUC | minus `v1` | accuracy | minus `v1` |",
         "|---|---|---:|---|---|---|---|---|---|---|",
     ]
-    for name, rows in (("EVOUNA dev, five models", evouna), ("NQ301", others)):
-        scores = scored(rows, options.results / f"lengths-{name.split()[0].lower()}.jsonl")
+    for name in options.only or SETS:
+        rows = sets[name]
+        scores = scored(rows, options.results / f"lengths-{name.lower().replace(' ', '-')}.jsonl")
         for length in bins_of(rows):
             if not length.rows:
                 continue

@@ -55,7 +55,8 @@ def open_computing(model: BuiltModel) -> Computes:
         BuildError: It computes in bf16, which this machine has, and OpenVINO cannot compile its graph.
     """
     if model.numeric_class != BF16_CLASS or not _has_bf16():
-        return open_session(model.onnx_path)
+        session: Computes = open_session(model.onnx_path)
+        return session
     try:
         return _Bf16Session(Bf16Graph(model.onnx_path))
     except Bf16UnavailableError as error:
