@@ -146,7 +146,7 @@ def text_cases(calls: Calls) -> Iterator[Case]:
 def http_cases(calls: Calls) -> Iterator[Case]:
     """Over HTTP, so that both processes read them."""
     score, prepare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.References/Prepare"
-    exact = [{"exactMatch": {}}]
+    exact: list[dict[str, Any]] = [{"exactMatch": {}}]
     for name in hostile_items():
         yield (
             f"{name}, `exact_match`, HTTP",

@@ -67,8 +67,15 @@ class LongAnswers:
     def __init__(self, data: Path) -> None:
         self._rows = iter(read_lines(data / "evouna_dev.jsonl"))
 
-    def next(self, words: int) -> dict[str, Any]:
-        """An item; its references are those of a row that is not in its answer."""
+    def next(self, words: int, *, says_none: bool = False) -> dict[str, Any]:
+        """An item; its references are those of a row that is not in its answer, `says_none`: nor said in it."""
+        while True:
+            item = self._next(words)
+            said = item["prediction"].casefold()
+            if not (says_none and any(reference.casefold() in said for reference in item["references"])):
+                return item
+
+    def _next(self, words: int) -> dict[str, Any]:
         asked = next(self._rows)
         text: list[str] = []
         while len(text) < words:
@@ -144,6 +151,29 @@ async def hostile(options: argparse.Namespace) -> None:
                 )
 
 
+async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
+    """Prints CPU of `fast` over `v1` at 40 words, and of 400 words over 40: the same answers, references known."""
+    used_s: dict[tuple[str, int], float] = {}
+    async with (
+        AsyncScorer.embedded(**settings_of(options)) as one,
+        AsyncScorer.embedded(**settings_of(options)) as other,
+    ):
+        scorers = {"v1": one, "fast": other}
+        for _ in range(options.rounds):
+            for words in (40, 400):
+                item = answers.next(words, says_none=True)
+                for preset, scorer in scorers.items():
+                    await scorer.score([{**item, "prediction": "nothing of it"}], f"smile:{preset}")
+                    began_s = time.process_time()
+                    await scorer.score([item], f"smile:{preset}")
+                    used_s[preset, words] = used_s.get((preset, words), 0.0) + time.process_time() - began_s
+    print("| | CPU ms an answer |\n|---|---:|")
+    for (preset, words), spent_s in used_s.items():
+        print(f"| `{preset}`, {words} words | {1e3 * spent_s / options.rounds:.1f} |")
+    print(f"\n40 words, `fast` over `v1`: {used_s['fast', 40] / used_s['v1', 40]:.2f} (goal: at most .4)")
+    print(f"`fast`, 400 words over 40: {used_s['fast', 400] / used_s['fast', 40]:.1f} (goal: at most 12)")
+
+
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """Settings of the scorer."""
     return {"disk_directory": "", "window_choice": options.window_choice}
@@ -156,8 +186,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="folder with evouna_dev.jsonl")
     parser.add_argument("--window-choice", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--hostile", action="store_true", help="hostile items by every metric in place of lengths")
+    parser.add_argument(
+        "--ratios", action="store_true", help="fast against v1 on the same answers, in place of lengths"
+    )
     options = parser.parse_args()
-    work = hostile(options) if options.hostile else lengths(options, LongAnswers(options.data))
+    if options.hostile:
+        work = hostile(options)
+    else:
+        work = (ratios if options.ratios else lengths)(options, LongAnswers(options.data))
     print(f"load average before: {os.getloadavg()[0]:.1f}\n")
     asyncio.run(work)
     print(f"\nload average after: {os.getloadavg()[0]:.1f}")

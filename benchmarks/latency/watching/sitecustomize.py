@@ -46,4 +46,4 @@ def _watched(loop: asyncio.BaseEventLoop) -> None:
 
 
 if "HOLDS_DIRECTORY" in os.environ:
-    asyncio.BaseEventLoop.run_forever = _watched  # type: ignore[method-assign] # to watch a program as it is
+    asyncio.BaseEventLoop.run_forever = _watched  # type: ignore[method-assign, assignment] # to watch a program as it is

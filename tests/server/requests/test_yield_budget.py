@@ -16,6 +16,7 @@ from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.requests import prepare as preparation
 from gradewire_server.requests.forms import items
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.requests.sets import immutable
 from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, YieldBudget, read_beside
 from gradewire_server.settings.limits import Limits
 
@@ -104,3 +105,29 @@ async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_l
 async def test_a_large_element_is_read_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
     thread = await read_beside(Element(size_bytes), threading.current_thread)
     assert (thread is threading.current_thread()) is on_loop
+
+
+async def test_what_goes_through_all_entries_of_a_set_runs_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: dict[str, threading.Thread] = {}
+
+    def watched(module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        def run(*args: Any) -> Any:
+            ran[name] = threading.current_thread()
+            return function(*args)
+
+        monkeypatch.setattr(module, name, run)
+
+    for module, name in (
+        (preparation, "name_set"),
+        (preparation, "check_whole"),
+        (immutable, "digest_entries"),
+        (immutable, "entries_of"),
+    ):
+        watched(module, name)
+    entries = [references_pb2.ReferenceEntry(references=[f"a cat {number}"]) for number in range(3)]
+    asked = references_pb2.PrepareRequest(entries=entries, metrics=[EXACT], immutable=True)
+    assert [step async for step in handlers_over().prepare(asked)][-1].complete
+    assert set(ran) == {"name_set", "check_whole", "digest_entries", "entries_of"}
+    assert threading.current_thread() not in ran.values()

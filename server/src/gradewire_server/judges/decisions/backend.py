@@ -33,7 +33,7 @@ class DecisionJudges(RemoteBackend):
             config,
             observer,
             lambda: DecisionServer(
-                HttpClient(reached), config.model, forms, most_questions=config.questions_per_request
+                HttpClient.loaded(reached), config.model, forms, most_questions=config.questions_per_request
             ),
             remarks=(_REMARK,),
         )

@@ -24,5 +24,7 @@ class OpenAIJudges(RemoteBackend):
             "openai",
             config,
             observer,
-            lambda: OpenAIServer(HttpClient(config), config.model, config.assistant_prefill, config.reasoning_tokens),
+            lambda: OpenAIServer(
+                HttpClient.loaded(config), config.model, config.assistant_prefill, config.reasoning_tokens
+            ),
         )

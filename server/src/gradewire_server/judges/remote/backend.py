@@ -62,7 +62,7 @@ class RemoteBackend(JudgeBackend):
                     f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}",
                 )
             )
-        # On a thread: to read the certificates of this machine takes tens of milliseconds.
+        # On a thread: it reads certificates and imports what connects.
         server = await asyncio.to_thread(self._make_server)
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
