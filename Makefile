@@ -76,7 +76,7 @@ test-compile: $(VENV)/.dev-installed $(MODEL)
 
 # Mostly waiting; beside it only one thread of test-export. To collect all tests takes longer than to look for these.
 test-alone: $(VENV)/.dev-installed $(MODEL)
-	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile" $$(grep -rl --include='test_*.py' 'mark\.alone\b' tests)
+	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile" $$(grep -rl --include='test_*.py' 'mark\.alone\b' tests | sort)
 
 # TORCH as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
@@ -166,7 +166,7 @@ test-verl: $(VENV)-verl/.installed $(MODEL) ## what needs verl, the real one (no
 
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile, the longest kills, checks of the tests themselves, and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
-	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile $$(grep -rl --include='test_*.py' --exclude-dir=hostile 'mark\.hostile\b' tests) --figures $(FIGURES) || failed=1; \
+	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile $$(grep -rl --include='test_*.py' --exclude-dir=hostile 'mark\.hostile\b' tests | sort) --figures $(FIGURES) || failed=1; \
 	for program in overload fairness; do \
 	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
 	done; \
@@ -176,7 +176,7 @@ test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds 
 	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
 	$(BIN)/python -m pytest -q -n 2 -m "hypothesis and not hostile" --hypothesis-profile=search --hypothesis-seed=$$seed --timeout=900; done
 
-quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges, browsers and kills: what to run while writing
+quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges, browsers, kills and built models: what to run while writing
 	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone and not hostile" tests/client tests/server/metrics tests/server/requests \
 	    tests/server/scoring tests/server/settings tests/models tests/proto --ignore tests/client/report/test_chromium.py \
 	    --ignore tests/client/report/leaderboard/test_browser.py --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
@@ -184,6 +184,8 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without serve
 	    --ignore tests/client/agreement/fitting/test_travel.py --ignore tests/server/metrics/calibrated/test_shipped.py \
 	    --ignore tests/client/cli/leaderboard/test_kill.py --ignore tests/client/cli/calibrate --ignore tests/client/cli/test_triton.py \
 	    --ignore tests/client/agreement/fitting/test_probability.py --ignore tests/server/metrics/judged/test_hostile.py --ignore tests/models/judges \
+	    --ignore tests/server/metrics/text/values/test_hostile.py --ignore tests/models/build/quantize \
+	    --ignore tests/models/build/publish/test_renew.py --ignore tests/models/build/test_install.py \
 	    --deselect tests/client/cli/compare/test_by_judge.py::test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), at most 16 Python files a folder

@@ -1,8 +1,10 @@
 """Fixtures that every part of the tests shares."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -37,6 +39,17 @@ hypothesis.settings.register_profile(
     "search", deadline=None, max_examples=10 * USUAL, derandomize=False, print_blob=True
 )
 hypothesis.settings.load_profile("fixed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collects without Python's garbage collector: what is collected stays, and is looked through again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,8 @@
-"""Two scorers of one process: what one was set to is nothing to the other."""
+"""Scorers of one process: what one was set to is nothing to the others."""
 
 from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
-
-import pytest
 
 from gradewire import ExactMatch, Lave, Scorer, Status
 
@@ -12,8 +10,8 @@ LAVE = (files("gradewire_server.metrics.judged.prompts") / "lave-1.toml").read_t
 ROW = {"question": "what?", "references": ["the cat"], "prediction": "the cat"}
 
 
-@pytest.mark.parametrize("names", [("ours", "theirs"), ("same", "same")])
-def test_each_knows_the_prompts_of_its_own_directory(tmp_path: Path, minilm: Path, names: tuple[str, str]) -> None:
+def test_each_knows_the_prompts_of_its_own_directory(tmp_path: Path, minilm: Path) -> None:
+    names = ("ours", "theirs", "ours")  # the third has another text under the name of the first
     with ExitStack() as stack:
         scorers = []
         for index, name in enumerate(names):

@@ -7,11 +7,11 @@ agrees with WordNet's lemmatizer. Another rule is another metric version.
 import csv
 import gzip
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 from lemminflect import config
+from lemminflect.codecs.OverridesCodec import OverridesCodec
 
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 
@@ -35,31 +35,26 @@ def lemma_table() -> Mapping[str, str]:
 @cache
 def known_words() -> frozenset[str]:
     """The words of the dictionary (about 70 000), inflected ones too, in lower case: few names, no number words."""
-    return frozenset(word for word, _, _ in _rows(_dictionary()) if word == word.lower())
+    return frozenset(word for word, _, _ in _rows() if word == word.lower())
 
 
 @cache
 def _entries() -> Mapping[str, Mapping[str, str]]:
     """Part of speech to word to its lemmas, with "/" between them."""
     entries: dict[str, dict[str, str]] = defaultdict(dict)
-    for word, part_of_speech, lemmas in _rows(_dictionary()):
+    for word, part_of_speech, lemmas in _rows():
         entries[part_of_speech][word] = lemmas
-    for word, part_of_speech, lemmas in _rows(_overrides()):
-        entries[part_of_speech.lower()][word] = lemmas
+    overrides: dict[str, dict[str, tuple[str, ...]]] = OverridesCodec.load(config.lemma_overrides_fn)
+    for word, entry in overrides.items():
+        for part_of_speech, lemmas_of_word in entry.items():
+            entries[part_of_speech.lower()][word] = "/".join(lemmas_of_word)
     return entries
 
 
-def _dictionary() -> Iterable[str]:
-    return gzip.decompress(Path(config.lemma_lu_fn).read_bytes()).decode().splitlines()
-
-
-def _overrides() -> Iterable[str]:
-    lines = Path(config.lemma_overrides_fn).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-def _rows(lines: Iterable[str]) -> Iterator[list[str]]:
-    return csv.reader(lines, quoting=csv.QUOTE_NONE)
+def _rows() -> Iterator[list[str]]:
+    """Of the dictionary: word, part of speech, lemmas."""
+    with gzip.open(config.lemma_lu_fn, "rt", encoding="utf-8") as file:
+        return csv.reader(file.read().splitlines(), quoting=csv.QUOTE_NONE)
 
 
 @cache
