@@ -1,4 +1,4 @@
-"""Where the event loop is what has too much to do, calls are refused with a time to come back; none runs out of time."""
+"""Where the event loop has too much to do, calls are refused with a time to come back, and none runs out of time."""
 
 import asyncio
 import os

@@ -215,8 +215,7 @@ class Calls:
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
             call.record.tenant = call.caller.tenant
-            if call.deadline_s == 0:
-                raise DeadlineExceededError("the deadline passed before the call was taken up")
+            _check_deadline(call)
             result = await body(call)
             code = "OK"
         except asyncio.CancelledError:
@@ -262,6 +261,12 @@ class Calls:
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
         return call_id, authorization, peer
+
+
+def _check_deadline(call: RpcCall) -> None:
+    """Raises DeadlineExceededError where a call waited inside gRPC for longer than its caller does."""
+    if call.deadline_s == 0:
+        raise DeadlineExceededError("the deadline passed before the call was taken up")
 
 
 def _leaving_room(context: RequestContext, size_bytes: int) -> int:

@@ -181,7 +181,9 @@ class Admission:
     def _refuse_behind(self, caller: Caller, left_s: float) -> None:
         """Raises OverloadedError where the event loop has too much to do, unless the caller has had little of it."""
         loop = self._loop
-        if not loop.is_behind or (self._loop_shares.has_had_little(caller) and loop.wait_s < min(left_s, self._max_wait_s)):
+        if not loop.is_behind:
+            return
+        if loop.wait_s < min(left_s, self._max_wait_s) and self._loop_shares.has_had_little(caller):
             return
         loop.refused()
         self._overload.refused()
