@@ -124,9 +124,17 @@ class Calls:
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
+                if method.scope is not Scope.SCORE:
+                    return await answer(handlers, call)
+                admission = handlers.context.admission
+                admission.arrive(call.caller, call.deadline_s, call.waited_s)
+                try:
+                    return await answer(handlers, call)
+                finally:
+                    admission.depart()
+
+            async def answer(handlers: Handlers, call: RpcCall) -> bytes:
                 served = handlers.context
-                if method.scope is Scope.SCORE:
-                    served.admission.check_arrival(call.caller, call.deadline_s, call.waited_s)
                 data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
                 request, size_bytes = await look_at(method, data, served.limits, call)

@@ -26,7 +26,7 @@ from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 
 _log = logging.getLogger(__name__)
 
-TAKERS: Final = 16
+TAKERS: Final = 128
 """Calls of one method that are asked for side by side."""
 _NEEDED: Final = {
     "_schedule_rpc_coro": ("rpc_coro", "rpc_state", "loop"),
