@@ -75,7 +75,9 @@ def measure(load: Load, options: argparse.Namespace) -> Path:
             )
         if json.loads(path.read_text(encoding="utf-8"))["steps"][0]["outcome"] == "holds":
             return path
-    raise SystemExit(f"{load.name}: the server did not keep up in {len(_CLIENT_PROCESSES)} tries: the machine is too busy")
+    raise SystemExit(
+        f"{load.name}: the server did not keep up in {len(_CLIENT_PROCESSES)} tries: the machine is too busy"
+    )
 
 
 def document(measured: Measured, options: argparse.Namespace) -> dict[str, Any]:

@@ -98,7 +98,8 @@ async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
     alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)
     await generator.closed_loop(3.0, 8)
-    print(f"| streams | calls p50 / p99 ms | ends | bulk items/s beside calls | without | server CPU | load |\n{'|---' * 7}|")
+    heads = ("streams", "calls p50 / p99 ms", "ends", "bulk items/s beside calls", "without", "server CPU", "load")
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for count in (0, *options.streams):
         with streaming(server.address, count) as scored:
             await asyncio.sleep(5 if count else 0)

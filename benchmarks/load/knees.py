@@ -108,10 +108,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for engine in options.engines:
-        for mix in options.mixes:
-            rows.append(row(engine, mix, measure(engine, mix, options)))
+    rows = [row(engine, mix, measure(engine, mix, options)) for engine in options.engines for mix in options.mixes]
     text = table(rows, options)
     print(text)
     if options.write:

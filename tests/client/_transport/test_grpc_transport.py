@@ -9,7 +9,9 @@ from tests.client.small_server import Fault, SmallServer
 from gradewire import Client, InvalidRequest, ServerUnreachable, Tls
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.grpc_transport import GrpcTransport
-from gradewire_proto.v1 import references_pb2, scoring_pb2
+from gradewire._transport.spreading import Connection
+from gradewire.errors import Overloaded
+from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 RIGHT = {"references": ["a"], "prediction": "a"}
 
@@ -83,3 +85,28 @@ def test_a_refusal_moves_calls_where_the_process_stops(
     with Client(small_server.address) as client:
         client.score([RIGHT])
         assert len(set(script.peers)) == connections
+
+
+async def test_a_call_that_one_process_has_no_room_for_is_made_again_to_another_one_once(
+    small_server: SmallServer,
+) -> None:
+    transport = GrpcTransport(Endpoint(small_server.address))
+    first = transport._connection()
+    second = Connection(transport._open())
+    transport._spread.connections = [first, second]
+    for index, connection in enumerate((first, second)):
+        connection.process, connection.asked = f"{index}/2", True
+    request = scoring_pb2.ScoreRequest(
+        items=[types_pb2.Item(references=["a"], prediction="a")],
+        metrics=[types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())],
+    )
+    refusal = Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "come back later", pushback_ms=60_000)
+    small_server.script.faults = [refusal]
+    assert len((await transport.score(request, timeout_s=5)).items) == 1
+    assert len(small_server.script.requests) == 2
+    small_server.script.faults = [refusal, refusal]
+    with pytest.raises(Overloaded) as caught:
+        await transport.score(request, timeout_s=5)
+    assert caught.value.retry_after_s == 60
+    assert len(small_server.script.requests) == 3, "the other one has refused a call, too"
+    await transport.close()

@@ -1,4 +1,4 @@
-"""Where the event loop is what has too much to do, calls are refused with a time to come back; none runs out of time."""
+"""Where the event loop has too much to do, calls are refused with a time to come back, and none runs out of time."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ asyncio.run(main())
 """
 _ROOT = Path(__file__).resolve().parents[3]
 _DEADLINE_S = 30.0
-_CALLS = 480
+_CALLS = 600
 
 
 @pytest.fixture
@@ -70,6 +70,6 @@ async def test_calls_are_refused_with_a_hint_while_the_loop_is_held(server: "sub
         connection.close()
     codes = Counter(each.code for each in ended)
     assert set(codes) == {"OK", "RESOURCE_EXHAUSTED"}, codes
-    assert codes["RESOURCE_EXHAUSTED"] >= _CALLS / 4, codes
-    assert codes["OK"] >= 32, "a few are no overload, however late the loop is"
+    assert codes["RESOURCE_EXHAUSTED"] > 0, codes
+    assert codes["OK"] >= 160, "fewer are no overload, however late the loop is"
     assert all(each.hinted for each in ended if each.code == "RESOURCE_EXHAUSTED")

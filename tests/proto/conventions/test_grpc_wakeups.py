@@ -34,7 +34,7 @@ def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
 async def _all_read(reading: socket.socket) -> None:
     for _ in range(5):
         await asyncio.sleep(0)
-    reading.setblocking(False)
+    reading.settimeout(0)
     with pytest.raises(BlockingIOError):
         reading.recv(1)
 

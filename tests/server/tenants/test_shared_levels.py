@@ -96,7 +96,9 @@ def test_another_rate_that_is_set_without_the_lock_holds_for_all(tmp_path: Path)
 def test_the_lock_of_a_process_that_is_killed_is_free(tmp_path: Path) -> None:
     now_s = [100.0]
     bucket = _bucket(tmp_path / "quotas", now_s)
-    program = "import fcntl, sys\nfile = open(sys.argv[1])\nfcntl.flock(file, fcntl.LOCK_EX)\nprint(flush=True)\ninput()"
+    program = (
+        "import fcntl, sys\nfile = open(sys.argv[1])\nfcntl.flock(file, fcntl.LOCK_EX)\nprint(flush=True)\ninput()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", program, os.fspath(tmp_path / "quotas")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:

@@ -1,9 +1,9 @@
 """Keeps grpc.aio's thread from waiting for an event loop that has much to do.
 
 The thread that takes events from gRPC's core writes a byte into a pair of sockets for each of them, and the event loop
-reads one byte a round, however many events it takes in. Where there are more events than rounds the bytes pile up. After
-278 of them, on Linux, the thread waits in its write until the loop has gone round 209 times, and nothing reaches the
-loop meanwhile: for a second and more where a round takes 5 ms, again and again. So here all bytes are read at once.
+reads one byte a round, however many events it takes in. Where there are more events than rounds the bytes pile up.
+After 278 of them, on Linux, the thread waits in its write until the loop has gone round 209 times, and nothing reaches
+the loop meanwhile: for a second and more where a round takes 5 ms, again and again. So here all bytes are read at once.
 
 grpc.aio has no option for this. The reader that it has added to its loop is found by its name; with a version that has
 another one, or a loop that has no selector, everything stays as it is.
@@ -34,7 +34,7 @@ def drain_wakeups(loop: asyncio.AbstractEventLoop) -> bool:
         return False
     for key in list(selector.get_map().values()):
         reader = key.data[0] if isinstance(key.data, tuple) else None
-        take_events = getattr(reader, "_callback", None)
+        take_events: Any = getattr(reader, "_callback", None)
         method = take_events.func if isinstance(take_events, partial) else take_events
         if getattr(method, "__qualname__", "") == _READER:
             loop.add_reader(key.fd, partial(_take_all, key.fd, take_events))

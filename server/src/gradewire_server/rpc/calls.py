@@ -128,9 +128,17 @@ class Calls:
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
+                if method.scope is not Scope.SCORE:
+                    return await answer(handlers, call)
+                admission = handlers.context.admission
+                admission.arrive(call.caller, call.deadline_s, call.waited_s)
+                try:
+                    return await answer(handlers, call)
+                finally:
+                    admission.depart()
+
+            async def answer(handlers: Handlers, call: RpcCall) -> bytes:
                 served = handlers.context
-                if method.scope is Scope.SCORE:
-                    served.admission.check_arrival(call.caller, call.deadline_s, call.waited_s)
                 data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
                 request, size_bytes = await look_at(method, data, served.limits, call)
@@ -223,8 +231,7 @@ class Calls:
             call.caller = self._authentication.check(authorization, call.record.peer)
             ask_for(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
-            if call.deadline_s == 0:
-                raise DeadlineExceededError("the deadline passed before the call was taken up")
+            _check_deadline(call)
             result = await body(call)
             if self._process:
                 context.set_trailing_metadata(self._of_process)
@@ -272,6 +279,12 @@ class Calls:
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
         return call_id, authorization, peer
+
+
+def _check_deadline(call: RpcCall) -> None:
+    """Raises DeadlineExceededError where a call waited inside gRPC for longer than its caller does."""
+    if call.deadline_s == 0:
+        raise DeadlineExceededError("the deadline passed before the call was taken up")
 
 
 def _leaving_room(context: RequestContext, size_bytes: int) -> int:

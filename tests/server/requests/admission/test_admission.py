@@ -88,7 +88,7 @@ async def test_a_request_that_has_too_little_time_is_refused_where_others_are_no
         with pytest.raises(OverloadedError), admission.interactive(work(), left_s=0.05):
             pass
         with pytest.raises(OverloadedError):
-            admission.check_arrival(Caller("a"), 0.05)
+            admission.arrive(Caller("a"), 0.05)
 
 
 async def test_what_is_in_the_cache_is_let_in_however_much_is_in_work() -> None:
@@ -223,10 +223,10 @@ async def test_a_caller_is_let_in_beside_one_that_asks_for_more_than_its_share()
         with contextlib.suppress(OverloadedError):
             for _ in range(100):
                 stack.enter_context(admission.interactive(greedy, left_s=1000))
-        admission.check_arrival(modest.caller, 1000)
+        admission.arrive(modest.caller, 1000)
         stack.enter_context(admission.interactive(modest, left_s=1000))
         with pytest.raises(OverloadedError):
-            admission.check_arrival(greedy.caller, 1000)
+            admission.arrive(greedy.caller, 1000)
 
 
 async def test_at_arrival_a_caller_is_judged_by_what_its_calls_cost_in_the_mean() -> None:
@@ -239,17 +239,17 @@ async def test_at_arrival_a_caller_is_judged_by_what_its_calls_cost_in_the_mean(
             for _ in range(100):
                 stack.enter_context(admission.interactive(work(), left_s=1000))
         for _ in range(200):
-            admission.check_arrival(Caller("cached"), 1000)
+            admission.arrive(Caller("cached"), 1000)
         with pytest.raises(OverloadedError):  # half of its calls were in the cache
-            admission.check_arrival(Caller("a"), 1000)
+            admission.arrive(Caller("a"), 1000)
 
 
 def behind(admission: Admission, clock: Clock, caller: str) -> None:
     """Calls of a caller, each of which waits for long, until they are refused; all are answered from the cache."""
     for _ in range(1000):
-        clock.now_s += 0.002
+        clock.now_s += 0.001
         try:
-            admission.check_arrival(Caller(caller), 10, waited_s=0.05)
+            admission.arrive(Caller(caller), 10, waited_s=0.05)
         except OverloadedError:
             return
         with admission.interactive(work(caller, kind="warm"), left_s=10):
@@ -265,23 +265,23 @@ def test_calls_that_are_in_the_cache_are_refused_with_a_hint_while_the_loop_is_b
     for _ in range(20):
         clock.now_s += 0.002
         with pytest.raises(OverloadedError, match="want of a processor") as refused:
-            admission.check_arrival(Caller("greedy"), 10, waited_s=0.05)
+            admission.arrive(Caller("greedy"), 10, waited_s=0.05)
         told.append(refused.value.retry_after_s)
     assert told == sorted(told)
     assert told[-1] > told[0] > 0
     assert admission.overload_s > 0
-    admission.check_arrival(Caller("greedy"), 10, waited_s=0.001)
+    admission.arrive(Caller("greedy"), 10, waited_s=0.001)
 
 
 def test_while_the_loop_is_behind_a_caller_that_asks_for_little_is_let_in() -> None:
     clock = Clock()
     admission = Admission(Capacity(), clock)
     behind(admission, clock, "greedy")
-    admission.check_arrival(Caller("modest"), 10, waited_s=0.05)
+    admission.arrive(Caller("modest"), 10, waited_s=0.05)
     with pytest.raises(OverloadedError):
-        admission.check_arrival(Caller("modest"), 0.1, waited_s=0.05)  # it would not be done in time
+        admission.arrive(Caller("modest"), 0.1, waited_s=0.05)  # it would not be done in time
     with pytest.raises(OverloadedError):
-        admission.check_arrival(Caller("greedy"), 10, waited_s=0.05)
+        admission.arrive(Caller("greedy"), 10, waited_s=0.05)
 
 
 async def test_while_the_loop_is_behind_one_part_of_bulk_work_is_in_work() -> None:
@@ -317,8 +317,8 @@ def test_nobody_waits_longer_than_is_allowed(asked: list[tuple[int, float, bool]
             current_turn().queued(1000)
             current_turn().computed(1000)
             clock.now_s += 0.3
-    rate = admission.tokens_per_s
-    assert rate > 0
+    assert admission.tokens_per_s > 0
+    refused: list[tuple[float, float]] = []
     entered: list[contextlib.ExitStack] = []
     for number, (tokens, pause_s, one_leaves) in enumerate(asked):
         clock.now_s += pause_s
@@ -329,12 +329,11 @@ def test_nobody_waits_longer_than_is_allowed(asked: list[tuple[int, float, bool]
             # Of its kind nothing is known, so it is thought to cost a token for each byte.
             stack.enter_context(admission.interactive(Work(Caller("a"), number, tokens, 1), left_s=5))
         except OverloadedError as error:
-            assert wait_s > 0, "what is alone is let in"
-            assert error.retry_after_s > 0
+            refused.append((wait_s, error.retry_after_s))
         else:
             entered.append(stack)
-            rate = admission.tokens_per_s or rate
-            assert wait_s <= max(max_wait_s, 960 / rate) * 1.001
+            assert wait_s <= max_wait_s * 1.001
+    assert all(wait_s > 0 and retry_after_s > 0 for wait_s, retry_after_s in refused), "what is alone is let in"
     for each in entered:
         each.close()
     assert admission.items.taken == 0

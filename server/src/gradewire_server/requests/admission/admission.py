@@ -102,23 +102,27 @@ class Admission:
         """
         return _Interactive(self, work, left_s)
 
-    def check_arrival(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
+    def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
         """Refuses a call before its request is received, where those of its caller cost too much now.
 
         What a caller's small requests cost in the mean is known from those before, which were in the cache or not.
-        Errors as `interactive`.
+        `depart` ends what is let in. Errors as `interactive`.
 
         Args:
             caller: Who calls.
             left_s: Seconds until the deadline; None: it has none.
             waited_s: Seconds for which the call has waited for its first step; None where that is not known.
         """
+        left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
             self._loop.began(waited_s)
-        self._refuse_behind(caller, math.inf if left_s is None else left_s)
-        tokens = self._costs.tokens(caller.key, _ARRIVAL, 1)
-        self._refuse_late(caller, tokens, math.inf if left_s is None else left_s)
-        self._loop.let_in()
+        self._refuse_behind(caller, left_s)
+        self._refuse_late(caller, self._costs.tokens(caller.key, _ARRIVAL, 1), left_s)
+        self._loop.entered()
+
+    def depart(self) -> None:
+        """A call that was let in by `arrive` has ended."""
+        self._loop.left()
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -181,7 +185,9 @@ class Admission:
     def _refuse_behind(self, caller: Caller, left_s: float) -> None:
         """Raises OverloadedError where the event loop has too much to do, unless the caller has had little of it."""
         loop = self._loop
-        if not loop.is_behind or (self._loop_shares.has_had_little(caller) and loop.wait_s < min(left_s, self._max_wait_s)):
+        if not loop.is_behind:
+            return
+        if loop.wait_s < min(left_s, self._max_wait_s) and self._loop_shares.has_had_little(caller):
             return
         loop.refused()
         self._overload.refused()

@@ -20,8 +20,8 @@ _BURST: Final = 2.0
 _CALM: Final = 0.5
 """They have not come faster than they are done if no more than this part of the standing wait is waiting."""
 _MIN_IN_WORK_TOKENS: Final = 960
-"""Tokens of small requests, two dozen short rows, that are in work at a time whatever the measured rate says: with
-fewer the encoder's batches would be small, the rate would fall, and still fewer would be let in."""
+"""Tokens of small requests, two dozen short rows, that are in work at a time where they may wait so long: with fewer
+the encoder's batches would be small, the rate would fall, and still fewer would be let in."""
 
 
 class EncoderBacklog:
@@ -88,8 +88,8 @@ class EncoderBacklog:
         standing_s = max(_STANDING_WAIT_S, _STANDING_REQUESTS * tokens / rate)
         burst_s = _BURST * standing_s
         is_standing = self._clock() - self._calm_s > burst_s
-        longest_s = min(standing_s if is_standing else burst_s, self._max_wait_s)
-        return max(longest_s * rate, _MIN_IN_WORK_TOKENS)
+        longest_s = max(standing_s if is_standing else burst_s, _MIN_IN_WORK_TOKENS / rate)
+        return min(longest_s, self._max_wait_s) * rate
 
     def enter(self, lane: Lane, tokens: float) -> None:
         """Work was let in."""

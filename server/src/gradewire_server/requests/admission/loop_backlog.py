@@ -2,8 +2,8 @@
 
 Every call tells how long it waited for its first step. Where the loop has little to do that is next to nothing, and it
 grows with all that the loop has to do before it comes round again. One long step, or a burst, is no backlog: the loop
-is behind when no call has been taken up soon for a while, as in CoDel (Nichols and Jacobson 2012), and several are
-under way.
+is behind when no call has been taken up soon for a while, as in CoDel (Nichols and Jacobson 2012), and many are under
+way.
 """
 
 import time
@@ -20,11 +20,9 @@ _SHORT_PATIENCE_S: Final = 0.02
 """The same while calls are refused anyway."""
 _PAUSE_S: Final = 1.0
 """Without a refusal for so long, the next burst has the usual patience."""
-_FEW: Final = 32
-"""With fewer calls under way at a time the loop is late for another reason, and refusing them would mend nothing."""
-_WEIGHT: Final = 0.05
-"""Of the newest call in the means of turns and gaps."""
-_MAX_GAP_S: Final = 1.0
+_FEW: Final = 160
+"""With fewer calls under way the loop is late for another reason, such as other programs, and refusing them would mend
+nothing. One connection may have 128 open."""
 _RATE_WINDOW_S: Final = 0.25
 _RATE_WEIGHT: Final = 0.3
 
@@ -40,8 +38,8 @@ class LoopBacklog:
         self._clock = clock
         self._seen_s = self._soon_s = self._window_s = clock()
         self._refused_s = -_PAUSE_S
-        self._turn_s = self._mean_turn_s = 0.0
-        self._mean_gap_s = _MAX_GAP_S
+        self._turn_s = 0.0
+        self._under_way = 0
         self._let_in = 0
         self._let_in_per_s = 0.0
 
@@ -52,11 +50,11 @@ class LoopBacklog:
 
     @property
     def is_behind(self) -> bool:
-        """Whether calls have been taken up late for a while."""
+        """Whether many calls are under way, and such have been taken up late for a while."""
         if self._clock() - self._seen_s > self._turn_s + _PATIENCE_S:
             return False  # nobody came lately
         patience_s = _SHORT_PATIENCE_S if self._seen_s - self._refused_s < _PAUSE_S else _PATIENCE_S
-        return self._seen_s - self._soon_s > patience_s and self._mean_turn_s * _TURNS >= _FEW * self._mean_gap_s
+        return self._under_way >= _FEW and self._seen_s - self._soon_s > patience_s
 
     @property
     def calls_per_s(self) -> float:
@@ -72,19 +70,22 @@ class LoopBacklog:
         now_s = self._clock()
         gap_s = now_s - self._seen_s
         self._seen_s, self._turn_s = now_s, waited_s
-        self._mean_turn_s += _WEIGHT * (waited_s - self._mean_turn_s)
-        self._mean_gap_s += _WEIGHT * (min(gap_s, _MAX_GAP_S) - self._mean_gap_s)
         if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # nobody was there who could have waited
             self._soon_s = now_s
 
-    def let_in(self) -> None:
-        """A call was let in."""
+    def entered(self) -> None:
+        """A call was let in; `left` is called at its end."""
+        self._under_way += 1
         self._let_in += 1
         now_s = self._clock()
         if now_s - self._window_s >= _RATE_WINDOW_S:
             measured = self._let_in / (now_s - self._window_s)
             self._let_in_per_s += (_RATE_WEIGHT if self._let_in_per_s else 1.0) * (measured - self._let_in_per_s)
             self._let_in, self._window_s = 0, now_s
+
+    def left(self) -> None:
+        """A call that was let in has ended."""
+        self._under_way -= 1
 
     def refused(self) -> None:
         """A call was refused for it."""

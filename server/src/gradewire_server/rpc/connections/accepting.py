@@ -26,7 +26,7 @@ from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 
 _log = logging.getLogger(__name__)
 
-TAKERS: Final = 16
+TAKERS: Final = 128
 """Calls of one method that are asked for side by side."""
 _NEEDED: Final = {
     "_schedule_rpc_coro": ("rpc_coro", "rpc_state", "loop"),
@@ -76,7 +76,7 @@ class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # no types
 
     async def _take(self, method: str, handler: "grpc.RpcMethodHandler[Any, Any]") -> None:
         loop, name = asyncio.get_running_loop(), method.encode()
-        schedule, handle = cygrpc._schedule_rpc_coro, cygrpc._handle_stream_unary_rpc
+        schedule, handle = cygrpc._schedule_rpc_coro, cygrpc._handle_stream_unary_rpc  # noqa: SLF001 - see above
         named = (method,) if _METHOD_NAME in schedule.__code__.co_varnames else ()
         try:
             while True:
