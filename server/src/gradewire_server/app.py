@@ -9,8 +9,8 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
@@ -22,12 +22,10 @@ from gradewire_server.gateway.endpoint import Endpoint, endpoint, gateway_settin
 from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
 from gradewire_server.guards import guarded
 from gradewire_server.observing import observe, observe_once
+from gradewire_server.opening import opened
 from gradewire_server.processes.member import Member, Place
-from gradewire_server.requests.admission.admission import Admission
-from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.list_models import without_synonyms
-from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.connections.descriptors import raise_descriptor_limit
@@ -40,9 +38,6 @@ from gradewire_server.rpc.request_log import RequestLog, configure_log
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
-from gradewire_server.scoring import Scorer
-from gradewire_server.scoring.remembered import RememberedResults
-from gradewire_server.scoring.telemetry import RememberedTelemetry
 from gradewire_server.settings.server import Settings
 from gradewire_server.shutdown import before_stop, wind_down
 from gradewire_server.stop import Stop
@@ -52,53 +47,6 @@ from gradewire_server.tenants.tokens_file import TokensFile
 from gradewire_server.tracing.opening import tracing
 
 _log = logging.getLogger(__name__)
-
-
-@asynccontextmanager
-async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
-    """The whole server without a transport, for embedding; models are loaded at their first use unless preloaded.
-
-    Args:
-        settings: Those of transport, HTTP and log are not read.
-        registry: Where Prometheus metrics go; one of its own where none is given.
-
-    Raises:
-        OSError: A directory or store cannot be used at all.
-    """
-    registry = registry or CollectorRegistry()
-    async with _open(settings, registry, RpcTelemetry(registry)) as (handlers, _):
-        yield handlers
-
-
-@asynccontextmanager
-async def _open(
-    settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> AsyncIterator[tuple[Handlers, Backends]]:
-    directory = settings.judge_prompt_directory
-    prompts = await asyncio.to_thread(open_prompts, directory)
-    backends = await Backends.open(settings.engine, registry)
-    try:
-        admission = Admission(settings.capacity)
-        telemetry.admission.expose(admission)
-        results = RememberedResults(settings.engine.cache.remembered_results_max_bytes)
-        RememberedTelemetry(results, registry)
-        context = RequestContext(
-            Scorer(backends.ports, results=results),
-            backends.ports,
-            prompts=prompts,
-            limits=settings.limits,
-            deadlines=settings.deadlines,
-            admission=admission,
-            count_result=telemetry.results.count,
-            count_synthetic=telemetry.synthetic.count,
-        )
-        handlers = Handlers(context)
-        try:
-            yield handlers, backends
-        finally:
-            await handlers.close()
-    finally:
-        await backends.close()
 
 
 async def serve(  # noqa: C901, PLR0915 - the one place that puts a server together
@@ -296,7 +244,7 @@ async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> tuple[Handlers, Backends]:
     """Opens the handlers on `stack` and warms the default model up; without it, metrics that need none still work."""
-    handlers, backends = await stack.enter_async_context(_open(settings, registry, telemetry))
+    handlers, backends = await stack.enter_async_context(opened(settings, registry, telemetry))
     loaded = await backends.load("")
     if isinstance(loaded, Failure):
         _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)

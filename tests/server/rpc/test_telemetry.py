@@ -9,7 +9,7 @@ from gradewire_gateway.observing.figures import GatewayTelemetry
 from gradewire_gateway.rewards.figures import RewardFigures
 from gradewire_proto.telemetry.figures import TelemetryFigures
 from gradewire_proto.telemetry.outbox import Outbox
-from gradewire_server.app import open_handlers
+from gradewire_server.opening import open_handlers
 from gradewire_server.processes.telemetry import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
 

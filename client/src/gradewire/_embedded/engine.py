@@ -12,9 +12,9 @@ from gradewire._tracing.tracing import engine_trace
 from gradewire._transport.status_codes import error_for
 from gradewire.errors import InvalidRequest, NotReady
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
-from gradewire_server.app import open_handlers
 from gradewire_server.encoders.opening import check_installed
 from gradewire_server.lexicon.thesaurus import Thesaurus
+from gradewire_server.opening import open_handlers
 from gradewire_server.requests.errors import OverloadedError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.list_models import without_synonyms

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.app import open_handlers, run
+from gradewire_server.app import run
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
+from gradewire_server.opening import open_handlers
 from gradewire_server.requests.prompts.directory import PromptDirectoryError, open_prompts
 from gradewire_server.settings.server import Settings
 
