@@ -112,6 +112,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
             if not await before_stop(loading, stop):
                 return
+            lifecycle.loaded(loading.result()[0])
         server, port = await start_server(
             _address(settings, settings.listen.port if place is None else place.port),
             service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.figures)),

@@ -28,6 +28,15 @@ async def test_health_follows_the_phases() -> None:
             lifecycle.handlers()
 
 
+async def test_calls_are_taken_once_all_is_loaded_before_health_says_so() -> None:
+    async with wire_server(serving=False) as wire:
+        with pytest.raises(NotServingError):
+            wire.lifecycle.handlers()
+        wire.lifecycle.loaded(wire.handlers)
+        assert wire.lifecycle.handlers() is wire.handlers
+        assert (await health(wire), wire.lifecycle.ready) == ([False] * 4, False)
+
+
 async def test_degraded_is_told_and_scoring_stays_up(wire: Wire) -> None:
     await wire.lifecycle.observe(degraded=["redis: breaker open"], broken=[])
     assert await health(wire) == [True] * 4

@@ -59,6 +59,10 @@ class Lifecycle:
         for service in ALL_SERVICES:
             await self.health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
 
+    def loaded(self, handlers: "Handlers") -> None:
+        """Takes calls from now on, and does not say so yet."""
+        self._handlers = handlers
+
     async def serving(self, handlers: "Handlers") -> None:
         """Takes calls from now on, and says so."""
         self._handlers = handlers
