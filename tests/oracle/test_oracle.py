@@ -134,7 +134,6 @@ MUTANTS = {
         "whole",
     ),
     "pieces that overlap": ("smile/whole_answer.py", "_OVERLAP: Final = 0.25", "_OVERLAP: Final = 0.0", "whole"),
-    "windows of all pieces": ("smile/ranked_pieces.py", "[first + starts] = np", "[0 * starts] = np", "whole"),
     "windows in context": ("smile/words_in_context.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
     "best in context": ("smile/words_in_context.py", "float(column.max())", "float(column.mean())", "one_pass"),
     "name in context": ("smile/words_in_context.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),

@@ -45,7 +45,7 @@ async def prepare(
     for message in request.entries:
         if budget.is_exceeded_by(message):
             await asyncio.sleep(0)
-        read.append(await read_beside(message, partial(read_entry, message, context.limits)))
+        read.append(await read_beside(budget.last_bytes, partial(read_entry, message, context.limits)))
     if request.immutable:
         await asyncio.to_thread(check_whole, read)
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]

@@ -25,16 +25,20 @@ class YieldBudget:
 
     Args:
         request_bytes: Size of the request where it is known; one that fits into a turn is not measured again.
+
+    Attributes:
+        last_bytes: Size of the element that was counted last, for to measure is to encode; 0 where none is measured.
     """
 
     def __init__(self, request_bytes: int | None = None) -> None:
         self._counts_bytes = request_bytes is None or request_bytes > BYTES_PER_TURN
         self._items = 0
         self._bytes = 0
+        self.last_bytes = 0
 
     def is_exceeded_by(self, element: Sized) -> bool:
         """Counts `element`; whether it belongs to the next turn, so that others get theirs before it is read."""
-        size_bytes = element.ByteSize() if self._counts_bytes else 0
+        size_bytes = self.last_bytes = element.ByteSize() if self._counts_bytes else 0
         exceeded = self._items == ITEMS_PER_TURN or (self._items > 0 and self._bytes + size_bytes > BYTES_PER_TURN)
         if exceeded:
             self._items = self._bytes = 0
@@ -43,6 +47,6 @@ class YieldBudget:
         return exceeded
 
 
-async def read_beside(element: Sized, read: Callable[[], T]) -> T:
-    """What `read` makes of an element; of a large one on a thread, for normal forms take 0.1 s for a megabyte."""
-    return await asyncio.to_thread(read) if element.ByteSize() > BYTES_PER_TURN else read()
+async def read_beside(size_bytes: int, read: Callable[[], T]) -> T:
+    """What `read` makes of an element of that size; of a large one on a thread: normal forms take 0.1 s a megabyte."""
+    return await asyncio.to_thread(read) if size_bytes > BYTES_PER_TURN else read()

@@ -172,7 +172,9 @@ class ScoreStream:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
-            item = await read_beside(message, partial(self._form.read, message, self._context.limits, check_bytes=True))
+            item = await read_beside(
+                budget.last_bytes, partial(self._form.read, message, self._context.limits, check_bytes=True)
+            )
             if isinstance(item, Item):
                 items.append(item)
                 open_items.append(target)

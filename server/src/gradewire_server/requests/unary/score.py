@@ -19,7 +19,7 @@ from gradewire_server.requests.sets.named import find_set
 from gradewire_server.requests.unary.item_scoring import ItemScoring
 from gradewire_server.requests.unary.replies import ItemReplies
 from gradewire_server.requests.unary.reply_size import ReplySize
-from gradewire_server.requests.yield_budget import BYTES_PER_TURN, YieldBudget, read_beside
+from gradewire_server.requests.yield_budget import YieldBudget, read_beside
 
 RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
 
@@ -108,7 +108,7 @@ class ScoreHandler:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             read = partial(self._form.read, message, context.limits, check_bytes=check_bytes)
-            replies.add(message, read() if size_bytes <= BYTES_PER_TURN else await read_beside(message, read))
+            replies.add(message, await read_beside(budget.last_bytes, read))
         return replies
 
     async def _until(
