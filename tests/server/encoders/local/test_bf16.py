@@ -100,7 +100,7 @@ def fail(*_: object, **__: object) -> float:
     [
         ("gradewire_models.bf16.bf16_instruction", refuse, "none of amx_bf16, avx512_bf16"),
         ("openvino.Core.compile_model", fail, "cannot compile the graph"),
-        ("gradewire_server.encoders.local.rough.measured_cosine_error", fail, "a first run failed"),
+        ("gradewire_server.encoders.local.rough.Bf16Session", fail, "a first run failed"),
     ],
 )
 async def test_where_bf16_cannot_be_had_fp32_stays_and_health_says_so(
