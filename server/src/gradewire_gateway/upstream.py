@@ -13,6 +13,7 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no
 
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.wire.methods import RpcMethod
+from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 
 if TYPE_CHECKING:
     from gradewire_proto.telemetry.recorded import Recorded
@@ -62,6 +63,7 @@ class Upstream:
     def __init__(self, settings: UpstreamSettings) -> None:
         self.private = settings.private
         self._channels = [_open(settings, target) for target in settings.target.split(",")]
+        drain_wakeups(asyncio.get_running_loop())
         self._callables: dict[tuple[aio.Channel, str], Any] = {}
         self._turn = 0
 
