@@ -15,6 +15,7 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no
 
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.wire.methods import RpcMethod
+from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 from gradewire_proto.conventions.metadata import STOPPING_KEY
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Upstream:
     def __init__(self, settings: UpstreamSettings) -> None:
         self.private = settings.private
         self._processes = [_Process(_open(settings, target)) for target in settings.target.split(",")]
+        drain_wakeups(asyncio.get_running_loop())
         self._callables: dict[tuple[aio.Channel, str], Any] = {}
         self._turns = 0
 

@@ -34,7 +34,7 @@ asyncio.run(main())
 """
 _ROOT = Path(__file__).resolve().parents[3]
 _DEADLINE_S = 30.0
-_CALLS = 600
+_CALLS = 512
 
 
 @pytest.fixture

@@ -29,10 +29,10 @@ def request(priority: int) -> scoring_pb2.ScoreRequest:
 async def test_a_small_request_is_interactive_unless_it_can_wait(
     wire: Wire, priority: int, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admission = wire.handlers.context.admission
+    encoders = wire.handlers.context.admission._encoders
     entered: list[Lane] = []
-    enter = admission._enter
-    monkeypatch.setattr(admission, "_enter", lambda lane, tokens: (entered.append(lane), enter(lane, tokens)))
+    enter = encoders.enter
+    monkeypatch.setattr(encoders, "enter", lambda lane, tokens: (entered.append(lane), enter(lane, tokens)))
     reply = await wire.scoring.Score(request(priority))
     assert reply.items[0].results[0].status == types_pb2.STATUS_OK
     assert entered == [lane]

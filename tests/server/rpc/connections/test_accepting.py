@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import grpc
 import pytest
@@ -13,6 +14,7 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no
 from gradewire_server.rpc.connections import accepting
 
 _METHOD = "/test.Service/Echo"
+servers: list[Any] = []
 
 
 async def _echo(requests: AsyncIterator[bytes], context: aio.ServicerContext[bytes, bytes]) -> bytes:
@@ -26,6 +28,7 @@ async def _echo(requests: AsyncIterator[bytes], context: aio.ServicerContext[byt
 @asynccontextmanager
 async def served(handle: Callable[..., Awaitable[bytes]] = _echo) -> AsyncGenerator[aio.Channel]:
     server = accepting.open_server(interceptors=(), options=())
+    servers.append(server)
     accepting.register(server, "test.Service", {"Echo": grpc.stream_unary_rpc_method_handler(handle)})
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -71,6 +74,26 @@ async def test_several_calls_are_begun_side_by_side_and_know_what_they_have_wait
         assert await asyncio.gather(*calls) == [b"done"] * len(calls)
     assert all(waited_s is not None and waited_s >= 0 for waited_s in began)
     assert accepting.waited_s(0) is None, "this is no call"
+
+
+async def test_takers_are_added_while_rounds_are_long_and_end_when_they_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepting, "_LONG_S", -1.0)  # every round counts as long
+
+    async def echo(requests: AsyncIterator[bytes], _context: aio.ServicerContext[bytes, bytes]) -> bytes:
+        accepting.waited_s(time.perf_counter())
+        return await anext(requests)
+
+    async with served(echo) as channel:
+        call = channel.unary_unary(_METHOD)
+        takers = servers[-1]._server._takers
+        assert takers == {_METHOD: accepting.TAKERS}
+        assert await asyncio.gather(*(call(b"a") for _ in range(50))) == [b"a"] * 50
+        assert takers == {_METHOD: accepting.MOST_TAKERS}
+        monkeypatch.setattr(accepting, "_LONG_S", 1e9)
+        monkeypatch.setattr(accepting, "_IDLE_S", -1.0)  # and every taker as one that has waited for long
+        for _ in range(2 * accepting.MOST_TAKERS):
+            await call(b"a")
+        assert takers == {_METHOD: accepting.TAKERS}
 
 
 async def test_a_call_that_is_open_when_the_server_stops_is_ended() -> None:

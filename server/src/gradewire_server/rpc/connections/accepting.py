@@ -13,9 +13,10 @@ at a time, and nothing is known of what they waited.
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import grpc
 from grpc import aio
@@ -26,8 +27,14 @@ from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 
 _log = logging.getLogger(__name__)
 
-TAKERS: Final = 128
+TAKERS: Final = 16
 """Calls of one method that are asked for side by side."""
+MOST_TAKERS: Final = 128
+"""The same while rounds of the loop are long; so many cost a fifth more for each call, since they fit into no cache."""
+_LONG_S: Final = 0.01
+"""A first step that comes so late means long rounds."""
+_IDLE_S: Final = 1.0
+"""A taker that waits so long for a call ends, where there are more than usual."""
 _NEEDED: Final = {
     "_schedule_rpc_coro": ("rpc_coro", "rpc_state", "loop"),
     "_handle_stream_unary_rpc": ("method_handler", "rpc_state", "loop"),
@@ -35,17 +42,31 @@ _NEEDED: Final = {
 """Functions of grpc.aio, and their first arguments."""
 _METHOD_NAME: Final = "method_name"
 """A further argument of the first one, in some versions."""
-_taken_s: Final[ContextVar[float]] = ContextVar("taken_s")
+
+
+class _Taken(NamedTuple):
+    """When a call was taken in, by `time.perf_counter`, and what adds takers of its method."""
+
+    at_s: float
+    add_takers: Callable[[], None]
+
+
+_taken: Final[ContextVar[_Taken]] = ContextVar("taken")
 
 
 def waited_s(now_s: float) -> float | None:
-    """Seconds that the call of this task has waited for its first step; None where that is not known.
+    """Seconds that the call of this task has waited for its first step, which this is; None where that is not known.
 
     Args:
         now_s: By `time.perf_counter`.
     """
-    taken_s = _taken_s.get(None)
-    return None if taken_s is None else now_s - taken_s
+    taken = _taken.get(None)
+    if taken is None:
+        return None
+    passed_s = now_s - taken.at_s
+    if passed_s > _LONG_S:
+        taken.add_takers()
+    return passed_s
 
 
 class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # no types
@@ -54,6 +75,7 @@ class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # no types
     def __init__(self, loop: asyncio.AbstractEventLoop, *rest: object) -> None:
         super().__init__(loop, *rest)
         self._taken: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        self._takers: dict[str, int] = {}
         self._working: set[asyncio.Task[None]] = set()
         self._end: asyncio.Future[object] = loop.create_future()
 
@@ -70,19 +92,32 @@ class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # no types
 
     async def start(self) -> None:
         await super().start()
-        for method, handler in self._taken.items():
-            for _ in range(TAKERS):
-                self._begin(self._take(method, handler))
+        for method in self._taken:
+            self._add(method, TAKERS)
 
-    async def _take(self, method: str, handler: "grpc.RpcMethodHandler[Any, Any]") -> None:
-        loop, name = asyncio.get_running_loop(), method.encode()
+    def _add(self, method: str, count: int) -> None:
+        """Adds takers of a method, up to the most that there may be."""
+        takers = self._takers.get(method, 0)
+        count = min(count, MOST_TAKERS - takers)
+        self._takers[method] = takers + count
+        for _ in range(count):
+            self._begin(self._take(method))
+
+    async def _take(self, method: str) -> None:
+        loop, name, handler = asyncio.get_running_loop(), method.encode(), self._taken[method]
         schedule, handle = cygrpc._schedule_rpc_coro, cygrpc._handle_stream_unary_rpc  # noqa: SLF001 - see above
         named = (method,) if _METHOD_NAME in schedule.__code__.co_varnames else ()
+        add_takers = partial(self._add, method, TAKERS)
         try:
             while True:
+                asked_s = time.perf_counter()
                 state = await super()._request_registered_call(name)
-                _taken_s.set(time.perf_counter())
+                taken = _Taken(time.perf_counter(), add_takers)
+                _taken.set(taken)
                 self._begin(schedule(handle(handler, state, loop), state, loop, *named))
+                if taken.at_s - asked_s > _IDLE_S and self._takers[method] > TAKERS:
+                    self._takers[method] -= 1
+                    return
         except Exception as error:  # noqa: BLE001 - the server stops; gRPC's own loop knows its errors
             if not self._end.done():
                 self._end.set_exception(error)
