@@ -11,8 +11,9 @@ step=run
 case "${1:-}" in pack | run) step=$1; shift ;; esac
 if [ "$step" = pack ]; then exec .venv/bin/python -m benchmarks.gpu.pack "$@"; fi
 if [ -z "${PYTHON:-}" ] && [ -x .venv/bin/python ]; then exec timeout 540 .venv/bin/python -m benchmarks.gpu.run "$@"; fi
-if [ ! -d .gpu-pack/site ]; then
+if [ ! -e .gpu-pack/unpacked ]; then
   for archive in .gpu-pack/*.tar.xz; do tar -xJf "$archive" -C .gpu-pack; done
+  touch .gpu-pack/unpacked
 fi
 # Where the pack has ONNX Runtime for CUDA, it goes before the one for CPUs.
 export PYTHONPATH=$PWD/.gpu-pack/gpu-site:$PWD/.gpu-pack/site:$PWD/server/src:$PWD/client/src:$PWD/model_repo/src:$PWD/proto/src:$PWD
