@@ -96,6 +96,11 @@ class ServerProcess:
         """Whether it takes calls."""
         return bool(self.report.get("ready"))
 
+    @property
+    def serves(self) -> bool:
+        """Whether it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
+        return self.report.get("phase") == "serving"
+
     async def lost(self, silent_s: float = SILENT_S) -> str:
         """Waits until it ends or hangs; returns how. It is gone by then."""
         ending = asyncio.create_task(self._process.ended())
