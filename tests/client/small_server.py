@@ -153,7 +153,8 @@ class _Servicer(
     async def _end(self, fault: Fault | None, context: grpc.aio.ServicerContext) -> None:
         if fault is not None:
             if fault.pushback_ms is not None:
-                context.set_trailing_metadata((("grpc-retry-pushback-ms", str(fault.pushback_ms)),))
+                pushback = ("grpc-retry-pushback-ms", str(fault.pushback_ms))
+                context.set_trailing_metadata((*self.script.trailing, pushback))
             await context.abort(fault.code, fault.details)
 
 

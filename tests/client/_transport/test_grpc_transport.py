@@ -1,6 +1,8 @@
 """Calls of the transport before anything answers, and what it says of an address that cannot be right."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import grpc
 import pytest
@@ -110,3 +112,38 @@ async def test_a_call_that_one_process_has_no_room_for_is_made_again_to_another_
     assert caught.value.retry_after_s == 60
     assert len(small_server.script.requests) == 3, "the other one has refused a call, too"
     await transport.close()
+
+
+async def test_a_call_that_is_made_again_to_another_process_has_no_more_time_than_before(
+    small_server: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = GrpcTransport(Endpoint(small_server.address))
+    times_s: list[float] = []
+    reply_over = transport._reply_over
+
+    async def first_late(
+        connection: Connection[Any], method: str, start: Callable[..., Any], left_s: float
+    ) -> scoring_pb2.ScoreResponse:
+        times_s.append(left_s)
+        if len(times_s) == 1:
+            connection.process = "0/2"
+            transport._spread.connections.append(Connection(transport._open(), process="1/2"))
+            await asyncio.sleep(0.2)
+            raise Overloaded("come back later", retry_after_s=60)
+        reply: scoring_pb2.ScoreResponse = await reply_over(connection, method, start, left_s)
+        return reply
+
+    monkeypatch.setattr(transport, "_reply_over", first_late)
+    await transport.score(scoring_pb2.ScoreRequest(), timeout_s=5)
+    assert times_s[0] == 5
+    assert times_s[1] <= 4.8
+    await transport.close()
+
+
+def test_a_refusal_of_a_process_that_stops_ends_its_connection_too(small_server: SmallServer) -> None:
+    script = small_server.script
+    script.trailing = (("gradewire-process", "0/2"), ("gradewire-stopping", "1"))
+    script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "come back later", pushback_ms=1)]
+    with Client(small_server.address) as client:
+        client.score([RIGHT])
+        assert len(set(script.peers)) == 2

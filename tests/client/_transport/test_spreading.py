@@ -135,6 +135,15 @@ def test_a_call_that_a_process_has_no_room_for_may_go_to_another_one_once() -> N
     assert spread.least_loaded() in {first, twin}
 
 
+def test_a_call_that_was_dropped_without_a_word_does_not_go_to_the_same_process_at_once() -> None:
+    spread: Spread[int] = Spread()
+    only = _open(spread, "0/2")
+    assert not spread.refused(only, None)
+    other = _open(spread, "1/2", calls=5)
+    assert spread.refused(only, None)
+    assert spread.least_loaded() is other
+
+
 def test_a_refusal_is_forgotten_after_a_second_whatever_was_said() -> None:
     spread: Spread[int] = Spread()
     first, _ = _open(spread, "0/2"), _open(spread, "1/2", calls=1)

@@ -2,7 +2,7 @@
 
 import json
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector
 
 from gradewire_server.processes.figures import Families, Totals, to_json
 
@@ -48,3 +48,20 @@ def test_what_an_ended_process_has_counted_stays() -> None:
     assert values["gradewire_call_duration_seconds_sum"] == 12
     assert values["gradewire_calls_in_flight"] == 2
     assert values["gradewire_overload_seconds"] == 0
+
+
+def test_what_one_ended_process_has_counted_stays_where_another_one_ended_without_it() -> None:
+    registry = CollectorRegistry()
+    Counter("gradewire_calls", "Calls.", ("code",), registry=registry)
+    totals = Totals()
+    totals.ended(to_json(registry.collect()))
+    totals.ended(_process(3, 0, 0))
+    assert _values(totals)["gradewire_calls_totalOK"] == 3
+    assert _values(totals, to_json(registry.collect()))["gradewire_calls_totalOK"] == 3
+
+
+def test_what_describes_the_program_is_not_added_up() -> None:
+    registry = CollectorRegistry()
+    PlatformCollector(registry=registry)
+    families = to_json(registry.collect())
+    assert [sample.value for metric in Totals().of([families, families]) for sample in metric.samples] == [1]

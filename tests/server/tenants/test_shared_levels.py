@@ -111,3 +111,15 @@ def test_the_lock_of_a_process_that_is_killed_is_free(tmp_path: Path) -> None:
         holder.wait(10)
         assert bucket.take(1) == 1
         assert fresh.take(1) == 61
+
+
+def test_time_that_one_process_has_let_in_is_not_let_in_again_for_another_whose_clock_was_read_before(
+    tmp_path: Path,
+) -> None:
+    early_s, late_s = [100.0], [100.0]
+    early, late = _bucket(tmp_path / "quotas", early_s), _bucket(tmp_path / "quotas", late_s)
+    assert late.take(60) == 0
+    late_s[0], early_s[0] = 110.0, 105.0
+    assert late.take(10) == 0
+    assert early.take(1) == 1
+    assert late.take(1) == 1

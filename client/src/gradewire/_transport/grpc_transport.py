@@ -3,9 +3,10 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from zlib import crc32
 
 import grpc
@@ -81,6 +82,10 @@ class _Stubs:
     judging: "judging_pb2_grpc.JudgingAsyncStub"
 
 
+_Start: TypeAlias = Callable[[_Stubs, Metadata | None, float], grpc.aio.UnaryUnaryCall[Any, Reply]]
+"""Starts a call that has so many seconds."""
+
+
 class GrpcTransport:
     """Calls a gradewire server.
 
@@ -102,7 +107,8 @@ class GrpcTransport:
         """Calls Scoring.Score."""
         return await self._reply(
             f"{SCORING}/Score",
-            lambda stubs, metadata: stubs.scoring.Score(request, timeout=timeout_s, metadata=metadata),
+            lambda stubs, metadata, left_s: stubs.scoring.Score(request, timeout=left_s, metadata=metadata),
+            timeout_s,
             content=_content(request),
         )
 
@@ -119,7 +125,8 @@ class GrpcTransport:
         """Calls Judging.Compare."""
         return await self._reply(
             f"{JUDGING}/Compare",
-            lambda stubs, metadata: stubs.judging.Compare(request, timeout=timeout_s, metadata=metadata),
+            lambda stubs, metadata, left_s: stubs.judging.Compare(request, timeout=left_s, metadata=metadata),
+            timeout_s,
         )
 
     def compare_stream(
@@ -144,7 +151,9 @@ class GrpcTransport:
         """Calls Models.List."""
         request = models_pb2.ListModelsRequest()
         return await self._reply(
-            f"{MODELS}/List", lambda stubs, metadata: stubs.models.List(request, timeout=timeout_s, metadata=metadata)
+            f"{MODELS}/List",
+            lambda stubs, metadata, left_s: stubs.models.List(request, timeout=left_s, metadata=metadata),
+            timeout_s,
         )
 
     async def close(self) -> None:
@@ -200,29 +209,33 @@ class GrpcTransport:
     async def _reply(
         self,
         method: str,
-        start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]],
+        start: _Start[Reply],
+        timeout_s: float,
         *,
         content: int | None = None,
     ) -> Reply:
         """The reply of a call; where a process has no room for it, and another one may have, of that one."""
         connection = self._connection(content)
+        ends_s = time.monotonic() + timeout_s
         try:
-            return await self._reply_over(connection, method, start)
+            return await self._reply_over(connection, method, start, timeout_s)
         except errors.Overloaded as error:
-            if not self._spread.refused(connection, error.retry_after_s):
+            left_s = ends_s - time.monotonic()
+            if not self._spread.refused(connection, error.retry_after_s) or left_s <= 0:
                 raise
-        return await self._reply_over(self._connection(content), method, start)
+        return await self._reply_over(self._connection(content), method, start, left_s)
 
     async def _reply_over(
         self,
         connection: Connection[_Stubs],
         method: str,
-        start: Callable[[_Stubs, Metadata | None], grpc.aio.UnaryUnaryCall[Any, Reply]],
+        start: _Start[Reply],
+        left_s: float,
     ) -> Reply:
         with request_trace(method, self._address) as trace:
             connection.calls += 1
             try:
-                call = start(connection.carrier, trace.metadata(self._metadata))
+                call = start(connection.carrier, trace.metadata(self._metadata), left_s)
                 reply = await call
                 if connection.may_move:
                     self._learn(connection, await call.trailing_metadata())
@@ -262,18 +275,20 @@ class GrpcTransport:
 
     async def _failure(self, error: grpc.aio.AioRpcError, connection: Connection[_Stubs]) -> errors.GradewireError:
         failure = self._translate(error)
+        said = error.trailing_metadata()
         if isinstance(failure, errors.ServerUnreachable):
-            said = error.trailing_metadata()
             self._learn(connection, said)
             if PROCESS_KEY not in said:  # else a process has answered, which lacks something
                 self._spread.failed(connection)
             if connection.retired:
                 self._retired.add(connection)
+        elif PROCESS_KEY in said:
+            self._learn(connection, said)
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _CUT_OFF.search(str(failure)):
             if self._encryption == "unknown":  # it may have been starting
                 self._encryption = await asyncio.to_thread(encryption_at, self._address)
-            if said := mismatch(self._endpoint, self._encryption):
-                failure = errors.ServerUnreachable(said)
+            if wrong := mismatch(self._endpoint, self._encryption):
+                failure = errors.ServerUnreachable(wrong)
                 failure.may_pass = False
         return failure
 

@@ -88,7 +88,11 @@ class Spread(Generic[C]):
         return bool(self._most) or self._misses_a_process
 
     def refused(self, connection: Connection[C], retry_after_s: float | None) -> bool:
-        """The process of a connection had no room for a call, and said when to come back.
+        """The process of a connection had no room for a call.
+
+        Args:
+            connection: It.
+            retry_after_s: When it said to come back; None: gRPC dropped the call before the process saw it.
 
         Returns:
             Whether another process is known that has refused none lately: the same call may go there at once.
@@ -96,7 +100,7 @@ class Spread(Generic[C]):
         now_s = time.monotonic()
         for each in self.connections:
             if each is connection or (each.process and each.process == connection.process):
-                each.refused_until_s = now_s + min(_REFUSED_S, retry_after_s or 0.0)
+                each.refused_until_s = now_s + min(_REFUSED_S, retry_after_s or _REFUSED_S)
         return bool(connection.process) and any(
             each.process and each.refused_until_s <= now_s and each.avoided_until_s <= now_s
             for each in self.connections

@@ -20,6 +20,7 @@ _LARGEST: Final = frozenset(
         "gradewire_triton_breaker_state",
         "process_start_time_seconds",
         "process_max_fds",
+        "python_info",
     }
 )
 """Gauges that are no amounts: of all processes the largest value is shown. Other gauges are added up."""
@@ -42,23 +43,24 @@ class Totals:
     def __init__(self) -> None:
         self._ended: Sums[_Key] = Sums()
         self._families: dict[str, Metric] = {}
+        self._samples: dict[str, dict[_Key, Sample]] = {}
 
     def ended(self, families: Families) -> None:
         """Keeps the counts of a process that has ended."""
         for metric in map(_metric, families):
             if metric.type in _ADDED_FOR_GOOD:
                 self._families.setdefault(metric.name, metric)
+                samples = self._samples.setdefault(metric.name, {})
                 for sample in metric.samples:
-                    self._ended[_key(sample)] += sample.value  # type: ignore[assignment] # floats are counted
+                    key = _key(sample)
+                    samples.setdefault(key, sample)
+                    self._ended[key] += sample.value  # type: ignore[assignment] # floats are counted
 
     def of(self, processes: Sequence[Families]) -> list[Metric]:
         """The figures of these processes and of those before them."""
         values: dict[_Key, float] = dict(self._ended)
-        shapes: dict[str, Metric] = {}
-        order: dict[str, dict[_Key, Sample]] = {}
-        for name, metric in self._families.items():
-            shapes[name] = metric
-            order[name] = {_key(sample): sample for sample in metric.samples if _key(sample) in values}
+        shapes = dict(self._families)
+        order = {name: dict(samples) for name, samples in self._samples.items()}
         for metric in (each for families in processes for each in map(_metric, families)):
             shapes.setdefault(metric.name, metric)
             samples = order.setdefault(metric.name, {})

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SILENT_S: Final = 30.0
 """Seconds without a beat after which a process hangs."""
 _LOOK_EVERY_S: Final = 0.1
+_PAUSED_S: Final = 1.0
+"""Seconds by which a look is late, from which on they do not count as silence."""
 _ASK_S: Final = 1.0
 
 
@@ -94,13 +96,25 @@ class ServerProcess:
         """Whether it takes calls."""
         return bool(self.report.get("ready"))
 
+    @property
+    def serves(self) -> bool:
+        """Whether it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
+        return self.report.get("phase") == "serving"
+
     async def lost(self, silent_s: float = SILENT_S) -> str:
         """Waits until it ends or hangs; returns how. It is gone by then."""
         ending = asyncio.create_task(self._process.ended())
+        clock = asyncio.get_running_loop().time
+        looked_s = clock()
         try:
             while not ending.done():
                 await asyncio.wait((ending,), timeout=_LOOK_EVERY_S)
-                if asyncio.get_running_loop().time() - self._heard_s > silent_s:
+                now_s = clock()
+                if (late_s := now_s - looked_s - _LOOK_EVERY_S) > _PAUSED_S:
+                    # The supervisor stood still too (a paused container): nobody can have been heard meanwhile.
+                    self._heard_s = min(now_s, self._heard_s + late_s)
+                looked_s = now_s
+                if now_s - self._heard_s > silent_s:
                     await self.kill()
                     return f"{self._name} was silent for {silent_s:g} s and was ended"
             return f"{self._name} {ending.result()}"

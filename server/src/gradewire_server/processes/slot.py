@@ -59,14 +59,26 @@ class Slot:
         """Whether its process takes calls."""
         return self.process is not None and self.process.ready
 
+    @property
+    def serves(self) -> bool:
+        """Whether its process has come up and is not ending; it may lack something that a restart is to mend."""
+        return self.process is not None and self.process.serves
+
     async def run(self) -> None:
         """Keeps one running until cancelled, which lets it finish its calls."""
         await keep_running(self._run_until_lost)
 
     async def until_ready(self) -> None:
         """Waits until its process takes calls; raises RestartError where one is lost before."""
+        await self._until(lambda: self.ready)
+
+    async def until_serving(self) -> None:
+        """As `until_ready`, until it has come up, whatever it lacks."""
+        await self._until(lambda: self.serves)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
         losses = self._losses
-        while not self.ready:
+        while not holds():
             if self._losses > losses:
                 raise RestartError(self.trouble)
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -177,8 +177,8 @@ async def _restart_all(whole: Whole) -> None:
     _log.info("restarting %d processes, one after the other", len(whole.slots))
     for slot in whole.every_slot:
         try:
-            while waited_for := [other for other in whole.slots if other is not slot and not other.ready]:
-                await waited_for[0].until_ready()
+            while waited_for := [other for other in whole.slots if other is not slot and not other.serves]:
+                await waited_for[0].until_serving()
             await slot.restart()
         except RestartError as error:
             _log.error("the restart ends here, and the other processes go on as they are: %s", error)

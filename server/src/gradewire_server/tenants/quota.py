@@ -41,7 +41,7 @@ class Level:
     def fill(self, now_s: float) -> None:
         """Lets in what has come since; at once after another such call it changes nothing."""
         self.left = min(self.size, self.left + max(0.0, now_s - self.seen_s) * self.size / _MINUTE_S)
-        self.seen_s = now_s
+        self.seen_s = max(self.seen_s, now_s)  # another process may have read the clock later and come first
 
     def resize(self, size: float) -> None:
         """Goes on with another size; what was drawn stays drawn."""
