@@ -2,14 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.client.cli.conftest import answer, write_rows
 
-from gradewire.cli.bulk.parts import PartStore
+from gradewire.cli.bulk.parts import PartId, PartStore
 from gradewire.cli.bulk.reading import FileEnd, PartRows, file_readers
 from gradewire.cli.bulk.records import PartRecord
 from gradewire.cli.bulk.worker import PartScorer, WorkerSetup
@@ -58,14 +59,8 @@ class Bulk:
         """Scores what is not done; gives the records."""
         found = self.store.parts()
         counts = [self.source.count_file(number) for number in range(len(self.source.paths))]
-        setup = WorkerSetup(
-            connection=self.connection,
-            plan=self.plan,
-            lines=lines or self.lines,
-            store=self.store,
-            unanswered=frozenset(part for part, answered in found.items() if not answered),
-        )
-        worker = PartScorer(setup, stub or StubTransport(answer))
+        setup = self.setup(found)
+        worker = PartScorer(replace(setup, lines=lines or self.lines), stub or StubTransport(answer))
         records = []
         try:
             for reader in file_readers(self.source, counts, PART_ROWS, found, None):
@@ -77,6 +72,16 @@ class Bulk:
         finally:
             worker.close()
         return records
+
+    def setup(self, found: Mapping[PartId, bool]) -> WorkerSetup:
+        """What workers are made with where these parts are there."""
+        return WorkerSetup(
+            connection=self.connection,
+            plan=self.plan,
+            lines=self.lines,
+            store=self.store,
+            unanswered=frozenset(part for part, answered in found.items() if not answered),
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows of all parts, in order."""

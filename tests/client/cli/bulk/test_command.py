@@ -8,6 +8,8 @@ from tests.client.cli.bulk.conftest import answers
 from tests.client.cli.conftest import Command, write_rows
 
 from gradewire.cli.bulk.options import BulkOutput, Cluster
+from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.rows import RowOptions
 
 WITHOUT_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 
@@ -89,3 +91,10 @@ def test_manifests_stand_beside_a_file_and_in_a_folder(
     options = {"format_": None, "summary_json": None, "manifest": manifest, "resume": False, "overwrite": False}
     folder, name = BulkOutput.of(output, options).manifest_place
     assert (folder.place, name) == place
+
+
+def test_the_rows_that_a_run_leaves_out_are_in_what_gives_the_same_again() -> None:
+    where = {"model": frozenset({"b", "a"}), "split": frozenset({"test"})}
+    source = InputFile(("a.jsonl",), RowOptions(where=where))
+    assert source.where_arguments == ["--where", "model=a,b", "--where", "split=test"]
+    assert "--where" not in source.arguments

@@ -59,6 +59,22 @@ def test_what_differs_is_named(bulk: Callable[..., Bulk], changes: dict[str, Any
     assert "--overwrite" in str(refused.value)
 
 
+def test_a_reference_set_that_may_have_grown_is_refused(bulk: Callable[..., Bulk]) -> None:
+    run = bulk(answers(1))
+    line = "cider/1?corpus=prepared&reference_set=prod"
+    grows, stays = (replace(RUN, metrics={"cider": each}) for each in (line, f"{line}@{'0' * 32}"))
+    check_same(run.store, stays, stays)
+    with pytest.raises(InputError, match=r"cider counts over a reference set .* it may have grown.*--overwrite"):
+        check_same(run.store, grows, grows)
+
+
+def test_parts_of_which_nothing_says_what_they_are_made_with_are_refused(bulk: Callable[..., Bulk]) -> None:
+    run = bulk(answers(1))
+    run.run()
+    with pytest.raises(InputError, match=r"has parts and no run\.manifest\.json.*--overwrite"):
+        saved_run(run.store)
+
+
 def test_a_broken_record_of_a_run_is_refused(bulk: Callable[..., Bulk]) -> None:
     run = bulk(answers(1))
     run.store.write(RUN_NAME, b"{}")

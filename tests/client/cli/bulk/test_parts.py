@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire.cli.bulk.parts import PartId, PartStore, check_place, is_folder, missing_parts, parts_place
+from gradewire.cli.bulk.parts import (
+    FOLDER_MANIFEST,
+    RUN_NAME,
+    PartId,
+    PartStore,
+    check_place,
+    is_folder,
+    missing_parts,
+    parts_place,
+)
 from gradewire.cli.problems import InputError
 
 
@@ -60,6 +69,39 @@ def test_a_bucket_stays_where_the_parts_in_it_are_removed() -> None:
         assert fsspec.filesystem("memory").exists(place) is stays
 
 
+def test_a_part_is_read_as_it_is_now_not_as_it_was(store: PartStore) -> None:
+    part = PartId(0, 0)
+    store.write_part(part, b"old", answered=False)
+    assert store.read_latest(part) == b"old"
+    store.write_part(part, b"new", answered=True)
+    assert store.read_latest(part) == b"new"
+
+
+def test_a_kill_while_parts_are_removed_leaves_what_they_were_made_with(
+    store: PartStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write(RUN_NAME, b"{}")
+    store.write(FOLDER_MANIFEST, b"{}")
+    for number in range(3):
+        store.write_part(PartId(0, number), b"row\n", answered=number == 1)
+    removed: list[str] = []
+    remove = PartStore.remove
+
+    def killed(self: PartStore, name: str) -> None:
+        if len(removed) == 3:
+            raise KeyboardInterrupt
+        removed.append(name)
+        remove(self, name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartStore, "remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.remove_all()
+    assert removed[0] == FOLDER_MANIFEST
+    assert RUN_NAME in store.names()
+    assert store.parts()
+
+
 def test_workers_are_asked_to_stop_until_that_is_taken_back(store: PartStore) -> None:
     assert not store.is_stopping()
     store.ask_to_stop()
@@ -94,6 +136,17 @@ def test_a_folder_of_something_else_is_refused_and_stays(store: PartStore) -> No
     store.remove_all()
     assert store.names() == {"thesis.tex"}
     store.remove("thesis.tex")
+
+
+def test_hidden_files_of_others_stay_and_what_a_kill_left_goes(store: PartStore) -> None:
+    left = f".{PartId(0, 0).name(answered=True)}.{uuid.uuid4().hex}.new"
+    for name in (".env", left, ".draft.new"):
+        store.write(name, b"words")
+    check_place(store)
+    store.remove_all()
+    assert store.names() == {".env", ".draft.new"}
+    for name in store.names():
+        store.remove(name)
 
 
 def test_a_part_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from tests.client.cli.conftest import answer
 from tests.support.examples import example_count
 
 from gradewire.cli.bulk.parts import PartId
+from gradewire.cli.bulk.reading import PartRows, file_readers
+from gradewire.cli.bulk.worker import PartScorer
 from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.output.result_rows import encode_rows
 from gradewire.errors import AccessDenied, DeadlineExceeded
@@ -80,6 +82,24 @@ def test_what_was_answered_in_a_part_is_kept_when_the_rest_is_tried_again(bulk: 
     records = run.run()
     assert [(record.rows, record.kept) for record in records] == [(PART_ROWS, 1)]
     assert [row["scores"]["smile"]["score"] for row in run.rows()] == pytest.approx([0.01, 0.75, 0.03, 0.04])
+
+
+def test_a_part_that_a_worker_answered_before_it_died_is_taken_as_it_left_it(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS))
+    run.run(slow("x"))
+    before = run.store.parts()
+    # The worker that scores the part again is killed before it tells so: Ray gives the part to another one.
+    run.run()
+    (part,) = before
+    assert run.store.parts() == {part: True}
+    (reader,) = file_readers(run.source, [PART_ROWS], PART_ROWS, before, None)
+    worker = PartScorer(run.setup(before), slow("x", "xx", "xxx", "xxxx"))
+    try:
+        record = worker.score(next(item for item in reader.read() if isinstance(item, PartRows)))
+    finally:
+        worker.close()
+    assert (record.error, record.kept, record.unanswered) == ("", PART_ROWS, 0)
+    assert run.store.parts() == {part: True}
 
 
 def test_a_part_that_cannot_be_scored_is_a_record_and_no_file(bulk: Make) -> None:

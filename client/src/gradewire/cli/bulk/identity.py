@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.bulk.parts import RUN_NAME
 from gradewire.cli.input.urls import is_url, open_url, place_errors
-from gradewire.cli.output.metric_lines import line_parts
+from gradewire.cli.output.metric_lines import counts_over_unknown, line_parts
 from gradewire.cli.problems import InputError
 from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
 
@@ -69,9 +69,14 @@ def saved_run(store: PartStore) -> RunManifest | None:
     """What the parts that are there were made with; None where there is no run.
 
     Raises:
-        InputError: The file that says so is broken, or of a newer gradewire.
+        InputError: The file that says so is broken, or of a newer gradewire; or there are parts without it.
     """
     if RUN_NAME not in store.names():
+        if store.parts():
+            raise InputError(
+                f"--resume: {store.place} has parts and no {RUN_NAME}, which says what they are made with: give "
+                "another OUTPUT, or --overwrite"
+            )
         return None
     with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
         copy = Path(folder) / RUN_NAME
@@ -118,6 +123,8 @@ def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterato
         yield f"--metrics were {', '.join(before)} and are {', '.join(now)}"
         return
     for label, line in now.items():
+        if line == before[label] and counts_over_unknown(line):
+            yield f"{label} counts over a reference set whose content {line} does not name: it may have grown"
         there, here = line_parts(before[label]), line_parts(line)
         for name in sorted(there | here):
             if there.get(name) != here.get(name):

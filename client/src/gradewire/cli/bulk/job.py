@@ -266,7 +266,8 @@ class BulkJob:
     def _reproduce(self, asked: Asked) -> str:
         lines = [line for line in asked.lines.values() if line]
         prompts = [word for given in self.metrics.prompts for word in ("--prompt", str(given.path))]
-        words = [*self.source.arguments, self.output.output, "--metrics", ",".join(lines), *prompts]
+        read = [*self.source.arguments, *self.source.where_arguments]
+        words = [*read, self.output.output, "--metrics", ",".join(lines), *prompts]
         return printable(shlex.join(["gradewire", "bulk", *words, *self.connection.arguments]))
 
 

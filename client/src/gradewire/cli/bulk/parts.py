@@ -30,6 +30,8 @@ FOLDER_MANIFEST: Final = "manifest.json"
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "tos"})
 """Protocols of fsspec where files have names alone, in buckets."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
+_UNFINISHED: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.new")
+"""What a kill leaves of a file that was being written."""
 
 
 class PartId(NamedTuple):
@@ -102,6 +104,11 @@ class PartStore:
         """The bytes of a part; raises InputError where it cannot be read."""
         return self.read(part.name(answered=answered))
 
+    def read_latest(self, part: PartId) -> bytes:
+        """The bytes of a part that was there, answered since or not; raises InputError where it cannot be read."""
+        # A worker may have been killed between writing the answered one and telling of it.
+        return self.read_part(part, answered=self.parts().get(part, False))
+
     def write(self, name: str, data: bytes) -> None:
         """Writes a file of the folder: a reader sees the whole of it or nothing.
 
@@ -147,10 +154,13 @@ class PartStore:
                 system.rm_file(f"{path}/{name}")
 
     def remove_all(self) -> None:
-        """Removes the folder with the files that a run makes; other files in it stay, and the folder with them."""
-        for name in self.names():
-            if _NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES:
-                self.remove(name)
+        """Removes the folder with the files that a run makes; other files in it stay, and the folder with them.
+
+        After a kill in between nothing calls the rest whole, and what its parts are made with still stands beside them.
+        """
+        order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
+        for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
+            self.remove(name)
         # There may be something else in it, or it is not there.
         with contextlib.suppress(InputError), place_errors(self.place):
             local = self._local()
@@ -187,6 +197,13 @@ class PartStore:
         return Path(path) if "file" in _protocols(system) else None
 
 
+def _is_own(name: str) -> bool:
+    """Whether a run of bulk makes files of this name."""
+    unfinished = _UNFINISHED.fullmatch(name)
+    written = unfinished["name"] if unfinished else name
+    return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
+
+
 def _protocols(system: Any) -> tuple[str, ...]:
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
@@ -209,8 +226,6 @@ def is_folder(output: str) -> bool:
 
 def check_place(store: PartStore) -> None:
     """Refuses a folder that has files of something else; raises InputError."""
-    strange = sorted(
-        name for name in store.names() if not (_NAME.fullmatch(name) or name.startswith(".") or name in _OWN_NAMES)
-    )
+    strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
     if strange:
         raise InputError(f"{store.place} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")

@@ -172,7 +172,7 @@ class PartScorer:
         """Results of an earlier run that stand, by `Row.key`, where it left rows of this part without an answer."""
         if part.part not in self.setup.unanswered:
             return {}
-        lines = self.setup.store.read_part(part.part, answered=False).splitlines()
+        lines = self.setup.store.read_latest(part.part).splitlines()
         rows = [with_lines(json.loads(line), self.setup.lines) for line in lines]
         return {result_key(row): row for row in rows if not may_pass(row)}
 

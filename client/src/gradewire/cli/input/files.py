@@ -111,6 +111,12 @@ class InputFile:
         given = ((option, value) for option, value in told.items() if value)
         return [*self.paths, *official, *itertools.chain(*columns, *given, *missing)]
 
+    @property
+    def where_arguments(self) -> list[str]:
+        """The option --where, of those commands that have it."""
+        allowed = self.options.where.items()
+        return [word for column, values in allowed for word in ("--where", f"{column}={','.join(sorted(values))}")]
+
     def open(self) -> RowSource:
         """Rows of the files; raises InputError where one cannot be used as a whole."""
         if len(self.paths) == 1:

@@ -43,7 +43,7 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
     there = {label: score.get("line", "") for label, score in row["scores"].items()}
     if there == lines:
         for label, line in lines.items():
-            if _counts_over_unknown(_parameters(line)):
+            if counts_over_unknown(line):
                 raise InputError(
                     f"{path}: {label} counts over a prepared reference set, and its line, {line}, does not say over "
                     "which content (NAME@DIGEST): the set may have grown since; give another --out, or --overwrite"
@@ -80,7 +80,8 @@ def _parameters(line: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in line.partition("?")[2].split("&") if "=" in pair)
 
 
-def _counts_over_unknown(parameters: Mapping[str, str]) -> bool:
-    """Whether a metric of these parameters counts over a prepared corpus that its line does not name by content."""
+def counts_over_unknown(line: str) -> bool:
+    """Whether a metric counts over a prepared corpus that its line does not name by content, so that it may grow."""
+    parameters = _parameters(line)
     counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
     return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gradewire.cli.input.record import printable
 from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.result_rows import read_results
 from gradewire.cli.problems import InputError, named_errors
@@ -20,6 +21,7 @@ TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
 """Of outputs that are tables, in small letters."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
+_INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
 """Of no use to people, so they are the last columns."""
@@ -61,12 +63,15 @@ def write_table(path: Path, rows: Path) -> None:
     kinds |= {column: kinds.pop(column) for column in _TAIL if column in kinds}
     flat = map(_flat, _rows(rows))
     unfinished = path.with_name(f"{path.name}.new")
-    with named_errors(path):
-        if path.suffix.lower() in _PARQUET:
-            _write_parquet(unfinished, kinds, flat)
-        else:
-            _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
-        unfinished.replace(path)
+    try:
+        with named_errors(path):
+            if path.suffix.lower() in _PARQUET:
+                _write_parquet(unfinished, kinds, flat)
+            else:
+                _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
+            unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -92,6 +97,8 @@ def _kind(value: Any) -> str:
     if isinstance(value, list) and value:
         kinds = {_kind(entry) for entry in value}
         return f"list of {min(kinds)}" if len(kinds) == 1 and kinds <= {"str", "int", "float"} else "json"
+    if isinstance(value, int) and value not in _INT64:
+        return "json"
     kind = type(value).__name__
     return kind if kind in {"bool", "int", "float", "str", "NoneType"} else "json"
 
@@ -124,10 +131,12 @@ def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Map
     }
     # Whatever is not of one kind is JSON: two kinds of one column would be two columns for whoever reads it.
     chosen = {column: _of_all(found) for column, found in kinds.items()}
-    schema = pa.schema({column: types.get(kind, pa.string()) for column, kind in chosen.items()})
+    # Names are text too, and two of them have to stay two.
+    names = {column: column.encode(errors="backslashreplace").decode() for column in chosen}
+    schema = pa.schema({names[column]: types.get(kind, pa.string()) for column, kind in chosen.items()})
     with parquet.ParquetWriter(path, schema) as writer:
         while batch := list(itertools.islice(rows, _BATCH_ROWS)):
-            cells = [{column: _cell(row.get(column), kind) for column, kind in chosen.items()} for row in batch]
+            cells = [{names[column]: _cell(row.get(column), kind) for column, kind in chosen.items()} for row in batch]
             writer.write_table(pa.Table.from_pylist(cells, schema=schema))
 
 
@@ -139,7 +148,19 @@ def _of_all(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    return _json(value) if kind == "json" and value is not None else value
+    """A value as its column has it; a lone surrogate, which UTF-8 cannot hold, is replaced as in CSV."""
+    if value is None:
+        return None
+    match kind:
+        case "json":
+            return printable(_json(value))
+        case "float":
+            return float(value)  # of integers, pyarrow takes those alone that a float has exactly
+        case "str":
+            return printable(value)
+        case "list of str":
+            return [printable(entry) for entry in value]
+    return value
 
 
 def _pyarrow(path: Path) -> tuple[Any, Any]:
