@@ -52,7 +52,14 @@ class DeadlineExceeded(TransportError, TimeoutError):  # noqa: N818 - gRPC's wor
 
 
 class Overloaded(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
-    """The server takes no more work now, or too many submitted items wait already."""
+    """The server takes no more work now, or too many submitted items wait already.
+
+    Attributes:
+        of_quota: Whether the tenant's quota is used up: none of the server's processes takes the call before
+            `retry_after_s`.
+    """
+
+    of_quota = False
 
 
 class ServerFault(TransportError):  # noqa: N818 - reads as what happened, like httpx's names

@@ -114,6 +114,25 @@ async def test_a_call_that_one_process_has_no_room_for_is_made_again_to_another_
     await transport.close()
 
 
+async def test_a_call_that_is_over_its_quota_is_not_made_again_to_another_process(small_server: SmallServer) -> None:
+    transport = GrpcTransport(Endpoint(small_server.address))
+    first = transport._connection()
+    transport._spread.connections = [first, Connection(transport._open())]
+    for index, connection in enumerate(transport._spread.connections):
+        connection.process, connection.asked = f"{index}/2", True
+    small_server.script.trailing = (("gradewire-quota", "1"),)
+    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "the quota is used up", pushback_ms=60_000)]
+    request = scoring_pb2.ScoreRequest(
+        items=[types_pb2.Item(references=["a"], prediction="a")],
+        metrics=[types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())],
+    )
+    with pytest.raises(Overloaded) as caught:
+        await transport.score(request, timeout_s=5)
+    assert caught.value.of_quota
+    assert not any(each.refused_until_s for each in transport._spread.connections), "other callers' calls may go there"
+    await transport.close()
+
+
 async def test_a_call_that_is_made_again_to_another_process_has_no_more_time_than_before(
     small_server: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
+from gradewire_proto.conventions.metadata import PUSHBACK_KEY, QUOTA_KEY, REQUEST_ID_KEY
 from gradewire_server.requests import errors as of_requests
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -56,6 +56,11 @@ def test_code_details_and_metadata(error: RequestError) -> None:
     assert (status.code.name, ERROR_TABLE[type(error)].retry_helps) == (code, retry_helps)
     assert dict(status.trailing_metadata)[REQUEST_ID_KEY] == "id-1"
     assert (PUSHBACK_KEY in dict(status.trailing_metadata)) == (code == "RESOURCE_EXHAUSTED")
+
+
+def test_a_quota_is_told_from_overload() -> None:
+    assert QUOTA_KEY in dict(to_wire(QuotaExceededError("", retry_after_s=1), "").trailing_metadata)
+    assert QUOTA_KEY not in dict(to_wire(OverloadedError("", retry_after_s=1), "").trailing_metadata)
 
 
 def test_pushback_is_whole_milliseconds() -> None:

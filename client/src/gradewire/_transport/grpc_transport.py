@@ -20,7 +20,14 @@ from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.spreading import Connection, Spread, process_of
 from gradewire._transport.status_codes import error_for
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_KEY, STOPPING_KEY, bearer
+from gradewire_proto.conventions.metadata import (
+    AUTHORIZATION_KEY,
+    PROCESS_KEY,
+    PUSHBACK_KEY,
+    QUOTA_KEY,
+    STOPPING_KEY,
+    bearer,
+)
 from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import (
     judging_pb2,
@@ -221,7 +228,7 @@ class GrpcTransport:
             return await self._reply_over(connection, method, start, timeout_s)
         except errors.Overloaded as error:
             left_s = ends_s - time.monotonic()
-            if not self._spread.refused(connection, error.retry_after_s) or left_s <= 0:
+            if error.of_quota or not self._spread.refused(connection, error.retry_after_s) or left_s <= 0:
                 raise
         return await self._reply_over(self._connection(content), method, start, left_s)
 
@@ -306,6 +313,8 @@ class GrpcTransport:
         pushback_ms = next((value for key, value in error.trailing_metadata() if key == PUSHBACK_KEY), "")
         retry_after_s = int(pushback_ms) / 1000 if str(pushback_ms).isdecimal() else None
         failure = error_for(error.code().name, details, self._address, retry_after_s=retry_after_s)
+        if isinstance(failure, errors.Overloaded):
+            failure.of_quota = any(key == QUOTA_KEY for key, _ in error.trailing_metadata())
         if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _LASTING.search(details):
             failure.may_pass = False
         return failure

@@ -13,6 +13,8 @@ PROCESS_KEY: Final = "gradewire-process"
 """Trailing metadata of a server with several processes: INDEX/COUNT of the one that answered."""
 STOPPING_KEY: Final = "gradewire-stopping"
 """Trailing metadata of such a process that stops: further calls are to go over new connections, which reach others."""
+QUOTA_KEY: Final = "gradewire-quota"
+"""Trailing metadata of a call that was refused for its tenant's quota, which is one for all processes."""
 
 _BEARER: Final = "Bearer "
 

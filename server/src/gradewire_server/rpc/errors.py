@@ -14,7 +14,7 @@ from typing import Final
 
 import grpc
 
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
+from gradewire_proto.conventions.metadata import PUSHBACK_KEY, QUOTA_KEY, REQUEST_ID_KEY
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -91,4 +91,6 @@ def to_wire(error: Exception, request_id: str) -> WireStatus:
         return WireStatus(grpc.StatusCode.INTERNAL, details, trailing)
     if isinstance(error, OverloadedError):
         trailing = (*trailing, (PUSHBACK_KEY, str(max(1, round(error.retry_after_s * 1000)))))
+    if isinstance(error, QuotaExceededError):
+        trailing = (*trailing, (QUOTA_KEY, "1"))
     return WireStatus(row.code, str(error), trailing)

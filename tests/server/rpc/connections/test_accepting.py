@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib.util import module_from_spec
 from typing import Any
 
 import grpc
@@ -118,7 +119,28 @@ async def test_a_version_of_grpc_with_other_names_takes_them_in_one_at_a_time(
         """Has none of the names."""
 
     assert accepting._is_known(), "the version that is installed has them"
-    monkeypatch.setattr(accepting, "cygrpc", type("cygrpc", (), {"AioServer": Unknown}))
-    assert accepting.cygrpc is not cygrpc
+    monkeypatch.setattr(accepting, "_Core", Unknown)
     await _check_calls()
     assert "one at a time" in caplog.text
+
+
+async def test_a_version_that_makes_servers_in_another_way_takes_them_in_one_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def other(*_: object) -> None:
+        raise TypeError("one more argument is needed")
+
+    monkeypatch.setattr(accepting, "_Accepting", other)
+    await _check_calls()
+    assert "one more argument is needed" in caplog.text
+    assert "one at a time" in caplog.text
+
+
+def test_it_can_be_imported_where_grpc_has_none_of_the_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(aio._server, "Server")  # type: ignore[attr-defined]
+    monkeypatch.delattr(cygrpc, "AioServer")
+    assert accepting.__spec__ is not None
+    assert accepting.__spec__.loader is not None
+    other = module_from_spec(accepting.__spec__)
+    accepting.__spec__.loader.exec_module(other)
+    assert not other._is_known()

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import grpc
 from grpc import aio
@@ -42,6 +42,10 @@ _NEEDED: Final = {
 """Functions of grpc.aio, and their first arguments."""
 _METHOD_NAME: Final = "method_name"
 """A further argument of the first one, in some versions."""
+_CORE_METHODS: Final = ("_request_registered_call", "add_registered_method_handlers", "start")
+_Core: Final[Any] = getattr(cygrpc, "AioServer", object)
+_Public: Final[Any] = getattr(getattr(aio, "_server", None), "Server", object)
+"""The class behind `aio.server`."""
 
 
 class _Taken(NamedTuple):
@@ -69,7 +73,7 @@ def waited_s(now_s: float) -> float | None:
     return passed_s
 
 
-class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # no types
+class _Accepting(_Core):  # type: ignore[misc] # no types
     """Has takers for some methods."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *rest: object) -> None:
@@ -129,7 +133,7 @@ class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # no types
         task.add_done_callback(self._working.discard)
 
 
-class _Server(aio._server.Server):  # type: ignore[name-defined,misc] # noqa: SLF001 - the class behind aio.server()
+class _Server(_Public):  # type: ignore[misc] # no public name
     """`aio.server`'s, around the class above."""
 
     @override
@@ -141,12 +145,22 @@ class _Server(aio._server.Server):  # type: ignore[name-defined,misc] # noqa: SL
 
 def open_server(*, interceptors: Sequence[aio.ServerInterceptor], options: Sequence[tuple[str, Any]]) -> aio.Server:
     """A server as `aio.server` makes it, without handlers or ports."""
-    if not _is_known():
+    server = _open_known(interceptors, options) if _is_known() else None
+    if server is None:
         _log.warning("this version of grpcio takes in calls one at a time; under overload some are CANCELLED")
-        return aio.server(interceptors=interceptors, options=options)
-    server: aio.Server = _Server(interceptors, options)
+        server = aio.server(interceptors=interceptors, options=options)
     drain_wakeups(asyncio.get_running_loop())
     return server
+
+
+def _open_known(interceptors: Sequence[aio.ServerInterceptor], options: Sequence[tuple[str, Any]]) -> aio.Server | None:
+    """The server with takers; None where grpc.aio makes servers in another way."""
+    try:
+        return cast("aio.Server", _Server(interceptors, options))
+    except (AttributeError, TypeError) as error:
+        _log.warning("grpcio makes servers in another way than is known here: %s", error)
+        return None
+
 
 
 def register(server: aio.Server, service: str, handlers: Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]) -> None:
@@ -167,7 +181,9 @@ def register(server: aio.Server, service: str, handlers: Mapping[str, "grpc.RpcM
 
 def _is_known() -> bool:
     """Whether this version of grpc.aio has what is needed of it."""
-    return hasattr(cygrpc.AioServer, "_request_registered_call") and all(
+    if _Public is object or not all(hasattr(_Core, name) for name in _CORE_METHODS):
+        return False
+    return all(
         getattr(getattr(cygrpc, name, None), "__code__", None) is not None
         and getattr(cygrpc, name).__code__.co_varnames[: len(arguments)] == arguments
         for name, arguments in _NEEDED.items()
