@@ -12,7 +12,7 @@ import pytest
 from tests.client.cli.conftest import Command, read_rows
 
 from gradewire.cli.input.records import Reading, count_rows, expanded, read_records
-from gradewire.cli.input.urls import is_url
+from gradewire.cli.input.urls import is_url, place_errors, without_keys
 from gradewire.cli.problems import InputError
 
 ROW = {"references": ["a", "b"], "prediction": "c"}
@@ -108,3 +108,25 @@ def test_a_pattern_that_matches_nothing_is_refused(memory: fsspec.AbstractFileSy
 )
 def test_urls_are_told_from_paths(path: str, *, url: bool) -> None:
     assert is_url(path) is url
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://u:SECRET@host/a.jsonl", "http://…@host/a.jsonl"),
+        ("https://host/a.jsonl?X-Amz-Signature=SECRET&X-Amz-Date=1", "https://host/a.jsonl?…"),
+        ("no file at http://SECRET@host/a?key=SECRET here", "no file at http://…@host/a?… here"),
+        ("s3://bucket/part-?.jsonl", "s3://bucket/part-?.jsonl"),
+        ("rows/a@b?c=d.jsonl", "rows/a@b?c=d.jsonl"),
+    ],
+)
+def test_keys_in_a_url_are_not_shown(url: str, shown: str) -> None:
+    assert without_keys(url) == shown
+
+
+def test_an_error_shows_no_key() -> None:
+    url = "https://u:SECRET@host/a.jsonl?X-Amz-Signature=SECRET"
+    with pytest.raises(InputError) as caught, place_errors(url):
+        raise ValueError(f"403 for {url}")
+    assert "SECRET" not in str(caught.value)
+    assert "https://…@host/a.jsonl?…" in str(caught.value)

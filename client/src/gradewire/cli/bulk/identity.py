@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.bulk.parts import RUN_NAME
-from gradewire.cli.input.urls import is_url, open_url, place_errors
+from gradewire.cli.input.urls import is_url, open_url, place_errors, without_keys
 from gradewire.cli.output.metric_lines import counts_over_unknown, line_parts
 from gradewire.cli.problems import InputError
 from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
@@ -34,7 +34,7 @@ def input_digests(source: InputFile) -> list[InputDigest]:
                 continue
             with open_url(path) as stream:
                 digest = hashlib.file_digest(stream, "sha256")
-                found.append(InputDigest(path=path, bytes=stream.tell(), sha256=digest.hexdigest()))
+                found.append(InputDigest(path=without_keys(path), bytes=stream.tell(), sha256=digest.hexdigest()))
     return found
 
 

@@ -19,6 +19,7 @@ from gradewire.cli.bulk.records import RunTally
 from gradewire.cli.bulk.stopping import finishing_on_interrupt
 from gradewire.cli.bulk.worker import WorkerSetup
 from gradewire.cli.input.record import printable
+from gradewire.cli.input.urls import without_keys
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.metric_lines import with_lines
 from gradewire.cli.output.progress import progress
@@ -267,7 +268,7 @@ class BulkJob:
         lines = [line for line in asked.lines.values() if line]
         prompts = [word for given in self.metrics.prompts for word in ("--prompt", str(given.path))]
         read = [*self.source.arguments, *self.source.where_arguments]
-        words = [*read, self.output.output, "--metrics", ",".join(lines), *prompts]
+        words = [*map(without_keys, [*read, self.output.output]), "--metrics", ",".join(lines), *prompts]
         return printable(shlex.join(["gradewire", "bulk", *words, *self.connection.arguments]))
 
 

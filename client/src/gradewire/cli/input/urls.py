@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
+_KEYS: Final = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s'\"?#]*=[^\s'\"#]*")
+"""User and password before a host, and what follows the question mark: signatures of signed URLs stand there."""
+
+
+def without_keys(text: str) -> str:
+    """A URL, or a text with URLs, as it may be shown and kept: `…` for user, password and query."""
+    return _KEYS.sub(lambda found: "…@" if found[0].endswith("@") else "…", text) if "://" in text else text
 
 
 def is_url(path: str) -> bool:
@@ -33,12 +40,12 @@ def place_errors(place: str) -> Iterator[None]:
     except click.ClickException:
         raise
     except OSError as error:
-        raise InputError(f"{place}: {error.strerror or error}") from error
+        raise InputError(without_keys(f"{place}: {error.strerror or error}")) from error
     except Exception as error:
         # The package of each store has errors of its own, for instance where it has no credentials.
         if not is_url(place):
             raise
-        raise InputError(f"{place}: {str(error) or type(error).__name__}") from error
+        raise InputError(without_keys(f"{place}: {str(error) or type(error).__name__}")) from error
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -53,9 +60,9 @@ def file_system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         missing = "fsspec: pip install 'gradewire[ray]'" if error.name == "fsspec" else str(error)
-        raise InputError(f"{url}: reading and writing it needs {missing}") from error
+        raise InputError(f"{without_keys(url)}: reading and writing it needs {missing}") from error
     except ValueError as error:
-        raise InputError(f"{url}: {error}") from error
+        raise InputError(without_keys(f"{url}: {error}")) from error
     return system, path
 
 

@@ -162,7 +162,6 @@ def _open_known(interceptors: Sequence[aio.ServerInterceptor], options: Sequence
         return None
 
 
-
 def register(server: aio.Server, service: str, handlers: Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]) -> None:
     """Has a service's methods taken in side by side; to be called once, before the server is started.
 
