@@ -251,6 +251,38 @@ async def test_other_tasks_get_their_turn_in_long_stretches(
     assert turns >= 200
 
 
+async def test_others_get_their_turn_in_rounds_that_ask_for_nothing(
+    engine: HashEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_turns, "SLICE_S", 0.0)
+    turns: list[None] = []
+
+    class Computing:
+        info = REGISTRY["exact_match"].info
+        parameters_type = REGISTRY["exact_match"].parameters_type
+
+        def score(self, *_: Any) -> Any:
+            for _round in range(100):
+                assert (yield ()) == ()
+            return MetricResult(1.0)
+
+        def prepare(self, *_: Any) -> Any:
+            raise NotImplementedError
+
+    async def other() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns.append(None)
+
+    request = MetricRequest(Computing(), REGISTRY["exact_match"].parameters_type(), NO_MODEL)
+    results: list[Any] = []
+    task = asyncio.create_task(other())
+    await Scorer(engine.ports).score([ITEMS[0]], [request], emit=lambda *result: results.append(result))
+    task.cancel()
+    assert len(results) == 1
+    assert len(turns) >= 90
+
+
 @pytest.mark.parametrize(("words", "aside"), [(10, False), (1_500, True)])
 async def test_rounds_of_a_long_item_do_not_keep_the_event_loop(engine: HashEngine, words: int, *, aside: bool) -> None:
     threads: set[int] = set()

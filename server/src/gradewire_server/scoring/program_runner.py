@@ -146,10 +146,10 @@ class ProgramRunner(Generic[K, R]):
 
     async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
         """Takes a program to its next round, or to its end, and lets others have the loop; None starts it."""
-        if self._is_large(run.key):
-            next_round = await asyncio.to_thread(self._advance, run, answers)
-        else:
-            next_round = self._advance(run, answers)
+        next_round = await self._step(run, answers)
+        while next_round == ():  # it asks for nothing, and has more to compute
+            await self._slice.give_way()
+            next_round = await self._step(run, ())
         if isinstance(next_round, _Ended):
             self._done(run.key, next_round.result, run.cost)
         else:
@@ -160,18 +160,20 @@ class ProgramRunner(Generic[K, R]):
                 self._add(run, slot, need)
         await self._slice.give_way()
 
+    async def _step(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Ended[R]":
+        if self._is_large(run.key):
+            return await asyncio.to_thread(self._advance, run, answers)
+        return self._advance(run, answers)
+
     def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Ended[R]":
         """The needs of a program's next round, or what it has returned; on any thread."""
         try:
-            needs = run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
-            while not needs:
-                needs = run.program.send(())
+            return run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
         except StopIteration as stop:
             return _Ended(stop.value)
         except Exception as error:  # noqa: BLE001 - one metric's defect must not take its neighbours along
             _log_defect(getattr(run.program, "__qualname__", "a metric"), error)
             return _Ended(DEFECT)
-        return needs
 
     def _add(self, run: AnyRun, slot: int, need: Need) -> None:
         if isinstance(need, Embed):

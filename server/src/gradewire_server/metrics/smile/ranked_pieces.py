@@ -1,14 +1,14 @@
 """Which windows of a long answer are embedded alone, ranked in context as its pieces are read one after another."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.needs import TokenVectors
+from gradewire_server.domain.needs import Need, TokenVectors
 from gradewire_server.metrics.smile.closest_piece import words_of_piece
 from gradewire_server.metrics.smile.shortlist import SHORTLIST, closest_texts
 from gradewire_server.metrics.smile.texts import SmileTexts
@@ -64,8 +64,11 @@ class RankedPieces:
             near = (vectors @ self._reference_keywords[rows].T).max(axis=1, initial=-np.inf)
             self._near[length][first + starts] = np.maximum(self._near[length][first + starts], near)
 
-    def shortlist(self, lengths: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    def shortlist(self, lengths: Iterable[int]) -> Generator[tuple[Need, ...], Any, dict[int, tuple[str, ...]]]:
         """The windows of these lengths that are closest in context, the first ones where none was read whole.
+
+        It asks for nothing, and lets others have their turn after each length: where words repeat, all windows of a
+        length may be as close.
 
         Returns:
             Window length to distinct texts in order of position, 1 to MAX_NEAR of them.
@@ -75,6 +78,7 @@ class RankedPieces:
             starts = np.flatnonzero(self._near[length] > -np.inf)
             near = closest_texts(partial(self._window, length), starts, self._near[length][starts], most=MAX_NEAR)
             chosen[length] = near or self._first_windows(length)
+            yield ()
         return chosen
 
     def _window(self, length: int, start: int) -> str:

@@ -92,7 +92,7 @@ def _to_the_end(
     rest = texts.asking(can_still_win(texts, known.sentences, parameters))
     if not rest.asked:
         return known
-    windows = pieces.shortlist(rest.rows_of)
+    windows = yield from pieces.shortlist(rest.rows_of)
     vectors = yield from ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
     if isinstance(vectors, Failure):
         return vectors
