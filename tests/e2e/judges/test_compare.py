@@ -159,19 +159,20 @@ def test_verdicts_are_kept_shared_and_without_redis_the_same(
     tmp_path: Path, settings: dict[str, Any], found: list[Comparison]
 ) -> None:
     kept = as_dicts(found[:2])
-    for name in ("valkey", "one", "two"):
+    for name in ("valkey", "one", "two", "three"):
         (tmp_path / name).mkdir()
-    with ValkeyServer(tmp_path / "valkey") as valkey:
-        redis = {"redis_url": valkey.url}
-        assert as_dicts(compared(tmp_path / "one", **settings, **redis)) == kept
-        beside = compared(tmp_path / "two", **settings, **redis)
-        assert as_dicts(beside) == kept
-        assert (beside[0].cache_hits.redis, beside[0].cache_hits.computed) == (2, 0)
+    assert as_dicts(compared(tmp_path / "one", **settings)) == kept
     restarted = compared(tmp_path / "one", **settings)
     assert as_dicts(restarted) == kept
     assert (restarted[0].cache_hits.disk, restarted[0].cache_hits.computed) == (2, 0)
+    with ValkeyServer(tmp_path / "valkey") as valkey:
+        redis = {"redis_url": valkey.url}
+        assert as_dicts(compared(tmp_path / "two", **settings, **redis)) == kept
+        beside = compared(tmp_path / "three", **settings, **redis)
+        assert as_dicts(beside) == kept
+        assert (beside[0].cache_hits.redis, beside[0].cache_hits.computed) == (2, 0)
     # Nobody answers at its address any more.
-    alone = compared(tmp_path / "two", **settings, **redis)
+    alone = compared(tmp_path / "three", **settings, **redis)
     assert as_dicts(alone) == kept
     assert alone[0].cache_hits.computed == 2
 
