@@ -54,6 +54,10 @@ def series_of(query: str) -> set[str]:
     return set(_SERIES.findall(query)) - set(_OURS.findall(query))
 
 
+OF_SEVERAL_PROCESSES = {"gradewire_process_restarts_total"}
+"""Series that their supervisor alone has: see tests/e2e/server/test_processes.py."""
+
+
 def offered_series(scrape: str) -> set[str]:
     """Names of the series that a page of metrics announces, those without a value yet included."""
     families = re.findall(r"^# TYPE (\w+) (\w+)$", scrape, re.MULTILINE)

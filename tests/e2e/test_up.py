@@ -17,7 +17,7 @@ import psutil
 import pytest
 from deploy.local.parts import PORTS
 from tests.deploy.conftest import ROOT
-from tests.deploy.queries import all_queries, dashboard_queries, offered_series, series_of
+from tests.deploy.queries import OF_SEVERAL_PROCESSES, all_queries, dashboard_queries, offered_series, series_of
 
 from gradewire import Client, ScoreReport
 
@@ -141,6 +141,7 @@ def test_prometheus_scrapes_both_and_every_query_of_dashboard_and_alerts_finds_i
     offered = offered_series(shape.get("gradewire-http", "/metrics")) | offered_series(
         shape.get("triton-metrics", "/metrics")
     )
+    offered |= OF_SEVERAL_PROCESSES
     unknown = {series for query in all_queries().values() for series in series_of(query)} - offered
     assert {name for name in unknown if not name.startswith("nv_gpu_")} == set(), "there is no GPU here, all else is"
 

@@ -1,5 +1,6 @@
 """The backend `decisions`: judges that are decision models behind a server."""
 
+import asyncio
 from dataclasses import replace
 from typing import Final
 
@@ -28,15 +29,13 @@ class DecisionJudges(RemoteBackend):
         checked(config)
         base, forms = endpoint_of(config.url)
         reached = replace(config, url=base)
-        super().__init__(
-            "decisions",
-            config,
-            observer,
-            lambda: DecisionServer(
-                HttpClient.loaded(reached), config.model, forms, most_questions=config.questions_per_request
-            ),
-            remarks=(_REMARK,),
-        )
+
+        async def server() -> DecisionServer:
+            # On a thread: it reads certificates and imports what connects.
+            client = await asyncio.to_thread(HttpClient.loaded, reached)
+            return DecisionServer(client, config.model, forms, most_questions=config.questions_per_request)
+
+        super().__init__("decisions", config, observer, server, remarks=(_REMARK,))
 
 
 def endpoint_of(url: str) -> tuple[str, tuple[Form, ...]]:

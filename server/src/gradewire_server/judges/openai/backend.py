@@ -1,5 +1,7 @@
 """The backend `openai`: judges behind OpenAI-compatible servers (vLLM's, llama.cpp's, a paid one)."""
 
+import asyncio
+
 from gradewire_server.judges.observers import RemoteJudgeObserver
 from gradewire_server.judges.openai.server import OpenAIServer
 from gradewire_server.judges.remote.backend import RemoteBackend
@@ -20,11 +22,10 @@ class OpenAIJudges(RemoteBackend):
 
     def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
         checked(config)
-        super().__init__(
-            "openai",
-            config,
-            observer,
-            lambda: OpenAIServer(
-                HttpClient.loaded(config), config.model, config.assistant_prefill, config.reasoning_tokens
-            ),
-        )
+
+        async def server() -> OpenAIServer:
+            # On a thread: it reads certificates and imports what connects.
+            client = await asyncio.to_thread(HttpClient.loaded, config)
+            return OpenAIServer(client, config.model, config.assistant_prefill, config.reasoning_tokens)
+
+        super().__init__("openai", config, observer, server)

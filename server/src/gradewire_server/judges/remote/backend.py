@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -30,7 +30,7 @@ class RemoteBackend(JudgeBackend):
         backend: Kind of server; a part of the digest.
         config: Where it is.
         observer: Hears of the requests.
-        make_server: Called once per opened judge, on a thread.
+        make_server: Awaited once per opened judge.
         remarks: What is to be known of this kind of judge, beside what holds for all.
     """
 
@@ -39,7 +39,7 @@ class RemoteBackend(JudgeBackend):
         backend: str,
         config: RemoteJudgeConfig,
         observer: RemoteJudgeObserver,
-        make_server: Callable[[], Server],
+        make_server: Callable[[], Awaitable[Server]],
         *,
         remarks: tuple[str, ...] = (),
     ) -> None:
@@ -62,8 +62,7 @@ class RemoteBackend(JudgeBackend):
                     f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}",
                 )
             )
-        # On a thread: it reads certificates and imports what connects.
-        server = await asyncio.to_thread(self._make_server)
+        server = await self._make_server()
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 await _found_out(server)

@@ -27,9 +27,8 @@ class TritonJudges(RemoteBackend):
             raise ValueError(
                 f"{ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
             ) from error
-        super().__init__(
-            "triton",
-            config,
-            observer,
-            lambda: TritonServer(TritonClient(triton), config.model, config.url, config.image_placeholder),
-        )
+
+        async def server() -> TritonServer:
+            return TritonServer(TritonClient(triton), config.model, config.url, config.image_placeholder)
+
+        super().__init__("triton", config, observer, server)
