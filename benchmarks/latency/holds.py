@@ -61,7 +61,7 @@ class Watched:
         self._directory = directory
 
     def reset(self) -> None:
-        """Begins anew."""
+        """Forgets what was seen so far."""
         for path in self._directory.iterdir():
             with path.open("r+b") as file:
                 file.write(bytes(_FIGURES.size))

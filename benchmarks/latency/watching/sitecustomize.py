@@ -1,7 +1,7 @@
 """Loaded by every Python process whose PYTHONPATH has this folder: it writes down how long its event loop was held.
 
 A task that sleeps for a millisecond at a time, on the first event loop of the main thread, keeps three figures in a
-file of 24 bytes, `HOLDS_DIRECTORY/ROLE-PID`; whoever writes zeros there begins again. ROLE is `gateway`, or `server`
+file of 24 bytes, `HOLDS_DIRECTORY/ROLE-PID`; zeros there begin it again. ROLE is `gateway`, or `server`
 for all others. They are, in seconds, each the most of all holds so far:
 
 - the hold itself, whatever kept the loop waiting: its own work, another thread that has the interpreter's lock, and

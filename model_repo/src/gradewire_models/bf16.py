@@ -91,7 +91,7 @@ class Bf16Graph:
         try:
             self._compiled = core.compile_model(core.read_model(path), "CPU", settings)
         except RuntimeError as error:
-            # Its own words name files, and this goes to whoever asked for the model: they stay the cause.
+            # Its own words name files, and callers see this: they stay the cause.
             raise Bf16UnavailableError(f"OpenVINO {version('openvino')} cannot compile the graph") from error
         self._requests = threading.local()
 

@@ -38,7 +38,7 @@ class BulkTurns:
         return self._waiting.callers
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
-        """Waits until a part of so many tokens has its turn, and counts it; whoever leaves calls `grant` then."""
+        """Waits until a part of so many tokens has its turn, and counts it; work that leaves calls `grant` then."""
         if not self._waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return
