@@ -36,7 +36,7 @@ class EncoderAnswers(Embeddings, Graders):
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        loaded = await self._loaded(model)
+        loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
             return failed_sentences(loaded, len(texts))
@@ -46,7 +46,7 @@ class EncoderAnswers(Embeddings, Graders):
     async def embed_roughly(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        loaded = await self._loaded(model)
+        loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure) or loaded.rough is None:
             return await self.embed(model, texts, tiers, deadline_s=deadline_s)
         rough = loaded.rough.within(self._namespace) if self._namespace else loaded.rough
@@ -70,7 +70,7 @@ class EncoderAnswers(Embeddings, Graders):
         layer: int = 0,
         deadline_s: float | None = None,
     ) -> TokensReply:
-        loaded = await self._loaded(model)
+        loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
             return failed_tokens(loaded, len(texts))
@@ -90,7 +90,7 @@ class EncoderAnswers(Embeddings, Graders):
 
     @override
     async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
-        loaded = await self._loaded(model)
+        loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(items))
             return failed_grades(loaded, len(items))
@@ -102,12 +102,8 @@ class EncoderAnswers(Embeddings, Graders):
 
     @override
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[int32]] | Failure:
-        loaded = await self._loaded(model)
+        loaded = self.library.find(model) or await self.library.load(model)
         return loaded if isinstance(loaded, Failure) else await loaded.encoder.token_ids(texts)
-
-    async def _loaded(self, model: str) -> LoadedModel | Failure:
-        models = self.library
-        return models.find(model) or await models.load(model)
 
     def _encoder(self, loaded: LoadedModel) -> CachedEncoder:
         return loaded.encoder.within(self._namespace) if self._namespace else loaded.encoder

@@ -1,4 +1,4 @@
-"""What callers are told of a model: of one that is here, and of one that only the catalog knows."""
+"""How models are listed: those that are here, and those that only the catalog knows."""
 
 from pathlib import Path
 from typing import TypeAlias

@@ -12,8 +12,8 @@ from gradewire_server.domain.caller import ask_for
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure
+from gradewire_server.judges import library
 from gradewire_server.judges.backend import Judge, JudgeBackend
-from gradewire_server.judges.library import JudgeLibrary
 from gradewire_server.judges.shared.messages import (
     ANSWERED,
     ASKED,
@@ -57,7 +57,7 @@ class JudgeHost:
         def wrapped(judge: Judge) -> Judge:
             return SingleFlightJudge(CheckedJudge(judge), limit)
 
-        self._library = JudgeLibrary(backend, default="", wrap=wrapped)
+        self._library = library.JudgeLibrary(backend, default="", wrap=wrapped)
         self._tracer = tracer
         self._asked: set[str] = set()
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()

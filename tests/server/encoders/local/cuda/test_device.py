@@ -90,8 +90,7 @@ async def test_who_asks_for_a_gpu_gets_the_default_encoder_on_it(
     for device, name in (("cuda", "all-MiniLM-L6-v2-fp16-cuda"), ("auto", "all-MiniLM-L6-v2")):
         config = EngineConfig(tmp_path, gpu=GpuConfig(device=device))
         service = open_encoders(config, None, CollectorRegistry())  # type: ignore[arg-type]  # as above
-        models = service.library
-        assert models.default == name
+        assert service.library.default == name
         await service.close()
 
 
