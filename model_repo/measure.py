@@ -16,7 +16,7 @@ import numpy as np
 
 from gradewire_models.catalog.loading import default_model
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 ROUNDS = 6
 TOKENS_A_ROUND = 1000
@@ -54,10 +54,8 @@ def main() -> None:
 
 def open_session(model: BuiltModel, *, threads: int) -> Any:
     """The graph on the CPU, with threads that do not spin."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options = cpu_session_options(threads)
     options.enable_mem_pattern = False
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
 
 

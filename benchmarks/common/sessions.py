@@ -6,20 +6,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_models.runtime import onnxruntime
-
-
-def session_options(threads: int) -> onnxruntime.SessionOptions:
-    """Options for `threads` threads, which do not spin while they wait."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return options
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 
 def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
     """Opens a graph that runs on `threads` threads."""
-    return onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(path, cpu_session_options(threads), providers=["CPUExecutionProvider"])
 
 
 def padded(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:

@@ -80,12 +80,12 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
     torch.set_num_threads(threads)
     if backend == "onnx":
-        from benchmarks.common.sessions import session_options
+        from gradewire_models.runtime import cpu_session_options
 
         kwargs: dict[str, Any] = {
             "export": True,
             "provider": "CPUExecutionProvider",
-            "session_options": session_options(threads),
+            "session_options": cpu_session_options(threads),
         }
         model = SentenceTransformer(str(checkpoint), device="cpu", backend="onnx", model_kwargs=kwargs)
     else:

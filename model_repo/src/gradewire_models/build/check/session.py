@@ -11,7 +11,7 @@ from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, a
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 Ids: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.float32]
@@ -22,9 +22,7 @@ ERRORS_ONLY = 3
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
     """Opens a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 2
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

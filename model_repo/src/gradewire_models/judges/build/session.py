@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 Logits: TypeAlias = NDArray[np.float32]
 States: TypeAlias = dict[str, NDArray[np.float32]]
@@ -24,8 +24,7 @@ class JudgeSession:
     """
 
     def __init__(self, onnx_path: Path) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
+        options = cpu_session_options(1)
         # The plan for it takes seconds (quadratic in the number of nodes) and saves neither time nor memory here.
         options.enable_mem_reuse = False
         self._session = onnxruntime.InferenceSession(onnx_path, options, providers=["CPUExecutionProvider"])

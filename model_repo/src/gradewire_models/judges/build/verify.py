@@ -13,7 +13,7 @@ from gradewire_models.judges.build.session import JudgeSession
 from gradewire_models.judges.description import GOLDEN_FILE
 from gradewire_models.judges.entries import CatalogJudge
 from gradewire_models.judges.repository import BuiltJudge, load_judge
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 MIN_CORRELATION = 0.97
 """Least correlation of a token's logits with those of plain float32. 8 bits give .99 on all judges tried; a graph with
@@ -69,7 +69,8 @@ def check_processor() -> Check:
     sums = [helper.make_tensor_value_info("sums", TensorProto.INT32, ["rows", width])]
     graph = helper.make_graph(nodes, "largest_products", values, sums, [weights])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = cpu_session_options(1)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"values": np.full((3, width), _UINT8_LARGEST, np.uint8)})
     exact = bool((found == width * _UINT8_LARGEST * _INT8_LARGEST).all())
     detail = "8-bit products are exact" if exact else "8-bit products saturate here: use the GGUF form (--form gguf)"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.settings.compute import ComputeConfig
 
@@ -44,9 +44,7 @@ class EncoderSession:
 
 
 def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
+    options = cpu_session_options(threads)
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(compute.allow_spinning)))
     # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
     options.enable_mem_pattern = False

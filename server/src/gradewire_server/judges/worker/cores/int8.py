@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.judges.worker.cores.core import Core, CoreError
 from gradewire_server.judges.worker.cores.probabilities import read_logits
 from gradewire_server.judges.worker.messages import CoreLimits, RowResult, Run
@@ -117,10 +117,7 @@ class Int8Core(Core):
 
 
 def _open(path: Path, threads: int) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options = cpu_session_options(threads)
     # No two runs have the same shapes: plans for each would only pile up.
     options.enable_mem_pattern = False
     # Planning which buffers to use again takes 2 s of every start, for thousands of nodes, and saves nothing here.
