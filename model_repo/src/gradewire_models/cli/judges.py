@@ -23,8 +23,8 @@ JUDGE_REPOSITORY_OPTION = click.option(
 FORM_OPTION = click.option(
     "--form",
     type=click.Choice([*FORMS, "both"]),
-    help="Of a judge: int8 is an ONNX graph for processors with VNNI, gguf the published file for llama.cpp. Without "
-    "it int8 where the processor has VNNI, else gguf.",
+    help="Of a judge: int8 is an ONNX graph for x86 processors, fastest on those with VNNI; gguf is the published file "
+    "for llama.cpp. Without it int8 on x86, else gguf.",
 )
 
 

@@ -30,7 +30,7 @@ _counting: Final = threading.Lock()  # loops that counted the same bytes would t
 
 
 def drain_wakeups(loop: asyncio.AbstractEventLoop) -> bool:
-    """Has bytes that pile up read at once on a loop to which grpc.aio has added its reader; may be called again and again.
+    """Has bytes that pile up read at once, on a loop to which grpc.aio has added its reader; may be called repeatedly.
 
     Args:
         loop: On which channels or servers of grpc.aio have been made.

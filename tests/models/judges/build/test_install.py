@@ -9,7 +9,7 @@ from tests.models.judges.build.tiny_judges import TinyJudge, make_judge
 
 from gradewire_models.build.fetch.download import downloads_directory
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
-from gradewire_models.judges import CatalogJudge, find_judge, load_judge, multiplies_int8_exactly
+from gradewire_models.judges import CatalogJudge, computes_int8, find_judge, load_judge
 from gradewire_models.judges.build import build_judge, usual_forms
 from gradewire_models.judges.description import read_description
 
@@ -90,7 +90,7 @@ def test_a_broken_judge_is_replaced(qwen2: TinyJudge, tmp_path: Path) -> None:
 def test_without_a_form_the_processor_decides(tiny_judges: dict[str, TinyJudge], tmp_path: Path) -> None:
     llama = tiny_judges["llama"]
     judge = build_judge(llama.judge, tmp_path, wheels=llama.wheels).judge
-    assert judge.forms == usual_forms() == (("int8",) if multiplies_int8_exactly() else ("gguf",))
+    assert judge.forms == usual_forms() == (("int8",) if computes_int8() else ("gguf",))
 
 
 def spoil_bytes(judge: CatalogJudge, wheels: Path) -> CatalogJudge:

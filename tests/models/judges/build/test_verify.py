@@ -6,7 +6,7 @@ import pytest
 from tests.models.judges.build.tiny_judges import TinyJudge
 
 from gradewire_models.errors import ModelNotBuiltError, VerificationError
-from gradewire_models.judges import multiplies_int8_exactly
+from gradewire_models.judges import computes_int8
 from gradewire_models.judges.build import build_judge, graph, verify_judge
 from gradewire_models.judges.build.verify import check_processor
 from gradewire_models.judges.build.weights import JudgeWeights, Sizes
@@ -71,8 +71,8 @@ def test_nothing_is_nothing(tmp_path: Path) -> None:
         verify_judge(tmp_path, "tiny-qwen2", None)
 
 
-def test_this_processor_does_what_its_flags_say() -> None:
-    if multiplies_int8_exactly():
+def test_8_bit_products_are_exact_on_x86_with_and_without_vnni() -> None:
+    if computes_int8():
         assert check_processor().passed
 
 

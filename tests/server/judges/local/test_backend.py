@@ -27,10 +27,10 @@ def listed(repository: Path, **options: str) -> dict[str, ModelStatus]:
 
 
 @pytest.mark.parametrize(("wanted", "exact", "runs"), [("auto", True, "int8"), ("auto", False, "gguf")])
-def test_auto_takes_int8_where_the_processor_computes_it_exactly(
+def test_auto_takes_int8_where_the_processor_computes_it(
     monkeypatch: pytest.MonkeyPatch, wanted: str, runs: Form, *, exact: bool
 ) -> None:
-    monkeypatch.setattr(embedded, "multiplies_int8_exactly", lambda: exact)
+    monkeypatch.setattr(embedded, "computes_int8", lambda: exact)
     judge = load_judge(smollm2_repository(), NAME)
     status = listed(smollm2_repository(), form=wanted)[NAME]
     assert status.state == "built"
@@ -40,7 +40,7 @@ def test_auto_takes_int8_where_the_processor_computes_it_exactly(
 
 
 async def test_int8_is_refused_where_it_would_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "multiplies_int8_exactly", lambda: False)
+    monkeypatch.setattr(embedded, "computes_int8", lambda: False)
     status = listed(smollm2_repository(), form="int8")[NAME]
     assert status.state == "broken"
     assert f"gradewire models build {NAME} --form gguf" in status.message
@@ -63,7 +63,7 @@ async def test_without_llama_cpp_gguf_is_not_usable_and_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, form: Literal["gguf", "auto"]
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if it were not installed
-    monkeypatch.setattr(embedded, "multiplies_int8_exactly", lambda: False)
+    monkeypatch.setattr(embedded, "computes_int8", lambda: False)
     status = listed(smollm2_repository(), form=form)[NAME]
     assert (status.state, status.how_to_get) == ("broken", INSTALL)
     with pytest.raises(JudgeUnavailableError) as caught:

@@ -36,7 +36,7 @@ from gradewire_models.judges.description import (
     write_description,
 )
 from gradewire_models.judges.entries import FORMS, CatalogJudge, Form
-from gradewire_models.judges.processor import multiplies_int8_exactly
+from gradewire_models.judges.processor import computes_int8
 from gradewire_models.judges.repository import BuiltJudge, load_judge
 from gradewire_models.repository.digest import record_file
 
@@ -59,8 +59,8 @@ class JudgeResult:
 
 
 def usual_forms() -> tuple[Form, ...]:
-    """The form that is built where none is named: 8 bits where the processor multiplies them exactly, else GGUF."""
-    return ("int8",) if multiplies_int8_exactly() else ("gguf",)
+    """The form that is built where none is named: int8 on an x86 processor, else GGUF."""
+    return ("int8",) if computes_int8() else ("gguf",)
 
 
 def build_judge(  # noqa: PLR0913 - all but two have defaults and names

@@ -7,7 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_models.runtime import cpu_session_options, onnxruntime
+from gradewire_models.judges.opening import open_int8
+from gradewire_models.runtime import cpu_session_options
 
 Logits: TypeAlias = NDArray[np.float32]
 States: TypeAlias = dict[str, NDArray[np.float32]]
@@ -27,7 +28,7 @@ class JudgeSession:
         options = cpu_session_options(1)
         # The plan for it takes seconds (quadratic in the number of nodes) and saves neither time nor memory here.
         options.enable_mem_reuse = False
-        self._session = onnxruntime.InferenceSession(onnx_path, options, providers=["CPUExecutionProvider"])
+        self._session = open_int8(onnx_path, options)
         shapes = {value.name: value.shape for value in self._session.get_inputs()}
         self._names = [name.removeprefix("prefix_") for name in shapes if name.startswith(("prefix_k", "prefix_v"))]
         self._kv_heads, _, self._head_dim = shapes["prefix_keys_0"]

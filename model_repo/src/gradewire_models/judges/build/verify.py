@@ -61,7 +61,7 @@ def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> 
 
 
 def check_processor() -> Check:
-    """Whether integer products are exact on this processor; without VNNI they saturate, and a judge rambles."""
+    """Whether integer products are exact on this processor; where they saturate a judge rambles."""
     width = 64
     nodes = [helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])]
     weights = numpy_helper.from_array(np.full((width, width), _INT8_LARGEST, np.int8), "weights")

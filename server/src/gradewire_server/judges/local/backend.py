@@ -14,9 +14,9 @@ from gradewire_models.judges import (
     CatalogJudge,
     Form,
     catalog_judges,
+    computes_int8,
     list_judges,
     load_judge,
-    multiplies_int8_exactly,
 )
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
@@ -28,7 +28,7 @@ from gradewire_server.judges.observers import LocalJudgeObserver
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
-_INT8: Final = "is built as int8 only, which this processor (no VNNI) computes wrongly: it needs the form gguf"
+_INT8: Final = "is built as int8 only, which is for x86 processors: it needs the form gguf"
 _LLAMA: Final = "runs as gguf here, which llama.cpp computes, and that is not installed (or cannot be loaded)"
 _INSTALL: Final = "pip install 'gradewire[judge]'"
 
@@ -93,7 +93,7 @@ class EmbeddedJudges(JudgeBackend):
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
         for form in there:
-            if multiplies_int8_exactly() if form == "int8" else has_llama():
+            if computes_int8() if form == "int8" else has_llama():
                 return form
         if "gguf" in there:
             raise _no_form(judge, _LLAMA, f"get it by `{_INSTALL}`")

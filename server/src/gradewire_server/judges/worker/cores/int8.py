@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from gradewire_models.judges.opening import open_int8
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.judges.worker.cores.core import Core, CoreError
 from gradewire_server.judges.worker.cores.probabilities import read_logits
@@ -123,6 +124,6 @@ def _open(path: Path, threads: int) -> onnxruntime.InferenceSession:
     # Planning which buffers to use again takes 2 s of every start, for thousands of nodes, and saves nothing here.
     options.enable_mem_reuse = False
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return open_int8(path, options)
     except Exception as error:  # ONNX Runtime's errors have no common base below Exception
         raise CoreError(f"{path.name} cannot be opened: {error}") from error
