@@ -13,79 +13,30 @@ import argparse
 import http.client
 import json
 import os
-import struct
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import grpc
 from benchmarks.common.processes import free_port
 from benchmarks.common.servers import start_engine
 from benchmarks.latency.answering_judge import answering_judge
 from benchmarks.latency.hostile_items import Item, hostile_items, numbered, pictured
+from benchmarks.latency.watched_loops import Hold, Watched, watched_environment
 from google.protobuf import json_format
 
 from gradewire.metric_types import METRIC_TYPES
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
 
-_FIGURES: Final = struct.Struct("ddd")
-_WATCHING: Final = Path(__file__).with_name("watching")
 _PRESETS: Final = ("v1", "fast", "one_pass", "whole")
 _JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto")
 _SETTLE_S: Final = 0.02
 
 Case = tuple[str, Callable[[str], None]]
 """What it is, and what sends it; told a mark that no other call has."""
-
-
-class Hold(NamedTuple):
-    """Of one process and round: the longest, what the loop's thread computed of it, and all of the process."""
-
-    ms: float
-    cpu_ms: float
-    own_ms: float
-
-
-class Watched:
-    """The holds of all processes of a server.
-
-    Args:
-        directory: Where they write.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def reset(self) -> None:
-        """Forgets what was seen so far."""
-        for path in self._directory.iterdir():
-            with path.open("r+b") as file:
-                file.write(bytes(_FIGURES.size))
-
-    def longest(self) -> dict[str, Hold]:
-        """By role, since `reset`."""
-        found = {}
-        for path in self._directory.iterdir():
-            found[path.name.partition("-")[0]] = Hold(*(1e3 * value for value in _FIGURES.unpack(path.read_bytes())))
-        return found
-
-
-@contextmanager
-def watched_environment() -> Iterator[Watched]:
-    """Processes that are started within it are watched."""
-    with tempfile.TemporaryDirectory() as directory:
-        before = dict(os.environ)
-        os.environ["HOLDS_DIRECTORY"] = directory
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_WATCHING), before.get("PYTHONPATH"))))
-        try:
-            yield Watched(Path(directory))
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
 
 
 def spec_of(metric: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
@@ -18,13 +17,11 @@ from gradewire._tracing.tracing import request_trace
 from gradewire._transport.channels import open_channel
 from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
+from gradewire._transport.failures import is_cut_off, translated
 from gradewire._transport.spreading import Connection, Spread, process_of
-from gradewire._transport.status_codes import error_for
 from gradewire_proto.conventions.metadata import (
     AUTHORIZATION_KEY,
     PROCESS_KEY,
-    PUSHBACK_KEY,
-    QUOTA_KEY,
     STOPPING_KEY,
     bearer,
 )
@@ -59,25 +56,6 @@ _CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
 )
 
 Reply = TypeVar("Reply")
-
-# What gRPC reports in place of the real status when a stream ends while a message is being written.
-_CUT_WHILE_WRITING = "Internal error from Core"
-# Where a server has not answered yet, the address cannot be right: no TLS there or not its certificate, another
-# protocol, no such host. Later the same may come of a restart behind a balancer or a name server.
-_LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
-# What is wrong, by a word of gRPC's message; nothing but another setting helps.
-_CAUSES = {
-    "CERTIFICATE_VERIFY_FAILED": "{at}: its certificate is not signed by an authority that this client trusts: give it "
-    "as Tls(root_certificates=…) (the command: --tls-ca FILE)",
-    "Failed to create security handshaker": "{at}: the files of tls= cannot be used: root_certificates are in PEM, and "
-    "private_key is the key of certificate_chain (the command: --tls-ca, --tls-key, --tls-cert)",
-    "http1.x server": "{at} speaks HTTP and not gRPC: /metrics and /healthz have a port of their own; give the one "
-    "that `gradewire serve` says it is ready on",
-}
-# What gRPC says where the other side ends the connection at once: one of both may encrypt alone.
-_CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe|SSL_ERROR|handshake", re.IGNORECASE)
-# Said by gRPC itself of either side, whatever the server's load.
-_TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -281,7 +259,7 @@ class GrpcTransport:
                 await self._ended(connection)
 
     async def _failure(self, error: grpc.aio.AioRpcError, connection: Connection[_Stubs]) -> errors.GradewireError:
-        failure = self._translate(error)
+        failure = translated(error, self._address, has_answered=self._has_answered)
         said = error.trailing_metadata()
         if isinstance(failure, errors.ServerUnreachable):
             self._learn(connection, said)
@@ -291,32 +269,12 @@ class GrpcTransport:
                 self._retired.add(connection)
         elif PROCESS_KEY in said:
             self._learn(connection, said)
-        if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _CUT_OFF.search(str(failure)):
+        if not self._has_answered and is_cut_off(failure):
             if self._encryption == "unknown":  # it may have been starting
                 self._encryption = await asyncio.to_thread(encryption_at, self._address)
             if wrong := mismatch(self._endpoint, self._encryption):
                 failure = errors.ServerUnreachable(wrong)
                 failure.may_pass = False
-        return failure
-
-    def _translate(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
-        if error.details() == _CUT_WHILE_WRITING:
-            return errors.ServerUnreachable(f"{self._address} cut the stream while items were sent: look at its log")
-        details = error.details() or ""
-        if _TOO_LARGE.search(details):
-            return errors.InvalidRequest(f"{self._address}: gRPC refuses a message of this call: {details}")
-        for sign, cause in _CAUSES.items():
-            if sign in details and not self._has_answered:
-                wrong = errors.ServerUnreachable(cause.format(at=self._address))
-                wrong.may_pass = False
-                return wrong
-        pushback_ms = next((value for key, value in error.trailing_metadata() if key == PUSHBACK_KEY), "")
-        retry_after_s = int(pushback_ms) / 1000 if str(pushback_ms).isdecimal() else None
-        failure = error_for(error.code().name, details, self._address, retry_after_s=retry_after_s)
-        if isinstance(failure, errors.Overloaded):
-            failure.of_quota = any(key == QUOTA_KEY for key, _ in error.trailing_metadata())
-        if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _LASTING.search(details):
-            failure.may_pass = False
         return failure
 
 

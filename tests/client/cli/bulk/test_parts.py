@@ -193,3 +193,40 @@ def test_names_sort_as_parts_do_and_are_read_again(file: int, number: int, *, an
 )
 def test_parts_stand_beside_a_file_and_in_a_folder(output: str, place: str, *, folder: bool) -> None:
     assert (parts_place(output), is_folder(output)) == (place, folder)
+
+
+def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
+    store = PartStore(str(tmp_path / "parts"))
+    with store.held():
+        with (
+            pytest.raises(InputError, match=r"parts: another run of bulk writes there: wait for its end"),
+            store.held(),
+        ):
+            pass
+        store.write_part(PartId(0, 0), b"row\n", answered=True)
+        store.empty()
+        with pytest.raises(InputError, match="another run of bulk"), PartStore(f"file://{tmp_path}/parts").held():
+            pass
+    with store.held():
+        assert store.names() == set()
+
+
+def test_a_file_system_that_shows_what_is_being_written_sees_whole_parts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PartStore(f"memory://{uuid.uuid4()}/parts")
+    store.create()
+    store.write_part(PartId(0, 0), b"first", answered=True)
+    system = fsspec.filesystem("memory")
+    written: list[str] = []
+    pipe_file = type(system).pipe_file
+
+    def broken(self: fsspec.AbstractFileSystem, path: str, value: bytes, **_: object) -> None:
+        written.append(path.rsplit("/", 1)[-1])
+        pipe_file(self, path, value[:2])
+        raise OSError("the connection is gone")
+
+    monkeypatch.setattr(type(system), "pipe_file", broken)
+    with pytest.raises(InputError, match="the connection is gone"):
+        store.write_part(PartId(0, 0), b"second", answered=True)
+    assert not written[0].startswith("part-")
+    assert store.read_part(PartId(0, 0), answered=True) == b"first"
+    assert store.names() == {PartId(0, 0).name(answered=True)}

@@ -113,9 +113,10 @@ class BulkJob:
         self.summary.prices = self.prices if asked.plan.judge_elsewhere or self.prices.known else None
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
-        found = self._begin(asked, inputs)
-        ends = self._score(asked, rows_by_file, found)
-        self._end(asked, inputs, ends)
+        with self.output.store.held():
+            found = self._begin(asked, inputs)
+            ends = self._score(asked, rows_by_file, found)
+            self._end(asked, inputs, ends)
 
     def _check_output(self) -> None:
         import_ray()  # fails before anything is computed where Ray is missing
@@ -145,10 +146,9 @@ class BulkJob:
             check_same(store, before, now)
         else:
             if self.output.overwrite:
-                store.remove_all()
+                store.empty()
                 if not self.output.is_folder:
                     remove_output(self.output.output)
-            store.create()
             save_run(store, now)
         folder, name = self.output.manifest_place
         folder.remove(name)

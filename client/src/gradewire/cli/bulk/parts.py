@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,34 @@ class PartStore:
             else:
                 Path(self.place).mkdir(parents=True, exist_ok=True)
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Makes the folder, and keeps other runs out of it while this is open: on this machine's file systems alone.
+
+        Raises:
+            InputError: Another run has it.
+        """
+        self.create()
+        local = self._local()
+        if local is None or sys.platform == "win32":
+            yield
+            return
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        # The kernel frees it when the process ends, however it ends.
+        folder = os.open(local, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):  # a network file system that locks no folders keeps nobody out
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise InputError(
+                        f"{self.place}: another run of bulk writes there: wait for its end, or give another OUTPUT"
+                    ) from None
+            yield
+        finally:
+            os.close(folder)
+
     def names(self) -> set[str]:
         """Files in the folder; empty where it is not there; raises InputError where they cannot be told."""
         with place_errors(self.place), contextlib.suppress(FileNotFoundError):
@@ -120,8 +149,7 @@ class PartStore:
         with place_errors(f"{self.place}/{name}"):
             local = self._local()
             if local is None:
-                system, path = file_system(self.place)
-                system.pipe_file(f"{path}/{name}", data)
+                self._write_elsewhere(name, data)
                 return
             unfinished = local / f".{name}.{uuid.uuid4().hex}.new"
             try:
@@ -133,6 +161,23 @@ class PartStore:
             except BaseException:
                 unfinished.unlink(missing_ok=True)
                 raise
+
+    def _write_elsewhere(self, name: str, data: bytes) -> None:
+        system, path = file_system(self.place)
+        if not _OBJECT_STORES.isdisjoint(_protocols(system)):
+            system.pipe_file(f"{path}/{name}", data)
+            return
+        unfinished = f"{path}/.{name}.{uuid.uuid4().hex}.new"
+        try:
+            system.pipe_file(unfinished, data)
+            # Not every file system renames onto a file.
+            with contextlib.suppress(FileNotFoundError):
+                system.rm_file(f"{path}/{name}")
+            system.mv(unfinished, f"{path}/{name}")
+        except BaseException:
+            with contextlib.suppress(Exception):  # what failed is told, not that its rest stays
+                system.rm_file(unfinished)
+            raise
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the folder; raises InputError where it cannot be read."""
@@ -153,14 +198,18 @@ class PartStore:
                 system, path = file_system(self.place)
                 system.rm_file(f"{path}/{name}")
 
-    def remove_all(self) -> None:
-        """Removes the folder with the files that a run makes; other files in it stay, and the folder with them.
+    def empty(self) -> None:
+        """Removes the files that a run makes; other files stay.
 
         After a kill in between nothing calls the rest whole, and what its parts are made with still stands beside them.
         """
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
         for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
             self.remove(name)
+
+    def remove_all(self) -> None:
+        """Removes the folder with the files that a run makes; where it has others it stays with them."""
+        self.empty()
         # There may be something else in it, or it is not there.
         with contextlib.suppress(InputError), place_errors(self.place):
             local = self._local()

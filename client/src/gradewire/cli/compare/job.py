@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -241,7 +242,9 @@ class CompareJob:
             for path, summary in zip(self.source.paths, self.sides.summaries, strict=True):
                 summaries[path] = read_summary(summary, path, collected.lines[path])
         elif self.stored:
-            beside, notes = runs_beside({path: collected.lines[path] for path in self.source.paths})
+            # With --where the rows are not all of the file's.
+            rows = {} if self.source.options.where else Counter(row.file for row in collected.rows)
+            beside, notes = runs_beside({path: collected.lines[path] for path in self.source.paths}, rows)
             summaries |= beside
             collected.notes += notes
         return {side.name: manifest_of(side, collected, summaries.get(side.rows[0].file, run)) for side in sides}

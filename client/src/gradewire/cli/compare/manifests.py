@@ -108,11 +108,14 @@ def unlike_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
 
-def runs_beside(lines_by_output: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def runs_beside(
+    lines_by_output: Mapping[str, Mapping[str, str]], rows_by_output: Mapping[str, int]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """What the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used.
 
     Args:
         lines_by_output: Outputs of `gradewire score` and `gradewire bulk`, with what reproduces the metrics of each.
+        rows_by_output: How many rows each has; without those whose number is not known.
     """
     runs: dict[str, dict[str, Any]] = {}
     missing, notes = [], []
@@ -127,10 +130,12 @@ def runs_beside(lines_by_output: Mapping[str, Mapping[str, str]]) -> tuple[dict[
         except (ManifestError, OSError) as error:
             notes.append(f"{error}; {_LEFT_OUT}")
             continue
-        if manifest.metrics == dict(lines):
-            runs[output] = _run_of(manifest)
-        else:
+        if manifest.metrics != dict(lines):
             notes.append(f"{path} is not that of {output}, whose metrics are others; {_LEFT_OUT}")
+        elif (rows := rows_by_output.get(output, manifest.counts.rows)) != manifest.counts.rows:
+            notes.append(f"{path} is of {manifest.counts.rows} rows, and {output} has {rows}; {_LEFT_OUT}")
+        else:
+            runs[output] = _run_of(manifest)
     # Where no output has one there is nothing that one side lacks.
     return runs, notes + ([f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else [])
 

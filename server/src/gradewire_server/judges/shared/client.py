@@ -137,7 +137,8 @@ class HostClient:
         while True:
             try:
                 async for state in self._watch("", wait_for_ready=True):
-                    self._take(state)
+                    if state is not None:  # gRPC has logged that it could not be read, as of a host of another version
+                        self._take(state)
             except aio.AioRpcError as error:
                 _log.debug("the judge host is not watched any more: %s", error.code().name)
             if self._state is not None:

@@ -155,6 +155,16 @@ def test_a_manifest_that_says_nothing_is_told_and_the_outputs_are_compared(
     assert not [told for told in compared(command, base, new)["notes"] if "manifest" in told]
 
 
+def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command: Command, score: Score) -> None:
+    base, new = (score(name, letters(10, 20), "--keep-columns", "question") for name in ("base", "new"))
+    other = score("other", letters(20, 20, 30))
+    manifest_path(other).replace(manifest_path(new))
+    (note,) = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
+    assert note.endswith(f"is of 3 rows, and {new} has 2; what it says of the run is left out")
+    some = compared(command, base, new, "--where", "question=question 0?")
+    assert not [told for told in some["notes"] if "manifest" in told], "how many rows there are is not known then"
+
+
 def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:
     rows = [row | {"model": model} for model, n in (("a", (10, 20)), ("b", (20, 50))) for row in letters(*n)]
     found = compared(command, score("runs", rows, "--keep-columns", "model"))
