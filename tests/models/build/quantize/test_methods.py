@@ -22,7 +22,7 @@ from gradewire_models.build.weights.encoder import read_encoder
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.catalog.variants import Recipe, Setting
 from gradewire_models.errors import BuildError
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 Ids = NDArray[np.int64]
 TEXTS = [np.random.default_rng(length).integers(2, len(WORDS), length) for length in (1, 2, 3, 5, 8, 13, 21, 34)]
@@ -34,7 +34,7 @@ def write(package: Package, model: CatalogModel) -> onnx.ModelProto:
 
 
 def open_graph(graph: onnx.ModelProto, optimised: Path | None = None) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
+    options = cpu_session_options(2)
     options.log_severity_level = 3
     if optimised is not None:
         options.optimized_model_filepath = str(optimised)

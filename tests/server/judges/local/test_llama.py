@@ -50,11 +50,14 @@ async def test_a_text_ends_at_its_limit_and_a_kept_prompt_is_reused(opened: tupl
 
 
 async def test_both_forms_mean_the_same(opened: tuple[EmbeddedJudge, Observed]) -> None:
-    """They share weights: int8 arithmetic on one side, llama.cpp's on the other."""
+    """They share weights: int8 arithmetic on one side, and on the other llama.cpp's, which depends on the processor.
+
+    On one with AVX2 alone they are 0.17 apart, and int8 gives there what products in float64 give, bit for bit.
+    """
     needs: list[Choose | Generate] = [choose("Paris"), choose("no")]
     async with judging() as (other, _):
         ours, theirs = await answers(opened[0], needs), await answers(other, needs)
     for mine, its in zip(ours, theirs, strict=True):
-        assert mine.probabilities == pytest.approx(its.probabilities, abs=0.1)
+        assert mine.probabilities == pytest.approx(its.probabilities, abs=0.2)
         assert mine.mass == pytest.approx(its.mass, abs=0.15)
         assert mine.prompt_tokens == its.prompt_tokens
