@@ -49,5 +49,5 @@ async def until(holds: Callable[[], bool]) -> None:
 def gate_of(judges: ScriptedJudges) -> asyncio.Future[None]:
     """Holds what its judge is asked until it is set."""
     gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    judges.known["scripted"].gate = lambda: asyncio.shield(gate)  # type: ignore[assignment,return-value]
+    judges.known["scripted"].gate = lambda: asyncio.shield(gate)
     return gate

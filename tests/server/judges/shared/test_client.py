@@ -28,7 +28,7 @@ class RawHost:
         self.asked: list[str] = []
         self._states = states
         self._server = grpc.aio.server()
-        handlers = {
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "Watch": grpc.unary_stream_rpc_method_handler(self._watch),
             "Ask": grpc.unary_unary_rpc_method_handler(self._answering("Ask")),
             "Open": grpc.unary_unary_rpc_method_handler(self._answering("Open")),

@@ -57,7 +57,7 @@ async def test_a_question_that_was_sent_on_is_not_tried_again_where_the_next_hos
 async def test_a_judge_that_a_host_that_stops_has_not_opened_the_next_one_opens(house: House) -> None:
     before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
     never = asyncio.get_running_loop().create_future()
-    before.opening = lambda: asyncio.shield(never)  # type: ignore[assignment,return-value]
+    before.opening = lambda: asyncio.shield(never)
     host = await house.host(before)
     opening = asyncio.create_task(house.process().open("scripted"))
     await until(lambda: before.opened == ["scripted"])
