@@ -177,7 +177,7 @@ def test_one_that_gets_sigterm_alone_finishes_its_calls_and_another_one_takes_it
 
         def slow() -> Iterator[scoring_pb2.ScoreStreamRequest]:
             yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[_EXACT]))
-            waiting.wait(5)
+            waiting.wait(15)
 
         streams = [scoring_pb2_grpc.ScoringStub(each).ScoreStream(slow(), timeout=60) for each in channels.values()]
         for stream in streams:

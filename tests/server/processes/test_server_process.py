@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from tests.support.fakes.server_processes import until
 
 from gradewire_server.processes import server_process
 from gradewire_server.processes.figures import Families
@@ -74,7 +75,8 @@ async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_tim
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
         process = ServerProcess(child, "process 0", ours, _no_figures)
-        await asyncio.sleep(0)
+        theirs.sendall(b'["beat", {"phase": "serving"}]\n')
+        await until(lambda: process.serves)
         refreshing = asyncio.create_task(process.refresh())
         kind, number = json.loads(await asyncio.to_thread(theirs.recv, 1 << 10))
         assert kind == "wanted"

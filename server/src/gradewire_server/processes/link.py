@@ -46,7 +46,7 @@ class Link:
             while (message := await _next_message(reader)) is not None:
                 self._take(message)
         finally:
-            self._writer.close()
+            self._writer.transport.abort()  # what has not been sent has nobody who would read it
             for asked in self._asked.values():
                 if not asked.done():
                     asked.set_exception(ConnectionError("the other side is gone"))

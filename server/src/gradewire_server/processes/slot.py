@@ -55,7 +55,7 @@ class Slot:
         self._ended = ended
         self._silent_s = silent_s
         self._replace = asyncio.Event()
-        self._losses = 0
+        self._losses, self._loss = 0, ""
         self.process: ServerProcess | None = None
         self.trouble = f"{self.name} is starting"
 
@@ -99,7 +99,7 @@ class Slot:
             async with asyncio.timeout(within_s):
                 while not holds():
                     if self._losses > losses:
-                        raise RestartError(self.trouble)
+                        raise RestartError(self._loss)  # `trouble` may tell of the next one by now
                     await asyncio.sleep(_LOOK_EVERY_S)
         except TimeoutError:
             raise RestartError(f"{self.name} {late()}") from None
@@ -132,7 +132,7 @@ class Slot:
         try:
             process = self.process = await self._start()
         except OSError as error:
-            self._losses, self.trouble = self._losses + 1, f"{self.name} cannot be started: {error.strerror}"
+            self._note_loss(f"{self.name} cannot be started: {error.strerror}")
             _log.exception("%s", self.trouble)
             return False
         self._replace.clear()  # asked for while the one before was lost, it is done with this one
@@ -143,7 +143,7 @@ class Slot:
         try:
             await asyncio.wait((losing, replacing), return_when=asyncio.FIRST_COMPLETED)
             if losing.done():
-                self._losses, self.trouble = self._losses + 1, losing.result()
+                self._note_loss(losing.result())
                 _log.error("%s; starting another one", self.trouble)
             else:
                 self.trouble, end = f"{self.name} is being replaced", process.leave
@@ -153,6 +153,10 @@ class Slot:
                 task.cancel()
             await _whole(asyncio.create_task(self._end(process, end, lost=lost)))
         return not lost
+
+    def _note_loss(self, how: str) -> None:
+        self._losses += 1
+        self._loss = self.trouble = how
 
     async def _end(self, process: ServerProcess, end: Callable[[float], Awaitable[None]], *, lost: bool) -> None:
         await end(self._stop_s)
