@@ -18,9 +18,9 @@ from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.judges.opening import NoJudges
 from gradewire_server.judges.shared.host import JudgeHost
 from gradewire_server.judges.telemetry import JudgeTelemetry
+from gradewire_server.phase import Phase
 from gradewire_server.processes.member import Member, Reporting
 from gradewire_server.processes.start_message import StartMessage
-from gradewire_server.rpc.lifecycle import Phase
 from gradewire_server.rpc.request_log import configure_log
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError

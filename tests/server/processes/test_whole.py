@@ -6,17 +6,16 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry, Gauge
 from tests.support.fakes.server_processes import FakeServerProcess
 
+from gradewire_server.phase import Phase
 from gradewire_server.processes.figures import to_json
 from gradewire_server.processes.whole import Whole
-from gradewire_server.rpc.lifecycle import Phase
 
 
 def _slot(process: FakeServerProcess | None) -> Any:
-    well = process is not None
     return SimpleNamespace(
         process=process,
-        serves=well and process.serves,
-        ready=well and process.ready,
+        serves=process is not None and process.serves,
+        ready=process is not None and process.ready,
         trouble="process 0 is starting",
     )
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from gradewire_server.concurrency.supervised import SupervisedProcess
+from gradewire_server.phase import Phase
 from gradewire_server.processes.link import Collect, Link
 from gradewire_server.processes.member import Place
 from gradewire_server.processes.start_message import StartMessage
@@ -102,7 +103,7 @@ class ServerProcess:
     @property
     def serves(self) -> bool:
         """Whether it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
-        return self.report.get("phase") == "serving"
+        return self.report.get("phase") == Phase.SERVING
 
     async def lost(self, silent_s: float = SILENT_S) -> str:
         """Waits until it ends or hangs; returns how. It is gone by then.

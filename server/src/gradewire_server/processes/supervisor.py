@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 
 from gradewire_server.gateway.endpoint import endpoint, gateway_settings, private_directory
 from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
+from gradewire_server.phase import Phase
 from gradewire_server.processes.judge_host_process import JudgeHostProcess
 from gradewire_server.processes.member import Place
 from gradewire_server.processes.reserved_port import reserved_port
@@ -28,7 +29,6 @@ from gradewire_server.processes.telemetry import SupervisorTelemetry
 from gradewire_server.processes.whole import Whole
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.http import HttpSide, server_tls
-from gradewire_server.rpc.lifecycle import Phase
 from gradewire_server.rpc.request_log import configure_log
 from gradewire_server.settings.server import Settings
 from gradewire_server.stop import Stop

@@ -10,9 +10,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from gradewire_server.phase import Phase
 from gradewire_server.processes.figures import Families, Totals, to_json
 from gradewire_server.processes.server_process import ServerProcess
-from gradewire_server.rpc.lifecycle import Phase
 
 if TYPE_CHECKING:
     from gradewire_server.gateway.supervisor import GatewaySupervisor
