@@ -9,6 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
+from gradewire._durable import replace_synced
 from gradewire.manifests.manifest import RunManifest
 
 FORMAT: Final = "gradewire-manifest/1"
@@ -46,9 +47,7 @@ def write_manifest(path: Path, manifest: RunManifest) -> None:
     try:
         with unfinished.open("w", encoding="utf-8", errors="replace") as stream:
             stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        unfinished.replace(path)
+        replace_synced(unfinished, path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise

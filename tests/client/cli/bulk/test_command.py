@@ -35,6 +35,8 @@ def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -
         (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
         (("{file}", "{folder}/no/such/out.jsonl"), "there is no folder"),
         (("{file}", "nowhere://x/out.jsonl"), "Protocol not known: nowhere"),
+        (("{file}", "memory://x/out.jsonl?key=SECRET"), "memory://x/out.jsonl?…: parts and manifest stand beside"),
+        (("{file}", "memory://u:SECRET@x.com"), "cannot write .com"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -43,6 +45,7 @@ def test_what_makes_no_sense_is_refused(
     file = write_rows(tmp_path / "a.jsonl", answers(2))
     done = command("bulk", *(each.format(file=file, folder=tmp_path) for each in arguments))
     assert (done.exit_code, message in " ".join(done.output.split())) == (2, True), done.output
+    assert "SECRET" not in done.output
 
 
 def test_help_has_examples_and_exit_codes(command: Command) -> None:

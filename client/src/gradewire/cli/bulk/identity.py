@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.bulk.parts import RUN_NAME
-from gradewire.cli.input.urls import is_url, open_url, place_errors, without_keys
+from gradewire.cli.input.urls import is_url, open_url, place_errors
 from gradewire.cli.output.metric_lines import counts_over_unknown, line_parts
 from gradewire.cli.problems import InputError
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from gradewire.cli.bulk.records import RunTally
 from gradewire.cli.bulk.stopping import finishing_on_interrupt
 from gradewire.cli.bulk.worker import WorkerSetup
 from gradewire.cli.input.record import printable
-from gradewire.cli.input.urls import without_keys
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.metric_lines import with_lines
 from gradewire.cli.output.progress import progress
@@ -30,6 +29,7 @@ from gradewire.cli.run.manifest_file import cost_of, counts_of, metric_fields
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.summary.text import RunFigures, print_summary, summary_document
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import RunClock, RunCounts, RunManifest, versions
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class BulkJob:
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
+            self._check_output()  # another run may have ended since
             found = self._begin(asked, inputs)
             ends = self._score(asked, rows_by_file, found)
             self._end(asked, inputs, ends)
@@ -206,7 +207,7 @@ class BulkJob:
         """How to go on, as a sentence."""
         if RUN_NAME not in self.output.store.names():
             return "nothing was written"
-        return f"{len(self.output.store.parts())} parts are in {self.output.store.place}, go on with --resume"
+        return f"{len(self.output.store.parts())} parts are in {self.output.store.shown}, go on with --resume"
 
     def _end(self, asked: Asked, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
         store, found = self.output.store, self.output.store.parts()
@@ -236,7 +237,7 @@ class BulkJob:
         if not self.output.is_folder and all(found.values()):
             store.remove_all()
         elif not all(found.values()):
-            click.echo(f"rows without an answer stay in {store.place}: --resume scores them again", err=True)
+            click.echo(f"rows without an answer stay in {store.shown}: --resume scores them again", err=True)
         if not self.quiet:
             print_summary(self.summary, figures)
 

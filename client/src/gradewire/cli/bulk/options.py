@@ -14,6 +14,7 @@ from gradewire.cli.options.group import check_resume, option_group
 from gradewire.cli.output.table_file import is_table
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.manifest_file import row_output_options
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import manifest_path
 
 if TYPE_CHECKING:
@@ -90,10 +91,12 @@ class BulkOutput:
         """Reads OUTPUT and `bulk_options`.
 
         Raises:
-            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form.
+            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form, or is a URL with a query.
         """
         check_resume(options, output)
         if is_url(output):
+            if "?" in without_keys(output):
+                raise InputError(f"{output}: parts and manifest stand beside OUTPUT, whose name has a ?: leave it out")
             file_system(output)  # fails before anything is computed where its package is missing
         if (form := options["format_"]) is not None:
             if is_folder(output) and form != "jsonl":
@@ -101,7 +104,8 @@ class BulkOutput:
             if not is_folder(output) and Path(output).suffix.lower() != _SUFFIXES[form]:
                 raise click.UsageError(f"--format {form}: end OUTPUT in {_SUFFIXES[form]}, its parts stand beside it")
         if not is_folder(output):
-            is_table(Path(output.rsplit("/", 1)[-1]))  # refuses other suffixes, and Parquet without pyarrow
+            # Refuses other suffixes, and Parquet without pyarrow.
+            is_table(Path(without_keys(output).rsplit("/", 1)[-1]))
         return cls(
             output=output,
             resume=options["resume"],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.problems import named_errors
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import Cost, RunCounts, file_digest, manifest_path, pinned_names, write_manifest
 
 if TYPE_CHECKING:
@@ -57,11 +59,11 @@ def save_manifest(path: Path | None, manifest: RunManifest) -> None:
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Digests of files that were read; raises InputError where one cannot be read any more."""
+    """Digests of files that were read, URLs without keys; raises InputError where one cannot be read any more."""
     found = []
     for path in paths:
         with named_errors(path):
-            found.append(file_digest(path))
+            found.append(replace(file_digest(path), path=without_keys(str(path))))
     return found
 
 
