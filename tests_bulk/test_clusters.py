@@ -1,6 +1,7 @@
 """Bulk runs on a Ray that is there already, as `ray start` begins it."""
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -119,6 +120,25 @@ def test_no_worker_wants_more_than_the_machines_of_a_cluster_have_each(
         assert run.wait() == 0, run.told
         assert machines.poll() is None
     assert_same(read(tmp_path / "out.jsonl"), straight(rows, tmp_path))
+
+
+def test_relative_paths_are_those_of_the_command_and_not_of_the_cluster(
+    start: Start, tmp_path: Path, cluster: str, begun_in: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    rows = write_rows(tmp_path / "in" / "rows.jsonl", 100)
+    more = write_rows(tmp_path / "in" / "more.jsonl", 60, first=100)
+    given = ("in/rows.jsonl", "in/more.jsonl", "out.jsonl", "--part-rows", "64")
+    run = start(*given, "--cache-dir", "own-cache", "--ray-address", cluster, folder=tmp_path)
+    assert run.wait() == 0, run.told
+    found = read(tmp_path / "out.jsonl")
+    assert_same(found, straight(rows, tmp_path, more))
+    assert {row["file"] for row in found} == {"in/rows.jsonl", "in/more.jsonl"}
+    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
+    assert [each["path"] for each in manifest["inputs"]] == ["in/rows.jsonl", "in/more.jsonl"]
+    assert "bulk in/rows.jsonl in/more.jsonl out.jsonl --metrics" in manifest["reproduce"]
+    assert any((tmp_path / "own-cache").iterdir())
+    assert not list(begun_in.iterdir())
 
 
 def test_the_variable_of_ray_names_it_and_a_killed_run_goes_on_there(

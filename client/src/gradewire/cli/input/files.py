@@ -136,16 +136,22 @@ class InputFile:
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
-    def open_file(self, number: int, rows_before: int) -> RowSource:
-        """Rows of one of the files, as `open` gives them; `rows_before` are those of the files before it.
+    def open_file(self, number: int, rows_before: int, place: str) -> RowSource:
+        """Rows of one of the files, as `open` gives them.
+
+        Args:
+            number: Of the file, from 0.
+            rows_before: Rows of the files before it.
+            place: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
 
         Raises:
             InputError: The file cannot be used as a whole.
         """
         path = self.paths[number]
-        if len(self.paths) == 1:
-            return self._open(path, read_records(self.paths, self.reading))
-        return self._open(path, _placed(path, rows_before, self.reading))
+        records = read_records([place], self.reading)
+        if len(self.paths) > 1:
+            records = (placed(record, path, rows_before) for record in records)
+        return self._open(path, records)
 
     def count_file(self, number: int) -> int:
         """Rows of one of the files, those that --where leaves out included; it must not be standard input.
