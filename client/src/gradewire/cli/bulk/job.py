@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.bulk.absolute import absolute_setup
 from gradewire.cli.bulk.assembling import Assembly, output_exists, remove_output
 from gradewire.cli.bulk.identity import check_same, input_digests, reading_parameters, save_run, saved_run
 from gradewire.cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, check_place
 from gradewire.cli.bulk.pipeline import run_parts
-from gradewire.cli.bulk.ray_session import import_ray, ray_session
+from gradewire.cli.bulk.ray_session import cores_by_machine, import_ray, ray_session
 from gradewire.cli.bulk.reading import FileEnd, file_readers
 from gradewire.cli.bulk.records import RunTally
 from gradewire.cli.bulk.stopping import finishing_on_interrupt
@@ -159,12 +160,14 @@ class BulkJob:
     def _score(self, asked: Asked, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
         part_rows = self._part_rows(asked)
         readers = file_readers(self.source, rows_by_file, part_rows, found, asked.plan.pictures)
-        setup = WorkerSetup(
-            connection=self.connection,
-            plan=asked.plan,
-            lines=asked.lines,
-            store=self.output.store,
-            unanswered=frozenset(part for part, answered in found.items() if not answered),
+        setup = absolute_setup(
+            WorkerSetup(
+                connection=self.connection,
+                plan=asked.plan,
+                lines=asked.lines,
+                store=self.output.store,
+                unanswered=frozenset(part for part, answered in found.items() if not answered),
+            )
         )
         total = sum(rows_by_file) if not self.source.options.where else None
         # Whole parts but for the last of each file, which the readers tell in the end.
@@ -172,21 +175,16 @@ class BulkJob:
         ends: dict[int, FileEnd] = {}
         here = self.connection.server is None and not asked.plan.judge_elsewhere
         own_judge = here and bool(asked.plan.chosen.asks_judge)
-        workers, threads = self.cluster.divided(_cores(), own_judge=own_judge)
         with (
-            # A core is the reader's. Ray takes signals of its own, so ours come after it.
-            ray_session(self.cluster.address, workers * threads + 1) as ray,
+            # Ray takes signals of its own, so ours come after it.
+            ray_session(self.cluster.address, _cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
         ):
-            cores = float(threads)
-            if self.cluster.address is not None:
-                there = int(ray.cluster_resources().get("CPU", 1))
-                workers, threads = self.cluster.divided(there, own_judge=own_judge)
-                cores = min(float(threads), there / workers)
+            share = self.cluster.divided(cores_by_machine(ray), own_judge=own_judge)
             if self.connection.server is None:
-                setup = replace(setup, connection=replace(self.connection, engine_threads=threads))
-            for item in run_parts(ray, readers, setup, workers=workers, cores_per_worker=cores):
+                setup = replace(setup, connection=replace(setup.connection, engine_threads=share.threads))
+            for item in run_parts(ray, readers, setup, workers=share.workers, cores_per_worker=share.reserved):
                 if isinstance(item, FileEnd):
                     ends[item.file] = item
                     continue

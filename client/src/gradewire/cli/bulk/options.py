@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
+from gradewire.cli.bulk.division import CORES_PER_WORKER, Division, divided
 from gradewire.cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_place
 from gradewire.cli.input.urls import file_system, is_url
 from gradewire.cli.options.group import check_resume, option_group
@@ -18,14 +19,11 @@ from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import manifest_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
 """A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
-_CORES_PER_WORKER: Final = 4
-"""Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
-until Python alone fills a core."""
 _SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
 
 bulk_options = option_group(
@@ -50,7 +48,7 @@ bulk_options = option_group(
         "--workers",
         type=click.IntRange(min=1),
         help=f"Processes that score, each with an engine, or a client of --server. Default: one for "
-        f"{_CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
+        f"{CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
     ),
     click.option(
         "--threads",
@@ -147,7 +145,7 @@ class Cluster:
 
     Attributes:
         address: Of a Ray cluster; None: a Ray of its own.
-        workers: Processes; None: one for `_CORES_PER_WORKER` cores.
+        workers: Processes; None: by the cores.
         threads: Encoder runs at a time in each; None: the cores divided.
         part_rows: Rows of a part; None: by whether a judge is asked.
     """
@@ -171,15 +169,9 @@ class Cluster:
         """`part_rows` with its default."""
         return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)
 
-    def divided(self, cores: int, *, own_judge: bool) -> tuple[int, int]:
-        """Workers, and threads of each.
-
-        Args:
-            cores: There are.
-            own_judge: Whether each worker would hold a judge, which takes gigabytes and all cores.
-        """
-        workers = self.workers or (1 if own_judge else -(-cores // _CORES_PER_WORKER))
-        return workers, self.threads or max(1, cores // workers)
+    def divided(self, machines: Sequence[int], *, own_judge: bool) -> Division:
+        """Divides the cores of these machines, as `gradewire.cli.bulk.division.divided` does."""
+        return divided(machines, workers=self.workers, threads=self.threads, own_judge=own_judge)
 
 
 def refuse_standard_input(paths: tuple[str, ...]) -> None:

@@ -144,16 +144,21 @@ class InputFile:
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
-    def open_file(self, number: int, rows_before: int) -> RowSource:
-        """Rows of one of the files, as `open` gives them; `rows_before` are those of the files before it.
+    def open_file(self, number: int, rows_before: int, place: str) -> RowSource:
+        """Rows of one of the files, as `open` gives them.
+
+        Args:
+            number: Of the file, from 0.
+            rows_before: Rows of the files before it.
+            place: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
 
         Raises:
             InputError: The file cannot be used as a whole.
         """
         path, name = self.paths[number], self.shown_paths[number]
         if len(self.paths) == 1:
-            return self._open(path, name, read_records(self.paths, self.reading))
-        return self._open(path, name, self._placed(path, name, rows_before))
+            return self._open(path, name, read_records([place], self.reading))
+        return self._open(path, name, self._placed(place, name, rows_before))
 
     def count_file(self, number: int) -> int:
         """Rows of one of the files, those that --where leaves out included; it must not be standard input.
