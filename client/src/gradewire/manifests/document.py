@@ -105,9 +105,16 @@ def _read(kind: Any, value: Any, name: str) -> Any:
         return {key: _read(of[1], inner, f"{name}.{key}") for key, inner in _checked(dict, value, name).items()}
     if origin is not None and issubclass(origin, Sequence):
         return tuple(_read(of[0], inner, f"{name}[{place}]") for place, inner in enumerate(_checked(list, value, name)))
-    if kind is float and isinstance(value, int):
-        value = float(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return _as_float(value, name)
     return _checked(kind, value, name)
+
+
+def _as_float(value: int, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} is a whole number that is too large") from error
 
 
 def _read_fields(kind: Any, document: Mapping[str, Any], name: str) -> Any:
