@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ MANIFEST = RunManifest(
     metrics={"smile": "smile:v1/1?model=m@0123456789ab"},
     models=("m@0123456789ab",),
     inputs=(InputDigest(path="a.jsonl", bytes=7, sha256="0" * 64),),
+    output=InputDigest(path="out.jsonl", bytes=9, sha256="1" * 64),
     cost=Cost(read_tokens=10, written_tokens=2, read_price=1.0, written_price=2.0, price=14e-6),
     parameters={"rate": 1.5},
     notes=("a note",),
@@ -101,6 +103,14 @@ def test_fields_of_a_newer_version_are_kept(path: Path) -> None:
 
 def test_a_whole_number_does_where_a_number_has_to_be(path: Path) -> None:
     assert read_manifest(changed(path, times=TIMES)).times.wall_s == 2.0
+
+
+def test_a_manifest_of_a_version_that_knew_no_output_is_read(path: Path) -> None:
+    write_manifest(path, MANIFEST)
+    document = json.loads(path.read_text())
+    del document["output"]
+    path.write_text(json.dumps(document))
+    assert read_manifest(path) == replace(MANIFEST, output=None)
 
 
 def test_figures_that_are_not_defined_are_null(path: Path) -> None:
