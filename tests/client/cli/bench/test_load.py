@@ -1,4 +1,4 @@
-"""`gradewire bench load` against a real server on a socket, and `bench capacity` with what it wrote."""
+"""`gradewire bench load` against a real server on a socket."""
 
 import json
 import os
@@ -213,25 +213,3 @@ def test_a_server_that_is_not_there_is_told_in_one_line(command: Command) -> Non
     done = command("bench", "load", "--server", "127.0.0.1:1", "--wait-s", "0.3")
     assert done.exit_code == 3
     assert "127.0.0.1:1" in done.output
-
-
-def test_capacity_from_the_measurements_that_come_with_gradewire(command: Command, tmp_path: Path) -> None:
-    out = tmp_path / "capacity.json"
-    given = ("--rate", "2000", "--words", "12", "--hit-rate", "0.6", "--core-hour", "0.04")
-    done = command("bench", "capacity", *given, "--json", out)
-    assert done.exit_code == 0, done.output
-    document = json.loads(out.read_text())
-    needs = document["needs"]
-    assert needs["busy_cores"] == pytest.approx(2000 * needs["cpu_s"])
-    assert needs["cores"] >= needs["busy_cores"] / 0.6
-    assert document["cost_of_a_million"] == pytest.approx(needs["cores"] * 0.04 / (2000 * 3600) * 1e6)
-    assert f"cores to have, at most 60% busy {needs['cores']:>10}".split() == next(
-        line.split() for line in done.output.splitlines() if "cores to have" in line
-    )
-    assert "the model is off by at most" in done.output
-    for rate, said in (("nan", "nan is no finite number"), ("1e300", "is not in the range")):
-        nonsense = command("bench", "capacity", "--rate", rate, "--words", "12")
-        assert nonsense.exit_code == 2
-        assert said in nonsense.output
-    with_gpu = command("bench", "capacity", *given, "--gpu-answers-per-s", "1000")
-    assert "was not measured" in with_gpu.output
