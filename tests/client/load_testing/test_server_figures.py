@@ -1,3 +1,6 @@
+import socket
+import threading
+
 import pytest
 from tests.client.load_testing.samples import server_figures
 
@@ -29,6 +32,22 @@ def test_a_page_is_read_and_processes_are_added_up() -> None:
         cpu_s=15.0, resident_bytes=4e8, items_in_flight=3.0, cached_texts=75.0, computed_texts=25.0
     )
     assert found.hit_rate_since(server_figures()) == 0.75
+
+
+def test_a_server_that_goes_in_the_middle_of_its_page_is_an_error_of_the_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n# TYPE up gauge")
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with pytest.raises(InvalidRequest, match="IncompleteRead"):
+            read_server_figures(f"http://127.0.0.1:{listening.getsockname()[1]}/metrics")
+        answering.join()
 
 
 def test_another_page_and_no_page_are_refused() -> None:

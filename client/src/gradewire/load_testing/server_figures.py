@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import urllib.request
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def read_server_figures(url: str) -> ServerFigures:
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - the user's own address, checked there
             return parse_server_figures(reply.read().decode())
-    except (OSError, ValueError) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise InvalidRequest(f"--metrics-url {url}: {error}: give http://HOST:PORT/metrics of the server") from error
 
 
