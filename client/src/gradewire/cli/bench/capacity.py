@@ -20,7 +20,6 @@ from gradewire.cli.run.manifest_file import (
     save_manifest,
 )
 from gradewire.load_testing.capacity.costs import (
-    ONE_LENGTH,
     Costs,
     one_length,
     read_measurements,
@@ -39,6 +38,7 @@ _POSITIVE: Final = FiniteRange(min=0, min_open=True)
 _UP_TO_A_BILLION: Final = FiniteRange(min=0, min_open=True, max=1e9)
 _MIB: Final = 2**20
 _GIB: Final = 2**30
+_NEAR: Final = 1.1
 
 
 @click.command(
@@ -128,7 +128,7 @@ def capacity_command(files: tuple[Path, ...], json_path: Path | None, manifest: 
 def _check_words(words: float, measured: Measured) -> None:
     """Refuses a length that answers of one other length say nothing of; raises InputError."""
     length = one_length(measured.points)
-    if length is not None and not length / ONE_LENGTH < words < length * ONE_LENGTH:
+    if length is not None and not length / _NEAR < words < length * _NEAR:
         raise InputError(
             f"--words {words:g}: the answers that were measured have {length:.3g} words, and what others cost is not "
             f"known: give --words {length:.3g}, or --from files of shorter and longer answers too"

@@ -21,8 +21,9 @@ _SHIPPED: Final = "measured.json"
 _LEAST_POINTS: Final = 4
 _LEAST_SPREAD: Final = 0.2
 """Between the least and the greatest share of repeated answers; the few that one file has twice tell no costs apart."""
-ONE_LENGTH: Final = 1.1
-"""Answers whose mean words differ by less than this factor are of one length, and do not tell what a word costs."""
+_ONE_LENGTH: Final = 1.5
+"""Steps whose mean words differ by less than this factor have answers of one length: by chance the means of some
+hundred rows of one file differ by a tenth, which does not tell what a word costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +187,7 @@ def _point(path: Path, step: Mapping[str, Any]) -> CostPoint | None:
 def one_length(points: Sequence[CostPoint]) -> float | None:
     """The words of an answer where all points are of one length; None where they are not."""
     words = [each.words for each in points]
-    return sum(words) / len(words) if max(words) < ONE_LENGTH * min(words) else None
+    return sum(words) / len(words) if max(words) < _ONE_LENGTH * min(words) else None
 
 
 def _causes(point: CostPoint) -> list[float]:
