@@ -53,7 +53,8 @@ def runs_beside(
         else:
             runs[output] = _run_of(manifest)
     # Where no output has one there is nothing that one side lacks.
-    return runs, notes + ([f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else [])
+    notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
+    return runs, [_plain(note) for note in notes]
 
 
 def _other_content(output: str, manifest: RunManifest) -> str:
@@ -75,17 +76,18 @@ def _other_content(output: str, manifest: RunManifest) -> str:
 
 
 def _run_of(manifest: RunManifest) -> dict[str, Any]:
+    """What a manifest says of its run, in texts that can be shown anywhere."""
     cost = None if manifest.cost is None else manifest.cost.price
     told = {
-        "gradewire_version": manifest.versions.gradewire,
-        "server_version": manifest.versions.server,
-        "protocol": manifest.versions.protocol,
-        "place": manifest.place,
-        "processor": manifest.machine.processor,
+        "gradewire_version": _plain(manifest.versions.gradewire),
+        "server_version": _plain(manifest.versions.server),
+        "protocol": _plain(manifest.versions.protocol),
+        "place": _plain(manifest.place),
+        "processor": _plain(manifest.machine.processor),
         "judge_price": cost,
-        PARAMETERS: {name: told for name, value in manifest.parameters.items() if (told := _short(value))},
+        PARAMETERS: {_plain(name): told for name, value in manifest.parameters.items() if (told := _short(value))},
         INPUTS: [_input_told(each) for each in manifest.inputs],
-        "notes": list(manifest.notes),
+        "notes": [_plain(note) for note in manifest.notes],
     }
     return {name: value for name, value in told.items() if value}
 
@@ -108,9 +110,14 @@ def _short(value: Any) -> str:
 def _cut(text: str) -> str:
     """The text, or its beginning and a digest, by which two long ones still differ."""
     if len(text) <= _MOST_CHARACTERS:
-        return text
+        return _plain(text)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{text[:_MOST_CHARACTERS]}… (SHA-256 of the whole {digest[:_DIGEST_CHARACTERS]})"
+    return f"{_plain(text[:_MOST_CHARACTERS])}… (SHA-256 of the whole {digest[:_DIGEST_CHARACTERS]})"
+
+
+def _plain(text: str) -> str:
+    """The text without what a terminal obeys and without lone surrogates, which no file can hold."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
@@ -137,7 +144,7 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
             told, there = _summarized(document)
             other = ""
     except ManifestError as error:
-        raise InputError(f"--summary {error}") from error
+        raise InputError(_plain(f"--summary {error}")) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"--summary {path}: is no summary of gradewire score --summary-json, and no manifest"
@@ -146,7 +153,7 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
         other = f"{unlike[0]} is {there.get(unlike[0])} there and {lines[unlike[0]]} in the output"
     if other:
         raise InputError(
-            f"--summary {path}: is not that of {output}: {other}; give summaries in the order of the files"
+            _plain(f"--summary {path}: is not that of {output}: {other}; give summaries in the order of the files")
         )
     return told
 

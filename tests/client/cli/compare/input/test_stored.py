@@ -333,6 +333,36 @@ def test_options_of_a_run_that_scores_are_told_where_they_differ(command: Comman
     assert told["parameter map"] == ("", '{"prediction": "other"}')
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"output": {"path": "\x1b[31m\ud800", "bytes": 1, "sha256": "0" * 64}},
+        {"counts": {"rows": 2, "statuses": {"\x1b[31m\ud800": 1}}},
+        {
+            "place": "\x1b[31m\ud800",
+            "notes": ["\x1b[31m\ud800"],
+            "parameters": {"\x1b[31m\ud800": "\x1b[31m\ud800", "long": "\x1b[31m\ud800" * 100},
+            "inputs": [{"path": "\x1b[31m\ud800"}],
+        },
+    ],
+)
+def test_texts_of_a_hostile_manifest_reach_no_terminal_as_controls(
+    command: Command, score: Score, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
+    path = manifest_path(new)
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    files = ("--json", tmp_path / "figures.json", "--html", tmp_path / "page.html")
+    done = command("compare", base, new, "--quiet", *files, stub=StubTransport(never))
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    by_option = command("compare", base, new, "--quiet", "--summary", path, "--summary", path)
+    assert isinstance(by_option.exception, SystemExit | None)
+    for told in (done.output, by_option.output):
+        assert "\x1b" not in told
+        assert "\ud800" not in told
+    assert "[31m" in done.output
+
+
 @pytest.mark.parametrize("deep", [200, 400, 600, 800, 850, 900, 925, 950, 975, 1000, 1100])
 def test_a_hostile_manifest_is_a_note_and_no_traceback(command: Command, score: Score, deep: int) -> None:
     base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
