@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from gradewire._transport.endpoint import Endpoint
     from gradewire.load_testing.arrivals import Offsets
-    from gradewire.load_testing.counts import StepCounts
     from gradewire.load_testing.content.mixes import Mix, Supply
     from gradewire.load_testing.content.own_rows import OwnRows
+    from gradewire.load_testing.counts import StepCounts
 
 CallKind = Literal["unary", "stream"]
 _FILL_IN_FLIGHT: Final = 4

@@ -111,9 +111,11 @@ def test_files_of_something_else_are_refused_by_name(tmp_path: Path) -> None:
         read_measurements([load_file(tmp_path / "a.json"), other])
 
 
-@pytest.mark.parametrize(("load", "cores", "busy"), [(2.0, 2, False), (2.1, 2, True), (10.9, 16, False), (None, None, False)])
+@pytest.mark.parametrize(
+    ("load", "cores", "busy"), [(2.0, 2, False), (2.1, 2, True), (10.9, 16, False), (None, None, False)]
+)
 def test_a_machine_was_busy_where_more_ran_than_it_has_cores(
-    load: float | None, cores: int | None, busy: bool
+    load: float | None, cores: int | None, *, busy: bool
 ) -> None:
     assert Measured(points=points(), told="", metrics=[], load=load, cores=cores).was_busy is busy
 

@@ -57,7 +57,9 @@ def test_a_share_that_is_repeated_is_of_a_pool_and_the_others_are_new() -> None:
         assert found != drawn(own.supply(2, part, 2)(1), 2000)
 
 
-@pytest.mark.parametrize(("count", "share", "pool"), [(10, 0.5, 5), (10, 0.95, 9), (10, 1.0, 10), (1, 0.5, 0), (1, 1.0, 1)])
+@pytest.mark.parametrize(
+    ("count", "share", "pool"), [(10, 0.5, 5), (10, 0.95, 9), (10, 1.0, 10), (1, 0.5, 0), (1, 1.0, 1)]
+)
 def test_one_row_at_least_stays_new_unless_all_are_to_be_repeated(count: int, share: float, pool: int) -> None:
     own = OwnRows.of(rows(count), share)
     assert own.pool() == rows(count)[:pool]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -12,6 +11,8 @@ from gradewire.load_testing.content.mixes import POOL_ITEMS, DrawnItem
 from gradewire_proto.v1 import types_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradewire.load_testing.content.mixes import Supply
 
 

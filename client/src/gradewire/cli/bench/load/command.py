@@ -97,7 +97,7 @@ def _measured(given: LoadOptions) -> tuple[LoadResult, BaseException | None]:
     try:
         with Live.shown(quiet=given.quiet) as live, LoadProcesses(given.setup, given.processes) as processes:
             _run(LoadRun(processes, given.plan, live, result), given)
-    except BaseException as error:  # noqa: BLE001 - raised again when what was measured is written
+    except BaseException as error:
         if not result.steps:
             raise
         result.error = " ".join(str(error).split()) or type(error).__name__

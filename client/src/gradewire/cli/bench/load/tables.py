@@ -86,8 +86,8 @@ def _missing_rows_note(result: LoadResult, given: LoadOptions, rows: int) -> str
     sent = sum(step.counts.sent_items for step in result.steps)
     repeated = sum(step.counts.repeated for step in result.steps)
     return (
-        f"too few rows: {' '.join(given.rows_from)} has {rows} and this run needs about {rows + result.missing_rows}, so "
-        f"{repeated / max(1, sent):.0%} of the answers that were measured had been sent before and cost the server "
+        f"too few rows: {' '.join(given.rows_from)} has {rows} and this run needs about {rows + result.missing_rows}, "
+        f"so {repeated / max(1, sent):.0%} of the answers that were measured had been sent before and cost the server "
         "less: give more rows, or measure one --rate for a shorter --duration"
     )
 
