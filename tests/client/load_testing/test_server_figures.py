@@ -34,18 +34,29 @@ def test_a_page_is_read_and_processes_are_added_up() -> None:
     assert found.hit_rate_since(server_figures()) == 0.75
 
 
-def test_a_server_that_goes_in_the_middle_of_its_page_is_an_error_of_the_address() -> None:
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n# TYPE up gauge", "IncompleteRead"),
+        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.replace(" 50.0", " +Inf"), "infinity"),
+        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.replace("source", "sauce"), "source"),
+        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.partition("# TYPE process_cpu")[0][:-30], "gradewire_serving"),
+        ("nonsense\r\n\r\n", "nonsense"),
+        ("", "closed connection"),
+    ],
+)
+def test_a_page_that_is_broken_is_told_by_its_address(page: str, said: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
             connection, _ = listening.accept()
             with connection:
                 connection.recv(4096)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n# TYPE up gauge")
+                connection.sendall(page.encode())
 
         answering = threading.Thread(target=answer)
         answering.start()
-        with pytest.raises(InvalidRequest, match="IncompleteRead"):
+        with pytest.raises(InvalidRequest, match=rf"--metrics-url .*{said}"):
             read_server_figures(f"http://127.0.0.1:{listening.getsockname()[1]}/metrics")
         answering.join()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LEFT_OUT: Final = "what it says of the run is left out"
 _DIGEST_CHARACTERS: Final = 12
-_MOST_CHARACTERS: Final = 100
+_MOST_CHARACTERS: Final = 150
 
 
 def runs_beside(

@@ -322,7 +322,7 @@ def test_inputs_and_parameters_that_differ_are_told(command: Command, score: Sco
     # Of one beginning, and as long as a cell may be.
     before, after = told["parameter missing"]
     assert before != after
-    assert max(len(before), len(after)) < 160
+    assert max(len(before), len(after)) < 220
 
 
 def test_options_of_a_run_that_scores_are_told_where_they_differ(command: Command, score: Score) -> None:
