@@ -40,7 +40,7 @@ def test_a_page_is_read_and_processes_are_added_up() -> None:
         ("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n# TYPE up gauge", "IncompleteRead"),
         ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.replace(" 50.0", " +Inf"), "infinity"),
         ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.replace("source", "sauce"), "source"),
-        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.partition("# TYPE process_cpu")[0][:-30], "gradewire_serving"),
+        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.partition("# TYPE process_cpu")[0][:-30], "no whole page of metrics"),
         ("nonsense\r\n\r\n", "nonsense"),
         ("", "closed connection"),
     ],

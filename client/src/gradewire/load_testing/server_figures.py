@@ -56,7 +56,9 @@ def read_server_figures(url: str) -> ServerFigures:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - the user's own address, checked there
             return parse_server_figures(reply.read().decode())
     except _UNREADABLE as error:
-        raise InvalidRequest(f"--metrics-url {url}: {error}: give http://HOST:PORT/metrics of the server") from error
+        # The parser says nothing of a page that ends in the middle of a line.
+        told = str(error) or "what came is no whole page of metrics"
+        raise InvalidRequest(f"--metrics-url {url}: {told}: give http://HOST:PORT/metrics of the server") from error
 
 
 def parse_server_figures(text: str) -> ServerFigures:
