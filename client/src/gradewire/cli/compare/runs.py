@@ -76,18 +76,17 @@ def _other_content(output: str, manifest: RunManifest) -> str:
 
 
 def _run_of(manifest: RunManifest) -> dict[str, Any]:
-    """What a manifest says of its run, in texts that can be shown anywhere."""
     cost = None if manifest.cost is None else manifest.cost.price
     told = {
-        "gradewire_version": _plain(manifest.versions.gradewire),
-        "server_version": _plain(manifest.versions.server),
-        "protocol": _plain(manifest.versions.protocol),
-        "place": _plain(manifest.place),
-        "processor": _plain(manifest.machine.processor),
+        "gradewire_version": manifest.versions.gradewire,
+        "server_version": manifest.versions.server,
+        "protocol": manifest.versions.protocol,
+        "place": manifest.place,
+        "processor": manifest.machine.processor,
         "judge_price": cost,
-        PARAMETERS: {_plain(name): told for name, value in manifest.parameters.items() if (told := _short(value))},
+        PARAMETERS: {name: told for name, value in manifest.parameters.items() if (told := _short(value))},
         INPUTS: [_input_told(each) for each in manifest.inputs],
-        "notes": [_plain(note) for note in manifest.notes],
+        "notes": list(manifest.notes),
     }
     return {name: value for name, value in told.items() if value}
 
@@ -110,13 +109,13 @@ def _short(value: Any) -> str:
 def _cut(text: str) -> str:
     """The text, or its beginning and a digest, by which two long ones still differ."""
     if len(text) <= _MOST_CHARACTERS:
-        return _plain(text)
+        return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{_plain(text[:_MOST_CHARACTERS])}… (SHA-256 of the whole {digest[:_DIGEST_CHARACTERS]})"
+    return f"{text[:_MOST_CHARACTERS]}… (SHA-256 of the whole {digest[:_DIGEST_CHARACTERS]})"
 
 
 def _plain(text: str) -> str:
-    """The text without what a terminal obeys and without lone surrogates, which no file can hold."""
+    """A line without what a terminal obeys and without lone surrogates, as manifests of others may have them."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
