@@ -39,21 +39,6 @@ def input_digests(source: InputFile) -> list[InputDigest]:
     return found
 
 
-def reading_parameters(source: InputFile) -> dict[str, Any]:
-    """Options that decide what a row is, and what of it is kept; by name, as JSON has them."""
-    rows, reading = source.options, source.reading
-    return {
-        "map": dict(rows.columns),
-        "where": {column: sorted(values) for column, values in rows.where.items()},
-        "reference_separator": rows.reference_separator,
-        "missing": list(rows.missing),
-        "keep_columns": None if rows.kept is None else list(rows.kept),
-        "input_format": reading.format or "",
-        "encoding": reading.encoding,
-        "delimiter": reading.delimiter,
-    }
-
-
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
     """Writes a manifest into a folder, by default what its parts are made with.
 

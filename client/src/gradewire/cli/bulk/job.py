@@ -11,7 +11,7 @@ import click
 
 from gradewire.cli.bulk.absolute import absolute_setup
 from gradewire.cli.bulk.assembling import Assembly, output_exists, remove_output
-from gradewire.cli.bulk.identity import check_same, input_digests, reading_parameters, save_run, saved_run
+from gradewire.cli.bulk.identity import check_same, input_digests, save_run, saved_run
 from gradewire.cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, check_place
 from gradewire.cli.bulk.pipeline import run_parts
 from gradewire.cli.bulk.ray_session import cores_by_machine, import_ray, ray_session
@@ -26,7 +26,7 @@ from gradewire.cli.output.progress import progress
 from gradewire.cli.output.summary import Summary
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.file_corpus import takes_corpus
-from gradewire.cli.run.manifest_file import cost_of, counts_of, metric_fields
+from gradewire.cli.run.manifest_file import cost_of, counts_of, metric_fields, output_digest, reading_parameters
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.summary.text import RunFigures, print_summary, summary_document
@@ -228,6 +228,7 @@ class BulkJob:
         manifest = replace(
             self._described(asked, inputs, counts),
             cost=cost_of(self.summary, self.summary.prices),
+            output=output_digest(self.output.file),
             results=self._results(),
         )
         folder, name = self.output.manifest_place

@@ -123,10 +123,14 @@ class BulkOutput:
         return is_folder(self.output)
 
     @property
+    def file(self) -> Path | None:
+        """The output where it is one file on this machine."""
+        return None if is_url(self.output) or self.is_folder else Path(self.output)
+
+    @property
     def written(self) -> list[tuple[str, Path | None]]:
         """Files on this machine that may be written, as `check_outputs` takes them."""
-        own = [] if is_url(self.output) or self.is_folder else [("OUTPUT", Path(self.output))]
-        return [*own, ("--summary-json", self.summary), ("--manifest", self.manifest)]
+        return [("OUTPUT", self.file), ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     @property
     def manifest_place(self) -> tuple[PartStore, str]:

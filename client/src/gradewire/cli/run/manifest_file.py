@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from gradewire.cli.input.files import InputFile
     from gradewire.cli.options.judge_prices import JudgePrices
     from gradewire.cli.output.summary import MetricTally, Summary
     from gradewire.manifests import InputDigest, RunManifest
@@ -65,6 +66,33 @@ def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
         with named_errors(path):
             found.append(replace(file_digest(path), path=without_keys(str(path))))
     return found
+
+
+def output_digest(path: Path | None) -> InputDigest | None:
+    """Digest of an output that is whole; None where it is no file that can be read again.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if path is None:
+        return None
+    (found,) = digests_of([path])
+    return found if found.sha256 else None
+
+
+def reading_parameters(source: InputFile) -> dict[str, Any]:
+    """Options that decide what a row is, and what of it is kept; by name, as JSON has them."""
+    rows, reading = source.options, source.reading
+    return {
+        "map": dict(rows.columns),
+        "where": {column: sorted(values) for column, values in rows.where.items()},
+        "reference_separator": rows.reference_separator,
+        "missing": list(rows.missing),
+        "keep_columns": None if rows.kept is None else list(rows.kept),
+        "input_format": reading.format or "",
+        "encoding": reading.encoding,
+        "delimiter": reading.delimiter,
+    }
 
 
 def metric_fields(lines: Mapping[str, str]) -> dict[str, Any]:
