@@ -3,6 +3,8 @@
 #
 #   benchmarks/gpu.sh pack [--max-mb N]   where there is a network: gathers what the machine needs into .gpu-pack
 #   benchmarks/gpu.sh [run] [OPTIONS]     on the machine: .gpu-pack/report/report.md and .json, and the report on stdout
+#     --judge-url URL --judge-model NAME  a judge that is up there, an OpenAI-compatible server; or
+#     --judge-weights DIR                 a model that the machine's vLLM serves meanwhile
 #
 # A step that cannot run says why and spoils no other. PYTHON names the interpreter (3.11, for the pack's packages).
 set -euo pipefail

@@ -24,11 +24,11 @@ _LIMIT_S = 600
 class Run:
     """A bulk run in the background; whatever becomes of it, none of its processes outlives the test."""
 
-    def __init__(self, *arguments: str | Path, log: Path) -> None:
+    def __init__(self, *arguments: str | Path, log: Path, folder: Path | None = None) -> None:
         self._log = log
         with log.open("wb") as stream:
             self.process = subprocess.Popen(
-                [GRADEWIRE, *map(str, arguments)], stdout=stream, stderr=stream, start_new_session=True
+                [GRADEWIRE, *map(str, arguments)], stdout=stream, stderr=stream, start_new_session=True, cwd=folder
             )
         self.seen: dict[int, psutil.Process] = {}
 
@@ -85,15 +85,19 @@ class Run:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Starts `gradewire bulk ARGUMENTS` with a cache of the test's own."""
+    """Starts `gradewire bulk ARGUMENTS` with a cache of the test's own.
+
+    With two workers of one thread, if neither the arguments nor `divided=False` say otherwise; in `folder`, if given.
+    """
     runs: list[Run] = []
 
-    def begin(*arguments: str | Path, metrics: str = METRICS) -> Run:
+    def begin(*arguments: str | Path, metrics: str = METRICS, divided: bool = True, folder: Path | None = None) -> Run:
         # What a server has computed is in its own cache.
-        cache = () if "--server" in arguments else ("--cache-dir", tmp_path / "cache")
+        cache = () if {"--server", "--cache-dir"} & set(arguments) else ("--cache-dir", tmp_path / "cache")
         workers = () if "--workers" in arguments else ("--workers", "2")
-        options = ("--metrics", metrics, *workers, "--threads", "1", *cache)
-        runs.append(Run("bulk", *arguments, *options, log=tmp_path / f"run-{len(runs)}.log"))
+        division = (*workers, "--threads", "1") if divided else ()
+        options = ("--metrics", metrics, *division, *cache)
+        runs.append(Run("bulk", *arguments, *options, log=tmp_path / f"run-{len(runs)}.log", folder=folder))
         return runs[-1]
 
     yield begin

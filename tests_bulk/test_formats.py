@@ -35,6 +35,7 @@ def test_parquet_and_csv_by_url_into_a_table(start: Start, tmp_path: Path) -> No
     assert not (tmp_path / "out.parquet.parts").exists()
     manifest = read_manifest(tmp_path / "out.parquet.manifest.json")
     assert [each.path for each in manifest.inputs] == urls
+    assert manifest.output is None
     assert manifest.counts.statuses == {"smile:fast": {"OK": 300}, "exact_match": {"OK": 300}}
 
 

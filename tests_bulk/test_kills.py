@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests_bulk.conftest import Run, assert_same, read, straight, write_rows
 
-from gradewire.manifests import manifest_path, read_manifest
+from gradewire.manifests import file_digest, manifest_path, read_manifest
 
 PARTS = ("--part-rows", "50")
 ROWS = 1500
@@ -29,6 +29,7 @@ def test_killed_drivers_and_actors_leave_one_result_for_each_row(start: Start, t
     assert_same(read(out), straight(rows, tmp_path))
     assert not parts.exists()
     manifest = read_manifest(manifest_path(out))
+    assert manifest.output == file_digest(out)
     assert manifest.counts.rows == ROWS
     assert manifest.counts.scored_now is not None
     assert manifest.counts.scored_now < ROWS

@@ -1,4 +1,4 @@
-"""What the machine has: its GPU, that GPU's peak, and the libraries that ONNX Runtime needs for it."""
+"""What the machine has: its GPU, that GPU's limits, and the libraries that ONNX Runtime needs for it."""
 
 import ctypes.util
 import os
@@ -8,23 +8,12 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.gpu.cards import Card, card_named
+
 from gradewire_models.runtime import onnxruntime
 from gradewire_server.encoders.local.cuda.device import Gpu, find_gpu
 from gradewire_server.settings.compute import GpuConfig
 
-PEAK_FP16_FLOPS: Final = {
-    "H200": 989e12,
-    "H100 PCIe": 756e12,
-    "H100 NVL": 835e12,
-    "H100": 989e12,
-    "A100": 312e12,
-    "L40S": 362e12,
-    "L40": 181e12,
-    "L4": 121e12,
-    "A10": 125e12,
-    "T4": 65e12,
-}
-"""Dense float16 products on tensor cores, operations a second, by NVIDIA's data sheets; the first name that fits."""
 _LIBRARIES: Final = ("cuda", "cudart", "cublas", "cublasLt", "cudnn", "cufft", "curand", "nvrtc")
 
 
@@ -49,9 +38,9 @@ class Machine:
     gpu: Gpu
 
     @property
-    def peak_flops(self) -> float:
-        """Of the GPU in float16, operations a second; 0 where the card is not known."""
-        return next((peak for name, peak in PEAK_FP16_FLOPS.items() if name in self.gpu_name), 0.0)
+    def card(self) -> Card | None:
+        """What the GPU can do at most; None where the card is not known."""
+        return card_named(self.gpu_name)
 
 
 def look() -> Machine:

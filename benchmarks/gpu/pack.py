@@ -55,6 +55,8 @@ PACKAGES: Final = [
     "platformdirs",
 ]
 """What `gradewire serve` and the run import; libraries of other metrics and of Redis are left out."""
+JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
+"""By which gradewire asks a judge's server, with what they need beside PACKAGES."""
 UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
 
 GPU_WHEELS_MB: Final = {
@@ -130,6 +132,18 @@ def archive(name: str, directory: Path) -> float:
     return path.stat().st_size / 1e6
 
 
+def gather_judge_client(scratch: Path, room_mb: float) -> Line:
+    """Packs what asks a judge's server, where there is room for it; its line."""
+    wheels, site = scratch / "wheels", scratch / "site"  # unpacks into the folder of the other packages
+    download(pinned(JUDGE_CLIENT), wheels)
+    unpack_wheels(wheels, site)
+    size_mb = archive("judge-client", site)
+    fits = size_mb <= room_mb
+    if not fits:
+        (PACK / "judge-client.tar.xz").unlink()
+    return f"{len(JUDGE_CLIENT)} packages that ask a judge's server", size_mb, "in" if fits else "left out"
+
+
 def gather(max_mb: float) -> list[Line]:
     """Fills .gpu-pack; a line for each part: what, megabytes, whether it is in."""
     shutil.rmtree(PACK, ignore_errors=True)
@@ -147,6 +161,8 @@ def gather(max_mb: float) -> list[Line]:
             checked.unlink()  # what a build is checked with, and no run reads
         lines.append(("an encoder of MiniLM's shape, fp32 and fp16", archive("models", models), "in"))
         used = sum(size for _, size, _ in lines)
+        lines.append(gather_judge_client(Path(scratch) / "judge", max_mb - used))
+        used = sum(size for _, size, state in lines if state == "in")
         wanted = sum(GPU_WHEELS_MB.values())
         fits = used + wanted <= max_mb
         if fits:

@@ -3,19 +3,24 @@
 import argparse
 import json
 import os
+import signal
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.gpu.judging import JudgeChoice, JudgeServer
 from benchmarks.gpu.machine import Machine, look
-from benchmarks.gpu.steps import Steps, run_step
+from benchmarks.gpu.steps import Budget, Steps, run_step
 
 from gradewire_models.repository.built import default_repository
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACK: Final = ROOT / ".gpu-pack"
 PACKED: Final = ("two-valued", "two-valued-fp16-cuda")
+BUDGET_S: Final = 540.0
+"""After which benchmarks/gpu.sh ends the run."""
 REAL: Final = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2-fp16-cuda")
 
 
@@ -38,17 +43,41 @@ def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str,
     return "\n".join(lines) + "\n"
 
 
+def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> JudgeChoice:
+    """The judge that the options name; ends the program where they do not go together."""
+    url, model, weights = given.judge_url, given.judge_model, given.judge_weights
+    if bool(url) != bool(model):
+        parser.error("--judge-url and --judge-model belong together: where the judge is, and its name there")
+    if url and weights:
+        parser.error("--judge-weights starts vLLM here, so it does not go with --judge-url")
+    if weights and not weights.is_dir():
+        parser.error(f"--judge-weights: {weights} is no directory; it is the model's, with its config.json")
+    return JudgeChoice(JudgeServer(url, model) if url else None, weights)
+
+
+def exit_on_sigterm() -> None:
+    """Where `timeout` ends this process, the servers that it has started are ended too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
 def main() -> None:
     """Runs all steps; exit code 0 also where some could not run."""
+    ends_s = time.monotonic() + BUDGET_S
     parser = argparse.ArgumentParser(description=__doc__)
     packed = PACK / "models"
     parser.add_argument("--repository", type=Path, default=packed if packed.is_dir() else default_repository())
     parser.add_argument("--models", nargs=2, metavar=("CPU", "GPU"), default=PACKED if packed.is_dir() else REAL)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     parser.add_argument("--output", type=Path, default=PACK / "report", help="directory of the report")
+    parser.add_argument("--judge-url", help="base URL (http://host/v1) of a judge's OpenAI-compatible server")
+    parser.add_argument("--judge-model", help="the judge's name on that server")
+    parser.add_argument("--judge-weights", type=Path, help="directory of a model, which this machine's vLLM serves")
     arguments = parser.parse_args()
+    judge = judge_of(parser, arguments)
+    exit_on_sigterm()
     machine = look()
-    steps = Steps(machine, arguments.repository, tuple(arguments.models), arguments.seconds)
+    budget = Budget(arguments.seconds, ends_s)
+    steps = Steps(machine, arguments.repository, tuple(arguments.models), budget, judge)
     results = {}
     for title, step in steps.all().items():
         began_s = time.monotonic()
@@ -72,7 +101,11 @@ def _facts(machine: Machine) -> dict[str, Any]:
     gpu = facts.pop("gpu")
     usable = "usable" if gpu["index"] is not None else f"not usable: {gpu['problem']}"
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    return {**facts, "gpu": usable, "peak of the card, fp16 FLOP/s": machine.peak_flops, "load before": load}
+    card = machine.card
+    limits = (
+        f"{card.flops / 1e12:.0f} TFLOP/s in fp16, {card.memory_bytes_per_s / 1e9:.0f} GB/s" if card else "not known"
+    )
+    return {**facts, "gpu": usable, "the card's data sheet": limits, "load before": load}
 
 
 def _shown(value: Any) -> str:

@@ -1,15 +1,20 @@
 """The measurements: each gives rows of a table, or says why it cannot run."""
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from benchmarks.gpu.flops import MINILM, token_flops
+from benchmarks.gpu.calling import call_for
+from benchmarks.gpu.cards import Card
+from benchmarks.gpu.flops import MINILM, least, token_flops
+from benchmarks.gpu.judging import JudgeChoice, judged_per_s
 from benchmarks.gpu.machine import Machine
-from benchmarks.gpu.serving import items_per_s
+from benchmarks.gpu.serving import serving
+from benchmarks.gpu.vllm_server import START_S, vllm_command, vllm_serving
 from numpy.typing import NDArray
 
 from gradewire_models.repository.built import load_built
@@ -24,10 +29,30 @@ PARITY_TEXTS: Final = 200
 VOCABULARY: Final = 30_000
 CPU_SHAPES: Final = ((1, 8), (32, 8), (16, 64), (4, 256))
 GPU_SHAPES: Final = ((1, 8), (64, 8), (256, 16), (256, 64), (64, 256))
+GPU_SERVING: Final = ((1, 1), (1, 8), (1, 32), (2, 32), (4, 32))
+"""Server processes, and calls at a time. Encoder workers (`--workers`) do not change on a GPU: two feed it."""
+CALLS_AT_A_TIME: Final = 8
+_CALLS_A_CLIENT: Final = 8
+_JUDGE_OPTIONS: Final = "--judge-url URL and --judge-model NAME (an OpenAI-compatible server, such as vLLM)"
+_JUDGE_TAIL_S: Final = 90.0
+"""Of the judge's step beside waiting for vLLM and measuring: gradewire's start, the last items, the end of both."""
 
 
 class NotRunError(Exception):
     """Why a step cannot run on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time that there is.
+
+    Attributes:
+        seconds: Of each measurement; a row of those through gRPC has half of it.
+        ends_s: When all has to be over, on `time.monotonic`.
+    """
+
+    seconds: float
+    ends_s: float
 
 
 class Steps:
@@ -37,23 +62,28 @@ class Steps:
         machine: What there is.
         repository: Of built models.
         names: The encoder for CPUs, and its variant for GPUs.
-        seconds: Of each measurement.
+        budget: The time that there is.
+        judge: The one that the user has, if any.
     """
 
-    def __init__(self, machine: Machine, repository: Path, names: tuple[str, str], seconds: float) -> None:
+    def __init__(
+        self, machine: Machine, repository: Path, names: tuple[str, str], budget: Budget, judge: JudgeChoice
+    ) -> None:
         self._machine = machine
         self._repository = repository
         self._cpu, self._gpu = (load_built(repository, name) for name in names)
-        self._seconds = seconds
+        self._seconds = budget.seconds
+        self._ends_s = budget.ends_s
+        self._judge = judge
 
     def all(self) -> dict[str, Callable[[], Iterator[Row]]]:
         """By title, in the order in which they run."""
         return {
             "Parity of the GPU with the CPU": self.parity,
             "Tokens a second on the CPU": self.cpu_tokens,
-            "Tokens a second on the GPU, against its peak": self.gpu_tokens,
+            "Tokens a second on the GPU, against its roofline": self.gpu_tokens,
             "Items a second through gRPC, on the CPU by workers": self.cpu_serving,
-            "Items a second through gRPC, on the GPU": self.gpu_serving,
+            "Items a second through gRPC, on the GPU by server processes and calls at a time": self.gpu_serving,
             "Judge items a second": self.judge,
         }
 
@@ -76,12 +106,12 @@ class Steps:
     def cpu_tokens(self) -> Iterator[Row]:
         """Of one run on all cores."""
         compute = replace(ComputeConfig(), workers=1, intra_op_threads=self._machine.cores)
-        yield from self._tokens(EncoderSession(self._cpu, compute), CPU_SHAPES, 0.0)
+        yield from self._tokens(EncoderSession(self._cpu, compute), CPU_SHAPES, None)
 
     def gpu_tokens(self) -> Iterator[Row]:
         """Of one run at a time on the GPU, with and without CUDA graphs."""
         for graphs in (True, False):
-            for row in self._tokens(self._on_gpu(cuda_graphs=graphs), GPU_SHAPES, self._machine.peak_flops):
+            for row in self._tokens(self._on_gpu(cuda_graphs=graphs), GPU_SHAPES, self._machine.card):
                 yield {"CUDA graphs": graphs, **row}
 
     def cpu_serving(self) -> Iterator[Row]:
@@ -89,21 +119,50 @@ class Steps:
         workers = 1
         while workers <= self._machine.cores:
             flags = {"workers": str(workers), "device": "cpu", "default-model": self._cpu.name}
-            yield {"workers": workers, **items_per_s(self._repository, flags, self._seconds)}
+            yield {"workers": workers, **self._served(flags, CALLS_AT_A_TIME)}
             workers *= 2
 
     def gpu_serving(self) -> Iterator[Row]:
-        """As on the CPU."""
+        """As on the CPU, by what shares the GPU: server processes, and calls at a time."""
         self._need_gpu()
-        flags = {"device": "cuda", "default-model": self._gpu.name}
-        yield items_per_s(self._repository, flags, self._seconds)
+        for processes, callers in GPU_SERVING:
+            flags = {"processes": str(processes), "device": "cuda", "default-model": self._gpu.name}
+            yield {"server processes": processes, **self._served(flags, callers)}
 
     def judge(self) -> Iterator[Row]:
-        """Never runs in a pack of 64 MB."""
-        raise NotRunError(
-            "no judge fits: the smallest has 94 MB of weights, its engine 34 MB; judges on GPUs run on vLLM "
-            "(docs/operate/judge-servers.md)"
-        )
+        """Items rated by the judge that the user has: on its own server, or by the vLLM of this machine."""
+        chosen, command = self._judge, vllm_command()
+        if chosen.server is None and chosen.weights is None:
+            there = "is" if command else "is not"
+            raise NotRunError(
+                f"no judge was named: give {_JUDGE_OPTIONS}, or --judge-weights DIR for the vLLM of this machine "
+                f"(vLLM {there} here)"
+            )
+        if chosen.server is None and not command:
+            raise NotRunError(
+                "--judge-weights is for vLLM, and there is neither the command nor a module vllm of this Python: "
+                f"install it, or give {_JUDGE_OPTIONS}"
+            )
+        if importlib.util.find_spec("httpx2") is None:
+            raise NotRunError(
+                "this Python has no httpx2, by which gradewire asks a judge's server: pip install 'gradewire[judge]', "
+                "or a pack with more room (--max-mb)"
+            )
+        if chosen.server is not None:
+            yield judged_per_s(self._repository, self._cpu.name, chosen.server, self._seconds)
+        elif chosen.weights is not None:
+            start_s = min(START_S, self._ends_s - time.monotonic() - self._seconds - _JUDGE_TAIL_S)
+            if start_s <= 0:
+                raise NotRunError("no time is left to start vLLM: give fewer --seconds")
+            with vllm_serving(command, chosen.weights, start_s=start_s) as server:
+                yield judged_per_s(self._repository, self._cpu.name, server, self._seconds)
+
+    def _served(self, flags: dict[str, str], callers: int) -> Row:
+        # No more clients than leave the server most of the cores; a power of two, as the calls are.
+        clients = max(1, min(callers // _CALLS_A_CLIENT, self._machine.cores // 4))
+        clients = 1 << (clients.bit_length() - 1)
+        with serving(self._repository, flags) as address:
+            return call_for(address, self._seconds / 2, callers=callers, clients=clients)
 
     def _need_gpu(self) -> int:
         index = self._machine.gpu.index
@@ -115,7 +174,7 @@ class Steps:
         config = GpuConfig(cuda_graphs=cuda_graphs)
         return open_session(self._gpu, ComputeConfig(), config, Gpu(self._need_gpu())).session
 
-    def _tokens(self, session: Session, shapes: Sequence[tuple[int, int]], peak_flops: float) -> Iterator[Row]:
+    def _tokens(self, session: Session, shapes: Sequence[tuple[int, int]], card: Card | None) -> Iterator[Row]:
         for texts, tokens in shapes:
             length = min(tokens, self._cpu.max_tokens)
             batch = _texts(np.full(texts, length))
@@ -125,11 +184,15 @@ class Steps:
             while time.perf_counter() - began_s < self._seconds / len(shapes):
                 session.run(batch, layers=(), exclusive=True)
                 runs += 1
-            per_s = runs * texts * length / (time.perf_counter() - began_s)
+            took_s = time.perf_counter() - began_s
+            per_s = runs * texts * length / took_s
             flops = per_s * token_flops(MINILM, length)
             row: Row = {"texts": texts, "tokens each": length, "tokens/s": round(per_s), "TFLOP/s": flops / 1e12}
-            if peak_flops:
-                row["share of the card's peak"] = flops / peak_flops
+            if card is not None:
+                lower = least(MINILM, texts, length, card)
+                row["share of the card's peak"] = flops / card.flops
+                row["share of the roofline"] = lower.roofline_s * runs / took_s
+                row["the roofline is of"] = lower.bound
             yield row
 
 

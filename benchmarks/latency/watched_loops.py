@@ -13,7 +13,7 @@ _WATCHING: Final = Path(__file__).with_name("watching")
 
 
 class Hold(NamedTuple):
-    """Of one process and round: the longest, what the loop's thread computed of it, and all of the process."""
+    """The longest, the most that the loop's thread computed in one, and the most that all of the process did in one."""
 
     ms: float
     cpu_ms: float
@@ -37,10 +37,12 @@ class Watched:
                 file.write(bytes(_FIGURES.size))
 
     def longest(self) -> dict[str, Hold]:
-        """By role, since `reset`."""
-        found = {}
+        """By role, since `reset`; of several processes of a role the most that any of them had, figure by figure."""
+        found: dict[str, Hold] = {}
         for path in self._directory.iterdir():
-            found[path.name.partition("-")[0]] = Hold(*(1e3 * value for value in _FIGURES.unpack(path.read_bytes())))
+            role = path.name.partition("-")[0]
+            hold = Hold(*(1e3 * value for value in _FIGURES.unpack(path.read_bytes())))
+            found[role] = Hold(*map(max, found.get(role, hold), hold))
         return found
 
 

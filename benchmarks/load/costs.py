@@ -80,8 +80,8 @@ def measure(load: Load, options: argparse.Namespace) -> Path:
     )
 
 
-def document(measured: Measured, options: argparse.Namespace) -> dict[str, Any]:
-    """What comes with gradewire."""
+def document(measured: Measured, told: str, load: float) -> dict[str, Any]:
+    """What comes with gradewire; `load` is the machine's, of which a warning is made where it was busy."""
     points = [
         {
             "words": each.words,
@@ -92,16 +92,22 @@ def document(measured: Measured, options: argparse.Namespace) -> dict[str, Any]:
         }
         for each in measured.points
     ]
-    return {"told": measured_where(options), "metrics": list(measured.metrics), "points": points}
+    return {
+        "told": told,
+        "load": round(load, 1),
+        "cores": os.cpu_count() or 1,
+        "metrics": list(measured.metrics),
+        "points": points,
+    }
 
 
-def table(measured: Measured, costs: Costs, options: argparse.Namespace) -> str:
+def table(measured: Measured, costs: Costs, told: str) -> str:
     """Markdown: the costs, then a line for each step with the model's error."""
     errors = costs.errors(measured.points)
     parts = ", ".join(
         f"{name.removesuffix('_s').replace('_', ' ')} {getattr(costs, name) * 1e3:.3g}" for name in _COSTS
     )
-    said = f"{measured_where(options)}: the largest error is {max(map(abs, errors)):.0%}. Costs in ms: {parts}."
+    said = f"{told}: the largest error is {max(map(abs, errors)):.0%}. Costs in ms: {parts}."
     lines = [
         textwrap.fill(said[0].upper() + said[1:], 120, break_on_hyphens=False),
         "",
@@ -116,11 +122,11 @@ def table(measured: Measured, costs: Costs, options: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-def measured_where(options: argparse.Namespace) -> str:
+def measured_where(options: argparse.Namespace, load: float) -> str:
     """When, where and how, in words."""
     return (
         f"measured {datetime.now(UTC).date().isoformat()} on {machine()}, embedded engine, one process, load average "
-        f"{os.getloadavg()[0]:.1f} at the end, python -m benchmarks.load.costs --duration-s {options.duration_s:g}"
+        f"{load:.1f} at the end, python -m benchmarks.load.costs --duration-s {options.duration_s:g}"
     )
 
 
@@ -136,10 +142,12 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     paths = [file_of(load, options) if options.measured else measure(load, options) for load in LOADS]
     measured = read_measurements(paths)
-    text = table(measured, Costs.fitted(measured.points), options)
+    load = os.getloadavg()[0]
+    told = measured_where(options, load)
+    text = table(measured, Costs.fitted(measured.points), told)
     print(text)
     if options.write:
-        SHIPPED.write_text(json.dumps(document(measured, options), indent=2) + "\n", encoding="utf-8")
+        SHIPPED.write_text(json.dumps(document(measured, told, load), indent=2) + "\n", encoding="utf-8")
         write_block(PAGE, "costs", text)
 
 

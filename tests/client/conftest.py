@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.client.small_server import SmallServer, run_small_server
+from tests.support.syncs import syncs  # noqa: F401 - a fixture
 
 
 @pytest.fixture

@@ -123,6 +123,13 @@ def _write_harness_logs(directory: Path) -> None:
     shutil.copyfile(_LOGS / "vlmevalkit/table_GwQuestions.xlsx", directory / "outputs/model/model_MMStar.xlsx")
 
 
+def _load(*, repeated: float, cpu_s: float) -> dict[str, Any]:
+    """What two steps of a load on a server gave, with rows of one file."""
+    step = {"outcome": "holds", "batch": 1, "answers_repeated_share": repeated, "words_mean": 12.0}
+    steps = [{**step, "rate_per_s": rate, "server_cpu_s_per_item": cpu_s} for rate in (40.0, 60.0)]
+    return {"metrics": {"smile": "smile:v1/1?model=m@0"}, "steps": steps}
+
+
 def _jsonl(records: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
@@ -171,7 +178,8 @@ def write_samples(directory: Path) -> None:
     (directory / "ave.json").write_text(json.dumps(_ave()))
     (directory / "standin.jsonl").write_text(_jsonl(_ave()))
     (directory / "f1.toml").write_text("")
-    for name, document in _official().items():
+    loads = {"new": _load(repeated=0.0, cpu_s=0.01), "warm": _load(repeated=1.0, cpu_s=0.002)}
+    for name, document in {**_official(), **loads}.items():
         (directory / f"{name}.json").write_text(json.dumps(document))
     for name, records in (("vqa.csv", _vqa()), ("pairs.csv", _pairs())):
         with (directory / name).open("w", newline="") as file:

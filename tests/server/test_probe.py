@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from gradewire_server.phase import Phase
 from gradewire_server.probe import is_ready
 from gradewire_server.rpc.http import HttpSide, server_tls
-from gradewire_server.rpc.lifecycle import Lifecycle, Phase
+from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.settings.transport import Tls
 

@@ -14,15 +14,20 @@ import onnxruntime
 __all__ = ["cpu_session_options", "onnxruntime"]
 
 
-def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
-    """Options of a session on CPUs: so many threads, which do not spin while they wait, and exact 8-bit products.
+def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxruntime.SessionOptions:
+    """Options of a session on CPUs, with exact products of 8-bit integers.
 
-    Without the last, x86 processors that lack VNNI add pairs of products of 8-bit integers in 16 bits, which saturates,
-    silently. With it they take another kernel; processors with VNNI, and graphs in floats, compute as they do without.
+    Without these, x86 processors that lack VNNI add pairs of products of 8-bit integers in 16 bits, which saturates,
+    silently. With them they take another kernel; processors with VNNI, and graphs in floats, compute as ever.
+
+    Args:
+        threads: Of one run, from 1.
+        allow_spinning: Whether threads spin while they wait: quicker to wake, but they keep their cores busy. Not to be
+            set again in the options: ONNX Runtime writes a warning to standard error about that.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(allow_spinning)))
     options.add_session_config_entry("session.x64quantprecision", "1")
     return options

@@ -18,6 +18,7 @@ from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.judges.opening import NoJudges
 from gradewire_server.judges.shared.host import JudgeHost
 from gradewire_server.judges.telemetry import JudgeTelemetry
+from gradewire_server.phase import Phase
 from gradewire_server.processes.member import Member, Reporting
 from gradewire_server.processes.start_message import StartMessage
 from gradewire_server.rpc.request_log import configure_log
@@ -30,11 +31,16 @@ _log = logging.getLogger(__name__)
 
 
 class _Readiness(Reporting):
-    ready = False
+    def __init__(self) -> None:
+        self.phase = Phase.LOADING
+
+    @property
+    def ready(self) -> bool:
+        return self.phase is Phase.SERVING
 
     def report(self) -> dict[str, Any]:
         """Whether judges can answer is said by those who ask them."""
-        return {"degraded": [], "judging": None}
+        return {"phase": self.phase.value, "degraded": [], "judging": None}
 
 
 async def host_judges(settings: Settings, member: Member, stop: Stop) -> None:
@@ -60,10 +66,10 @@ async def host_judges(settings: Settings, member: Member, stop: Stop) -> None:
         host = JudgeHost(judges, max_queue_items=judge.max_queue_items, tracer=tracer)
         stack.push_async_callback(host.stop)
         await host.start(member.place.judges)
-        readiness.ready = True
+        readiness.phase = Phase.SERVING
         _log.info("the judge host takes questions")
         await stop.requested.wait()
-        readiness.ready = False
+        readiness.phase = Phase.DRAINING
 
 
 def main() -> int:

@@ -8,8 +8,8 @@ import pytest
 from tests.client.load_testing.virtual_time import run_virtually
 
 from gradewire.load_testing.arrivals import constant
+from gradewire.load_testing.content.mixes import MIXES
 from gradewire.load_testing.counts import REFUSED, STOPPED, Ended, StepCounts
-from gradewire.load_testing.mixes import MIXES
 from gradewire.load_testing.open_loop import open_loop
 from gradewire.load_testing.sender import Sender, send_once
 from gradewire_proto.v1 import types_pb2

@@ -13,10 +13,12 @@ from tests.client.small_server import Fault, SmallServer, run_small_server
 from gradewire._transport.endpoint import Endpoint
 from gradewire.errors import ServerUnreachable
 from gradewire.load_testing.arrivals import constant
-from gradewire.load_testing.mixes import Mix
+from gradewire.load_testing.content.mixes import Mix
+from gradewire.load_testing.content.own_rows import OwnRows
 from gradewire.load_testing.processes import ClientProcessError, LoadProcesses
 from gradewire.load_testing.worker import CallKind, Fill, Probe, WorkerSetup
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire_proto.v1 import types_pb2
 
 TOKEN = "of-a-tenant"  # noqa: S105 - of a server of this test
 MIX = Mix(min_words=3, max_words=6, repeat_share=0.5)
@@ -78,6 +80,20 @@ def test_what_is_repeated_is_sent_once_by_one_of_them(server: SmallServer, proce
     sent = sorted(item.prediction for one in server.script.requests for item in one.items)
     assert sent == sorted(item.prediction for item in MIX.pool())
     assert run.counts.due == 0
+
+
+def test_rows_of_a_file_are_new_once_over_all_processes_and_steps(server: SmallServer) -> None:
+    rows = [types_pb2.Item(prediction=f"row {number}", references=["row"]) for number in range(30)]
+    server.script.requests.clear()
+    with LoadProcesses(replace(setup(server.address, batch=1), rows=OwnRows.of(rows)), 2) as processes:
+        assert processes.run([Fill(part, 2) for part in range(2)], no_one).counts.due == 0
+        assert not server.script.requests, "a row that was sent before is not new any more"
+        first, second = (processes.open_step(constant(100, 0.2), 30.0, no_one).counts for _ in range(2))
+    sent = [item.prediction for one in server.script.requests for item in one.items]
+    assert len(set(sent[:20])) == 20
+    assert sorted(set(sent)) == sorted(row.prediction for row in rows)
+    assert (first.repeated, first.again) == (0, 0)
+    assert (second.repeated, second.again) == (10, 10)
 
 
 def test_refusals_failures_and_hints_are_told_apart(server: SmallServer, processes: LoadProcesses) -> None:

@@ -1,3 +1,6 @@
+import socket
+import threading
+
 import pytest
 from tests.client.load_testing.samples import server_figures
 
@@ -29,6 +32,33 @@ def test_a_page_is_read_and_processes_are_added_up() -> None:
         cpu_s=15.0, resident_bytes=4e8, items_in_flight=3.0, cached_texts=75.0, computed_texts=25.0
     )
     assert found.hit_rate_since(server_figures()) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n# TYPE up gauge", "IncompleteRead"),
+        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.replace(" 50.0", " +Inf"), "infinity"),
+        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.replace("source", "sauce"), "source"),
+        ("HTTP/1.1 200 OK\r\n\r\n" + PAGE.partition("# TYPE process_cpu")[0][:-30], "no whole page of metrics"),
+        ("nonsense\r\n\r\n", "nonsense"),
+        ("", "closed connection"),
+    ],
+)
+def test_a_page_that_is_broken_is_told_by_its_address(page: str, said: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(page.encode())
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with pytest.raises(InvalidRequest, match=rf"--metrics-url .*{said}"):
+            read_server_figures(f"http://127.0.0.1:{listening.getsockname()[1]}/metrics")
+        answering.join()
 
 
 def test_another_page_and_no_page_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,12 @@ MANIFEST = RunManifest(
     metrics={"smile": "smile:v1/1?model=m@0123456789ab"},
     models=("m@0123456789ab",),
     inputs=(InputDigest(path="a.jsonl", bytes=7, sha256="0" * 64),),
+    output=InputDigest(path="out.jsonl", bytes=9, sha256="1" * 64),
     cost=Cost(read_tokens=10, written_tokens=2, read_price=1.0, written_price=2.0, price=14e-6),
     parameters={"rate": 1.5},
     notes=("a note",),
 )
+TIMES = {"began_at": "2026-11-25T14:00:00+00:00", "wall_s": 2, "cpu_s": 1}
 
 
 @pytest.fixture
@@ -98,6 +101,18 @@ def test_fields_of_a_newer_version_are_kept(path: Path) -> None:
     assert json.loads(path.read_text())["weather"] == {"wind": "north"}
 
 
+def test_a_whole_number_does_where_a_number_has_to_be(path: Path) -> None:
+    assert read_manifest(changed(path, times=TIMES)).times.wall_s == 2.0
+
+
+def test_a_manifest_of_a_version_that_knew_no_output_is_read(path: Path) -> None:
+    write_manifest(path, MANIFEST)
+    document = json.loads(path.read_text())
+    del document["output"]
+    path.write_text(json.dumps(document))
+    assert read_manifest(path) == replace(MANIFEST, output=None)
+
+
 def test_figures_that_are_not_defined_are_null(path: Path) -> None:
     changed_result = RunManifest(
         command="bench load",
@@ -127,6 +142,11 @@ def test_figures_that_are_not_defined_are_null(path: Path) -> None:
         ({"inputs": [{"path": "a"}, {}]}, "it has no inputs[1].path"),
         ({"notes": "one"}, "notes is a text and has to be a list"),
         ({"times": None}, "times is null and has to be an object"),
+        ({"times": TIMES | {"wall_s": True}}, "times.wall_s is true or false and has to be a number"),
+        ({"cost": {"read_tokens": 1, "written_tokens": 1, "price": False}}, "cost.price is true or false"),
+        # Digits enough for no float and few enough for Python's own bound on integers in a text.
+        ({"times": TIMES | {"cpu_s": 10**310}}, "times.cpu_s is a whole number that is too large"),
+        ({"times": TIMES | {"cpu_s": -(10**4000)}}, "times.cpu_s is a whole number that is too large"),
     ],
 )
 def test_what_is_no_manifest_is_refused_with_the_field(path: Path, fields: dict[str, Any], message: str) -> None:

@@ -170,6 +170,30 @@ def test_callers_that_come_while_one_is_replaced_reach_the_other(server: ServerP
     assert _ready(server) == 2
 
 
+def test_one_that_gets_sigterm_alone_finishes_its_calls_and_another_one_takes_its_place(server: ServerProcess) -> None:
+    asked = process_ids(server.pid)[0]
+    with channels_by_process(server.address) as channels, Client(server.address) as client:
+        waiting = threading.Event()
+
+        def slow() -> Iterator[scoring_pb2.ScoreStreamRequest]:
+            yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[_EXACT]))
+            waiting.wait(15)
+
+        streams = [scoring_pb2_grpc.ScoringStub(each).ScoreStream(slow(), timeout=60) for each in channels.values()]
+        for stream in streams:
+            next(iter(stream))
+        os.kill(asked, signal.SIGTERM)
+        _until(lambda: _ready(server) == 1)
+        for _ in range(20):
+            assert len(client.score(_ROWS, "smile")) == len(_ROWS)
+        assert asked in process_ids(server.pid), "it has a call yet"
+        waiting.set()
+        assert [stream.code() for stream in streams] == [grpc.StatusCode.OK] * 2
+        _until(lambda: asked not in process_ids(server.pid) and _ready(server) == 2)
+    assert any("ended with exit code 0" in line["event"] for line in server.log())
+    assert server.samples()["gradewire_process_restarts_total"] == 1
+
+
 def test_one_that_hangs_is_ended_and_started_again_while_the_other_serves(server: ServerProcess) -> None:
     with channels_by_process(server.address) as channels, Client(server.address) as client:
         stopped = process_ids(server.pid)[0]

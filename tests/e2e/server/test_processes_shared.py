@@ -195,8 +195,20 @@ def test_http_requests_go_to_the_process_that_answers(server: ServerProcess) -> 
         assert all("items" in each.result(30) for each in first)
 
 
+def test_health_tells_that_the_http_gateway_is_down(server: ServerProcess) -> None:
+    def shown() -> list[str]:
+        return [each for each in server.http("/healthz")[1]["degraded"] if "HTTP gateway" in each]
+
+    _until(lambda: not shown())
+    running = [str(line["event"]) for line in server.log() if "the HTTP gateway runs as process" in line["event"]]
+    os.kill(int(running[-1].rpartition(" ")[2]), signal.SIGKILL)
+    _until(lambda: bool(shown()))
+    assert server.http("/readyz")[0] == 200, "gRPC goes on"
+    _until(lambda: not shown())
+
+
 def _until(holds: Callable[[], bool]) -> None:
     give_up_s = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < give_up_s
-        time.sleep(0.1)
+        time.sleep(0.05)

@@ -3,6 +3,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.calibrations import SMILE
@@ -51,6 +52,28 @@ def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
         "source": "tiny-single==1.0",
     }
     assert {key: facts[key] for key in expected} == expected
+
+
+def test_a_file_is_parsed_once_and_each_reader_has_a_configuration_of_its_own(
+    bert: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, parsed = tmp_path / "config.pbtxt", []
+    parse = text_format.Parse
+    monkeypatch.setattr(
+        text_format, "Parse", lambda text, *how, **more: parsed.append(text) or parse(text, *how, **more)
+    )
+    write_config(path, make_config(bert.model.metadata, FILES, Serving(threads=3)))
+    first, _ = read_config(path)
+    first.max_batch_size = 7
+    assert read_config(path)[0].max_batch_size == 1024
+    assert len(parsed) == 1
+    write_config(path, make_config(bert.model.metadata, FILES, Serving(threads=4)))
+    assert read_config(path) != (first, read_config(path)[1])
+    assert len(parsed) == 2
+    path.write_text("no configuration {", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="is not a model configuration"):
+            read_config(path)
 
 
 def test_what_bertscore_has_to_know_is_read_back(bert: Package, tmp_path: Path) -> None:

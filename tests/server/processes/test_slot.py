@@ -14,8 +14,10 @@ from gradewire_server.processes.slot import RestartError, Slot
 class _Process:
     """Stands for a server process: ready at once, lost or stopped when the test says so."""
 
-    def __init__(self, *, comes_up: bool = True) -> None:
-        self.ready = comes_up
+    def __init__(self, *, comes_up: bool = True, lacks: str = "", loads: bool = False) -> None:
+        self.ready = comes_up and not lacks and not loads
+        self.serves = comes_up and not loads
+        self.report = {"degraded": [lacks] if lacks else []}
         self.losing = asyncio.Event()
         self.ending = asyncio.Event()
         self.may_end = asyncio.Event()
@@ -40,7 +42,7 @@ class _Process:
         self.ending.set()
         async with asyncio.timeout(timeout_s):
             await self.may_end.wait()
-        self.ready = False
+        self.ready = self.serves = False
 
 
 class _Starts:
@@ -48,11 +50,11 @@ class _Starts:
 
     def __init__(self) -> None:
         self.processes: list[_Process] = []
-        self.comes_up = True
+        self.comes_up, self.lacks, self.loads = True, "", False
         self.ended: list[tuple[Any, bool]] = []
 
     async def __call__(self) -> Any:
-        self.processes.append(_Process(comes_up=self.comes_up))
+        self.processes.append(_Process(comes_up=self.comes_up, lacks=self.lacks, loads=self.loads))
         return self.processes[-1]
 
 
@@ -61,7 +63,7 @@ async def _running(starts: _Starts) -> AsyncIterator[Slot]:
     slot = Slot(0, starts, stop_s=5, ended=lambda process, lost: starts.ended.append((process, lost)))
     running = asyncio.create_task(slot.run())
     try:
-        await slot.until_ready()
+        await slot.until_serving()
         yield slot
     finally:
         running.cancel()
@@ -99,6 +101,28 @@ async def test_one_that_does_not_come_up_ends_the_restart() -> None:
         with pytest.raises(RestartError, match="exit code 1"):
             await slot.restart()
         assert "exit code 1" in slot.trouble
+
+
+async def test_one_that_serves_without_its_backend_ends_the_restart_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gradewire_server.processes.slot.READY_S", 0.2)
+    starts = _Starts()
+    async with _running(starts) as slot:
+        starts.lacks = "triton:8001 is unreachable"
+        with pytest.raises(RestartError, match=r"^process 0 serves and has not become ready in 0\.2 s: triton:8001 is"):
+            await slot.restart()
+        assert slot.serves
+        assert len(starts.processes) == 2
+
+
+async def test_one_that_loads_for_too_long_ends_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradewire_server.processes.slot.LOAD_S", 0.2)
+    starts = _Starts()
+    async with _running(starts) as slot:
+        starts.loads = True
+        with pytest.raises(RestartError, match=r"^process 0 has been loading for 0\.2 s$"):
+            await slot.restart()
 
 
 async def test_the_end_waits_for_one_that_is_leaving() -> None:

@@ -4,8 +4,8 @@ import pytest
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_proto.conventions.services import JUDGING
+from gradewire_server.phase import Phase
 from gradewire_server.rpc.errors import NotServingError
-from gradewire_server.rpc.lifecycle import Phase
 
 SERVICES = ("", "gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models")
 

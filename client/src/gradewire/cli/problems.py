@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from gradewire.cli.url_keys import without_keys
 from gradewire.errors import GradewireError, TransportError
 
 EXIT_ROWS_FAILED = 1
@@ -36,13 +37,20 @@ Exit codes:
 """
 
 
-class InputError(click.ClickException):
+class _OneLineError(click.ClickException):
+    """Names files, and so URLs: whatever raises it, their keys are not shown."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_keys(message))
+
+
+class InputError(_OneLineError):
     """A file or option is wrong; shown as one line, exit code 2."""
 
     exit_code = EXIT_USAGE
 
 
-class UnreachableError(click.ClickException):
+class UnreachableError(_OneLineError):
     """No answer from the server; shown as one line, exit code 3."""
 
     exit_code = EXIT_UNREACHABLE

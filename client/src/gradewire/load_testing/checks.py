@@ -68,7 +68,12 @@ def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
     missing = counts.due - counts.codes.total() + counts.codes[HANGING]
     yield Check("calls that do not end", f"{missing} of {counts.due}", "0", missing == 0)
     if over.before is None or over.after is None:
-        yield Check("the server's memory", "no --metrics-url", f"grows by <= {_MOST_GROWTH:.0%}", None)
+        yield Check(
+            "the server's memory",
+            "no --metrics-url, or its page could not be read",
+            f"grows by <= {_MOST_GROWTH:.0%}",
+            None,
+        )
         return
     if not over.before.resident_bytes:
         yield Check("the server's memory", "its page does not say", f"grows by <= {_MOST_GROWTH:.0%}", None)

@@ -57,6 +57,7 @@ class StepCounts:
         in_time: Calls whose results were all OK before the step was over and the SLO's time had passed as well.
         hinted: Refused calls that said when to come back.
         repeated: Items that had been sent before.
+        again: Of these, items that were to be new, and a file has no further rows.
         words: Words of all answers that were sent.
         latency: Of calls whose results were all OK, from when they were due.
         refusal: Of refused calls, from when they left.
@@ -72,6 +73,7 @@ class StepCounts:
     in_time: int = 0
     hinted: int = 0
     repeated: int = 0
+    again: int = 0
     words: int = 0
     latency: Latencies = field(default_factory=Latencies)
     refusal: Latencies = field(default_factory=Latencies)
@@ -90,7 +92,7 @@ class StepCounts:
 
     def add(self, other: StepCounts) -> None:
         """Adds what another process counted."""
-        for name in ("due", "items", "sent_items", "in_time", "hinted", "repeated", "words", "cpu_s"):
+        for name in ("due", "items", "sent_items", "in_time", "hinted", "repeated", "again", "words", "cpu_s"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.codes += other.codes
         self.statuses += other.statuses

@@ -60,7 +60,7 @@ class LoadProcesses:
         try:
             for number in range(self.count):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=main, args=(theirs, self._setup, number), daemon=True)
+                process = context.Process(target=main, args=(theirs, self._setup, number, self.count), daemon=True)
                 process.start()
                 theirs.close()
                 self._pipes.append(ours)

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from gradewire.errors import InvalidRequest
 from gradewire.load_testing.arrivals import constant, poisson
 from gradewire.load_testing.checks import Check, overload_checks
 from gradewire.load_testing.knee import Knee, Outcome, find_knee
@@ -74,12 +75,23 @@ class LoadResult:
         knee: None for a single step.
         checks: At twice the knee.
         stopped: The user interrupted it.
+        error: What else ended it early; "" where nothing did.
+        unread: Why the server's page of metrics could not be read, for each time but the first, which ends a run.
+        missing_rows: Items that were to be new, and were sent again because a file has no further rows.
     """
 
     steps: list[Step] = field(default_factory=list)
     knee: Knee | None = None
     checks: list[Check] = field(default_factory=list)
     stopped: bool = False
+    error: str = ""
+    unread: list[str] = field(default_factory=list)
+    missing_rows: int = 0
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it ended before its end."""
+        return self.stopped or bool(self.error)
 
     @property
     def knee_step(self) -> Step | None:
@@ -96,16 +108,23 @@ class LoadRun:
         processes: The client.
         plan: What is offered.
         told: Learns how it goes.
+        result: Takes in what is found, as it is found: whatever ends the run, this is there.
     """
 
-    def __init__(self, processes: LoadProcesses, plan: LoadPlan, told: Told) -> None:
+    def __init__(self, processes: LoadProcesses, plan: LoadPlan, told: Told, result: LoadResult) -> None:
         self._processes = processes
         self._plan = plan
         self._told = told
-        self.result = LoadResult()
+        self._page_was_read = False
+        self.result = result
 
     def fill(self) -> None:
-        """Sends what will be repeated, once."""
+        """Sends what will be repeated, once.
+
+        Raises:
+            InvalidRequest: The server's page of metrics is asked for and cannot be read: nothing was sent.
+        """
+        self._server()
         count = self._processes.count
         run = self._processes.run(
             [Fill(part, count) for part in range(count)], lambda passed_s: self._told.passed("fill", passed_s, 0.0)
@@ -164,6 +183,7 @@ class LoadRun:
             stopped=run.stopped,
         )
         self.result.steps.append(step)
+        self.result.missing_rows += run.counts.again
         self.result.stopped |= run.stopped
         self._told.measured(step)
         return step
@@ -173,8 +193,21 @@ class LoadRun:
         orders = [Probe(_PROBE_S, _PROBE_IN_FLIGHT)] * self._processes.count
         run = self._processes.run(orders, lambda passed_s: self._told.passed("probe", passed_s, _PROBE_S))
         self.result.stopped |= run.stopped
+        self.result.missing_rows += run.counts.again
         scored = len(run.counts.latency)
         return _START_SHARE * max(1, scored) / _PROBE_S
 
     def _server(self) -> ServerFigures | None:
-        return None if self._plan.metrics_url is None else read_server_figures(self._plan.metrics_url)
+        """What the server says of itself; None where nobody asks, and where it could be read before and cannot now."""
+        if self._plan.metrics_url is None:
+            return None
+        try:
+            figures = read_server_figures(self._plan.metrics_url)
+        except InvalidRequest as error:
+            # The address was right: it is the server that has gone, or has no time for it, and steps tell that.
+            if not self._page_was_read:
+                raise
+            self.result.unread.append(str(error))
+            return None
+        self._page_was_read = True
+        return figures

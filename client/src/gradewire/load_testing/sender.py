@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from gradewire.load_testing.calls import Caller
-    from gradewire.load_testing.mixes import Items
+    from gradewire.load_testing.content.mixes import Items
     from gradewire_proto.v1 import types_pb2
 
 _REFUSED_WAIT_S: Final = 0.2
@@ -60,6 +60,7 @@ class Sender:
         counts.due += 1
         counts.sent_items += len(drawn)
         counts.repeated += sum(one.repeated for one in drawn)
+        counts.again += sum(one.again for one in drawn)
         counts.words += sum(one.words for one in drawn)
         left_s = clock()
         counts.lag.record(left_s - due_s)

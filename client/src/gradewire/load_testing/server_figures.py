@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import urllib.request
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from gradewire.errors import InvalidRequest
 
 _TIMEOUT_S: Final = 10.0
 _COMPUTED: Final = "computed"
+# The parser is lax: what a page lacks, or has in excess, shows where its figures are taken.
+_UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +55,10 @@ def read_server_figures(url: str) -> ServerFigures:
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - the user's own address, checked there
             return parse_server_figures(reply.read().decode())
-    except (OSError, ValueError) as error:
-        raise InvalidRequest(f"--metrics-url {url}: {error}: give http://HOST:PORT/metrics of the server") from error
+    except _UNREADABLE as error:
+        # The parser says nothing of a page that ends in the middle of a line.
+        told = str(error) or "what came is no whole page of metrics"
+        raise InvalidRequest(f"--metrics-url {url}: {told}: give http://HOST:PORT/metrics of the server") from error
 
 
 def parse_server_figures(text: str) -> ServerFigures:

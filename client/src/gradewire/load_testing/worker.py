@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from gradewire._transport.endpoint import Endpoint
     from gradewire.load_testing.arrivals import Offsets
+    from gradewire.load_testing.content.mixes import Mix, Supply
+    from gradewire.load_testing.content.own_rows import OwnRows
     from gradewire.load_testing.counts import StepCounts
-    from gradewire.load_testing.mixes import Mix, OwnRows
 
 CallKind = Literal["unary", "stream"]
 _FILL_IN_FLIGHT: Final = 4
@@ -122,15 +123,22 @@ class Stop:
 Order = Fill | Probe | OpenStep
 
 
-def main(pipe: Connection, setup: WorkerSetup, number: int) -> None:
-    """Carries out orders until the pipe is closed. Ctrl-C of a terminal is for the process that gives the orders."""
+def main(pipe: Connection, setup: WorkerSetup, number: int, count: int) -> None:
+    """Carries out orders until the pipe is closed. Ctrl-C of a terminal is for the process that gives the orders.
+
+    Args:
+        pipe: To the process that gives the orders.
+        setup: Of the run.
+        number: Of this process, from 0.
+        count: Processes of the run.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # epoll waits in whole milliseconds, and every call would leave up to one too late.
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
-        runner.run(_carry_out(pipe, setup, number))
+        runner.run(_carry_out(pipe, setup, setup.rows.supply(setup.seed, number, count)))
 
 
-async def _carry_out(pipe: Connection, setup: WorkerSetup, number: int) -> None:
+async def _carry_out(pipe: Connection, setup: WorkerSetup, supply: Supply) -> None:
     try:
         caller = await setup.open()
     except GradewireError as error:
@@ -145,8 +153,7 @@ async def _carry_out(pipe: Connection, setup: WorkerSetup, number: int) -> None:
             if isinstance(order, Stop):
                 continue
             given += 1
-            items = setup.rows.items(f"{setup.seed}/{number}/{given}")
-            pipe.send(await _counted(order, Sender(caller, items, setup.batch), setup, orders))
+            pipe.send(await _counted(order, Sender(caller, supply(given), setup.batch), setup, orders))
     finally:
         await caller.close()
 

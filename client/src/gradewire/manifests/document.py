@@ -9,6 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
+from gradewire._durable import replace_synced
 from gradewire.manifests.manifest import RunManifest
 
 FORMAT: Final = "gradewire-manifest/1"
@@ -46,9 +47,7 @@ def write_manifest(path: Path, manifest: RunManifest) -> None:
     try:
         with unfinished.open("w", encoding="utf-8", errors="replace") as stream:
             stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        unfinished.replace(path)
+        replace_synced(unfinished, path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -105,9 +104,17 @@ def _read(kind: Any, value: Any, name: str) -> Any:
         return {key: _read(of[1], inner, f"{name}.{key}") for key, inner in _checked(dict, value, name).items()}
     if origin is not None and issubclass(origin, Sequence):
         return tuple(_read(of[0], inner, f"{name}[{place}]") for place, inner in enumerate(_checked(list, value, name)))
-    if kind is float and isinstance(value, int):
-        value = float(value)
-    return _checked(kind, value, name)
+    return _as_float(value, name) if kind is float else _checked(kind, value, name)
+
+
+def _as_float(value: Any, name: str) -> float:
+    """A number, which JSON may have without a fraction; true and false are none, though Python counts with them."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        value = _checked(float, value, name)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} is a whole number that is too large") from error
 
 
 def _read_fields(kind: Any, document: Mapping[str, Any], name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputDigest:
-    """A file that a run read.
+    """A file that a run read or wrote.
 
     Attributes:
         path: As it was named.
@@ -127,6 +127,8 @@ class RunManifest:
         models: What those lines name with a digest, as NAME@DIGEST: encoders, graders, judges.
         prompts: The same of prompts.
         inputs: Files that were read.
+        output: The output as the run left it; None where it is no single file on this machine, or of a command whose
+            outputs are not compared.
         parameters: Further options that change what comes out, by name; values as JSON has them.
         counts: Of rows.
         cost: What judges took; None where none was asked, or none that is paid for.
@@ -148,6 +150,7 @@ class RunManifest:
     models: Sequence[str] = ()
     prompts: Sequence[str] = ()
     inputs: Sequence[InputDigest] = ()
+    output: InputDigest | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cost: Cost | None = None
     reproduce: str = ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from google.protobuf import text_format
@@ -107,11 +108,18 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
         ValueError: Not a model configuration.
         OSError: The file cannot be read.
     """
+    config = ModelConfig()
     try:
-        config = text_format.Parse(path.read_text(encoding="utf-8"), ModelConfig(), allow_unknown_field=True)
+        config.CopyFrom(_parsed(path.read_text(encoding="utf-8")))
     except text_format.ParseError as error:
         raise ValueError(f"{path} is not a model configuration: {error}") from error
     return config, own_parameters(config)
+
+
+# A server lists its models with every call of ListModels, and and to parse one takes 50 ms: the parser is plain Python.
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> ModelConfig:
+    return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
 
 
 def own_parameters(config: ModelConfig) -> dict[str, str]:

@@ -3,13 +3,14 @@
 import asyncio
 import itertools
 import json
+import logging
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from gradewire_server.processes.figures import Families
 
+_log = logging.getLogger(__name__)
 _MAX_LINE_BYTES: Final = 16 << 20
 _BEAT: Final = "beat"
 _FIGURES: Final = "figures"
@@ -37,14 +38,15 @@ class Link:
         self._writer: asyncio.StreamWriter | None = None
 
     async def run(self) -> None:
-        """Reads what the other side says until it is gone."""
+        """Reads what the other side says until it is gone, or says what is no message: that is logged as a defect."""
         reader, self._writer = await asyncio.open_connection(sock=self._end, limit=_MAX_LINE_BYTES)
+        # So `drain` waits until the system has taken all of it: what is left when a process ends is lost.
+        self._writer.transport.set_write_buffer_limits(high=0)
         try:
-            with suppress(ConnectionError):
-                while line := await reader.readline():
-                    self._take(json.loads(line))
+            while (message := await _next_message(reader)) is not None:
+                self._take(message)
         finally:
-            self._writer.close()
+            self._writer.transport.abort()  # what has not been sent has nobody who would read it
             for asked in self._asked.values():
                 if not asked.done():
                     asked.set_exception(ConnectionError("the other side is gone"))
@@ -53,9 +55,17 @@ class Link:
         """Tells the other side that this one lives, and how."""
         self._send([_BEAT, report])
 
-    def tell_figures(self, families: Families) -> None:
-        """Sends figures that nobody has asked for: the last ones of a process that ends."""
+    async def tell_figures(self, families: Families, timeout_s: float) -> None:
+        """Sends figures that nobody has asked for, the last ones of a process that ends, and waits until they are sent.
+
+        Raises:
+            TimeoutError: The other side has not read them by then; it takes what has come of them for the end.
+            ConnectionError: It is gone.
+        """
         self._send([_FIGURES, -1, families])
+        if self._writer is not None:
+            async with asyncio.timeout(timeout_s):
+                await self._writer.drain()
 
     async def ask(self, timeout_s: float) -> Families:
         """The other side's figures; raises TimeoutError, and ConnectionError where it is gone."""
@@ -88,3 +98,25 @@ class Link:
     def _send(self, message: list[Any]) -> None:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(json.dumps(message).encode() + b"\n")
+
+
+async def _next_message(reader: asyncio.StreamReader) -> list[Any] | None:
+    """None where there are no more of them."""
+    try:
+        line = await reader.readline()
+        # Without the end of a line, the other side ended while it wrote.
+        return _message(line) if line.endswith(b"\n") else None
+    except ConnectionError:
+        return None
+    except ValueError:
+        _log.exception(
+            "a process of this server has said what is no message, so the link to it ends: report this defect"
+        )
+        return None
+
+
+def _message(line: bytes) -> list[Any]:
+    message = json.loads(line)
+    if not isinstance(message, list) or len(message) < 2:
+        raise ValueError(f"a message is a list of two or three, and this is a {type(message).__name__}")
+    return message

@@ -1,6 +1,7 @@
 """This process as one of several: its place among them, and its line to their supervisor."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,8 +16,11 @@ from gradewire_server.processes.figures import Families, Totals, to_json
 from gradewire_server.processes.link import Link
 from gradewire_server.stop import Stop
 
+_log = logging.getLogger(__name__)
 BEAT_EVERY_S: Final = 0.5
 _ASK_S: Final = 3.0
+_LAST_FIGURES_S: Final = 5.0
+"""Less than the supervisor gives a process to end, beyond what its calls get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,25 @@ class Member:
             yield
         finally:
             beating.cancel()
-            self._link.tell_figures(to_json(registry.collect()))
-            await asyncio.sleep(0)
+            await self._tell_last(to_json(registry.collect()))
             reading.cancel()
             await asyncio.wait((beating, reading))
 
     async def figures(self) -> list[Metric]:
         """Those of all processes together."""
         return Totals().of([await self._link.ask(_ASK_S)])
+
+    async def _tell_last(self, families: Families) -> None:
+        try:
+            await self._link.tell_figures(families, _LAST_FIGURES_S)
+        except TimeoutError:
+            _log.warning(
+                "the supervisor has not read the last figures of this process in %g s: what it has counted since the "
+                "figures were last looked at is missing from the sums",
+                _LAST_FIGURES_S,
+            )
+        except ConnectionError:
+            pass  # the supervisor is gone, and the sums with it
 
     async def _own(self) -> Families:
         return [] if self._registry is None else to_json(self._registry.collect())

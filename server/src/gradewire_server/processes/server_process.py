@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from gradewire_server.concurrency.supervised import SupervisedProcess
+from gradewire_server.phase import Phase
 from gradewire_server.processes.link import Collect, Link
 from gradewire_server.processes.member import Place
 from gradewire_server.processes.start_message import StartMessage
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 SILENT_S: Final = 30.0
 """Seconds without a beat after which a process hangs."""
+START_S: Final = 120.0
+"""As `SILENT_S`, until its first beat: before that it reads Python's libraries, on a disk or a machine that is slow."""
 _LOOK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
 """Seconds by which a look is late, from which on they do not count as silence."""
@@ -40,6 +43,7 @@ class ServerProcess:
         self._name = name
         self.report: dict[str, Any] = {}
         self.figures: Families = []
+        self._has_counted = False
         self._heard_s = asyncio.get_running_loop().time()
         self._link = Link(end, totals, self._beat)
         self._reading = asyncio.create_task(self._link.run())
@@ -99,10 +103,14 @@ class ServerProcess:
     @property
     def serves(self) -> bool:
         """Whether it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
-        return self.report.get("phase") == "serving"
+        return self.report.get("phase") == Phase.SERVING
 
     async def lost(self, silent_s: float = SILENT_S) -> str:
-        """Waits until it ends or hangs; returns how. It is gone by then."""
+        """Waits until it ends or hangs; returns how. It is gone by then.
+
+        Args:
+            silent_s: Without a beat for so long, it hangs; `START_S` before the first one, where that is longer.
+        """
         ending = asyncio.create_task(self._process.ended())
         clock = asyncio.get_running_loop().time
         looked_s = clock()
@@ -114,9 +122,10 @@ class ServerProcess:
                     # The supervisor stood still too (a paused container): nobody can have been heard meanwhile.
                     self._heard_s = min(now_s, self._heard_s + late_s)
                 looked_s = now_s
-                if now_s - self._heard_s > silent_s:
+                allowed_s = silent_s if self.report else max(silent_s, START_S)
+                if now_s - self._heard_s > allowed_s:
                     await self.kill()
-                    return f"{self._name} was silent for {silent_s:g} s and was ended"
+                    return f"{self._name} was silent for {allowed_s:g} s and was ended"
             return f"{self._name} {ending.result()}"
         finally:
             ending.cancel()
@@ -124,7 +133,9 @@ class ServerProcess:
     async def refresh(self) -> None:
         """Asks for its figures; where it does not answer soon, those known before stay."""
         with suppress(TimeoutError, ConnectionError):
-            self.figures = await self._link.ask(_ASK_S)
+            figures = await self._link.ask(_ASK_S)
+            if not self._has_counted:  # what it says last may come before this one goes on
+                self.figures = figures
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal."""
@@ -153,6 +164,6 @@ class ServerProcess:
     def _beat(self, report: dict[str, Any]) -> None:
         self._heard_s = asyncio.get_running_loop().time()
         if "figures" in report:
-            self.figures = report["figures"]
+            self.figures, self._has_counted = report["figures"], True
         else:
             self.report = report

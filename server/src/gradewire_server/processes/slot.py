@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import signal
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -11,10 +12,14 @@ from gradewire_server.processes.server_process import SILENT_S, ServerProcess
 
 _log = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 0.05
+LOAD_S: Final = 1800.0
+"""Seconds that a new process may load in a restart. It beats meanwhile, or it is lost: large models on slow disks."""
+READY_S: Final = 120.0
+"""Seconds from when it serves until it is ready: it has loaded by then, and waits for servers that it asks."""
 
 
 class RestartError(Exception):
-    """The process that was to take another one's place did not become ready."""
+    """The process that was to take another one's place was lost or is not ready; the message says which, and why."""
 
 
 class Slot:
@@ -30,7 +35,7 @@ class Slot:
 
     Attributes:
         process: The one there is now; None while there is none.
-        trouble: Why it does not serve; empty when it does.
+        trouble: Why it does not serve, where it does not.
     """
 
     def __init__(  # noqa: PLR0913 - what one place is, all but two by name
@@ -50,7 +55,7 @@ class Slot:
         self._ended = ended
         self._silent_s = silent_s
         self._replace = asyncio.Event()
-        self._losses = 0
+        self._losses, self._loss = 0, ""
         self.process: ServerProcess | None = None
         self.trouble = f"{self.name} is starting"
 
@@ -68,29 +73,50 @@ class Slot:
         """Keeps one running until cancelled, which lets it finish its calls."""
         await keep_running(self._run_until_lost)
 
-    async def until_ready(self) -> None:
-        """Waits until its process takes calls; raises RestartError where one is lost before."""
-        await self._until(lambda: self.ready)
+    async def until_serving(self, within_s: float = math.inf) -> None:
+        """Waits until its process has come up, whatever that lacks.
 
-    async def until_serving(self) -> None:
-        """As `until_ready`, until it has come up, whatever it lacks."""
-        await self._until(lambda: self.serves)
+        Raises:
+            RestartError: One was lost before, or it still loads after so many seconds.
+        """
+        await self._until(lambda: self.serves, within_s, lambda: f"has been loading for {within_s:g} s")
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
+    async def until_ready(self, within_s: float) -> None:
+        """As `until_serving`, until its process has all that it needs."""
+        await self._until(
+            lambda: self.ready, within_s, lambda: f"serves and has not become ready in {within_s:g} s: {self._lacks}"
+        )
+
+    @property
+    def _lacks(self) -> str:
+        process = self.process
+        lacks = [] if process is None else process.report.get("degraded", [])
+        return "; ".join(lacks) or "it refuses calls because it is overloaded"
+
+    async def _until(self, holds: Callable[[], bool], within_s: float, late: Callable[[], str]) -> None:
         losses = self._losses
-        while not holds():
-            if self._losses > losses:
-                raise RestartError(self.trouble)
-            await asyncio.sleep(_LOOK_EVERY_S)
+        try:
+            async with asyncio.timeout(within_s):
+                while not holds():
+                    if self._losses > losses:
+                        raise RestartError(self._loss)  # `trouble` may tell of the next one by now
+                    await asyncio.sleep(_LOOK_EVERY_S)
+        except TimeoutError:
+            raise RestartError(f"{self.name} {late()}") from None
 
     async def restart(self) -> None:
-        """Replaces its process by another one; raises RestartError where that is lost before it takes calls."""
+        """Replaces its process by another one, and waits until that is ready.
+
+        Raises:
+            RestartError: It was lost before, has not come up after `LOAD_S`, or is not ready `READY_S` after that.
+        """
         old = self.process
         if old is not None:
             self._replace.set()
             while self.process is old:  # noqa: ASYNC110 - it ends in its own time
                 await asyncio.sleep(_LOOK_EVERY_S)
-        await self.until_ready()
+        await self.until_serving(LOAD_S)
+        await self.until_ready(READY_S)
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to its process."""
@@ -106,7 +132,7 @@ class Slot:
         try:
             process = self.process = await self._start()
         except OSError as error:
-            self._losses, self.trouble = self._losses + 1, f"{self.name} cannot be started: {error.strerror}"
+            self._note_loss(f"{self.name} cannot be started: {error.strerror}")
             _log.exception("%s", self.trouble)
             return False
         self._replace.clear()  # asked for while the one before was lost, it is done with this one
@@ -117,7 +143,7 @@ class Slot:
         try:
             await asyncio.wait((losing, replacing), return_when=asyncio.FIRST_COMPLETED)
             if losing.done():
-                self._losses, self.trouble = self._losses + 1, losing.result()
+                self._note_loss(losing.result())
                 _log.error("%s; starting another one", self.trouble)
             else:
                 self.trouble, end = f"{self.name} is being replaced", process.leave
@@ -127,6 +153,10 @@ class Slot:
                 task.cancel()
             await _whole(asyncio.create_task(self._end(process, end, lost=lost)))
         return not lost
+
+    def _note_loss(self, how: str) -> None:
+        self._losses += 1
+        self._loss = self.trouble = how
 
     async def _end(self, process: ServerProcess, end: Callable[[float], Awaitable[None]], *, lost: bool) -> None:
         await end(self._stop_s)

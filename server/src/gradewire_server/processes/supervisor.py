@@ -18,16 +18,17 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 
 from gradewire_server.gateway.endpoint import endpoint, gateway_settings, private_directory
 from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
+from gradewire_server.phase import Phase
 from gradewire_server.processes.judge_host_process import JudgeHostProcess
 from gradewire_server.processes.member import Place
 from gradewire_server.processes.reserved_port import reserved_port
+from gradewire_server.processes.rolling import restart_whenever
 from gradewire_server.processes.server_process import ServerProcess
 from gradewire_server.processes.slot import RestartError, Slot
 from gradewire_server.processes.telemetry import SupervisorTelemetry
 from gradewire_server.processes.whole import Whole
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.http import HttpSide, server_tls
-from gradewire_server.rpc.lifecycle import Phase
 from gradewire_server.rpc.request_log import configure_log
 from gradewire_server.settings.server import Settings
 from gradewire_server.stop import Stop
@@ -57,13 +58,13 @@ async def supervise(
         settings: All of them.
         values: Those that were given as flags; each process reads the others by itself.
         stop: How to ask for the end.
-        restart: Set to have all processes restarted, one after the other.
-        started: Told the port of gRPC once all processes take calls.
+        restart: Set to have all processes restarted, one after the other; again, while they are: anew.
+        started: Told the port of gRPC once all processes have come up.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
         TokensFileError: The tokens file cannot be used.
-        StartError: A process cannot start.
+        StartError: A process was lost before it came up.
     """
     own = CollectorRegistry()
     ProcessCollector(registry=own)
@@ -104,22 +105,25 @@ async def supervise(
                 restarted=telemetry.gateway_restarts.inc,
             )
             await stack.enter_async_context(supervised(gateway))
+            whole.gateway = gateway
             _log.info("HTTP API on port %d", handed.port)
         stack.callback(asyncio.create_task(whole.watch()).cancel)
         running = [asyncio.create_task(slot.run()) for slot in whole.slots]
+        # From the start on: what is loading may have been told what it will never have.
+        restarting = asyncio.create_task(restart_whenever(restart, whole))
         try:
-            if await _all_ready(whole, stop):
+            if await _all_serve(whole, stop):
                 whole.phase = Phase.SERVING
                 _log.info("serving on port %d", port)
                 if started is not None:
                     started(port)
-                await _until_stopped(whole, stop, restart)
+                await stop.requested.wait()
         finally:
             whole.phase = Phase.DRAINING
             hurrying = asyncio.create_task(_hurry(whole, stop))
-            for task in running:
+            for task in (restarting, *running):
                 task.cancel()
-            await asyncio.wait(running)
+            await asyncio.wait((restarting, *running))
             hurrying.cancel()
     _log.info("stopped")
 
@@ -137,54 +141,27 @@ async def with_signals(
     await supervise(settings, values, stop, restart, started=started)
 
 
-async def _all_ready(whole: Whole, stop: Stop) -> bool:
-    """Waits for all processes; False where a request to stop came first."""
-    ready = asyncio.gather(*(slot.until_ready() for slot in whole.every_slot))
+async def _all_serve(whole: Whole, stop: Stop) -> bool:
+    """Waits until each process has come up once, whatever it lacks; False where a request to stop came first.
+
+    Raises:
+        StartError: One was lost before it came up.
+    """
+    serving = asyncio.gather(*(slot.until_serving() for slot in whole.every_slot))
     stopping = asyncio.create_task(stop.requested.wait())
     try:
-        await asyncio.wait((ready, stopping), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
         if stop.requested.is_set():
             return False
-        await ready
+        await serving
     except RestartError as error:
         raise StartError(str(error)) from error
     finally:
         stopping.cancel()
-        ready.cancel()
+        serving.cancel()
         with suppress(asyncio.CancelledError, RestartError):
-            await ready
+            await serving
     return True
-
-
-async def _until_stopped(whole: Whole, stop: Stop, restart: asyncio.Event) -> None:
-    stopping = asyncio.create_task(stop.requested.wait())
-    try:
-        while not stopping.done():
-            wanted = asyncio.create_task(restart.wait())
-            await asyncio.wait((stopping, wanted), return_when=asyncio.FIRST_COMPLETED)
-            wanted.cancel()
-            if restart.is_set() and not stopping.done():
-                restart.clear()
-                restarting = asyncio.create_task(_restart_all(whole))
-                await asyncio.wait((stopping, restarting), return_when=asyncio.FIRST_COMPLETED)
-                restarting.cancel()
-    finally:
-        stopping.cancel()
-
-
-async def _restart_all(whole: Whole) -> None:
-    """One after the other, each while all others serve; ends where one does not come up."""
-    _log.info("restarting %d processes, one after the other", len(whole.slots))
-    for slot in whole.every_slot:
-        try:
-            while waited_for := [other for other in whole.slots if other is not slot and not other.serves]:
-                await waited_for[0].until_serving()
-            await slot.restart()
-        except RestartError as error:
-            _log.error("the restart ends here, and the other processes go on as they are: %s", error)
-            return
-        _log.info("%s was restarted", slot.name)
-    _log.info("restarted %d processes", len(whole.slots))
 
 
 async def _hurry(whole: Whole, stop: Stop) -> None:

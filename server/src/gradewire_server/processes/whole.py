@@ -10,11 +10,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from gradewire_server.phase import Phase
 from gradewire_server.processes.figures import Families, Totals, to_json
 from gradewire_server.processes.server_process import ServerProcess
-from gradewire_server.rpc.lifecycle import Phase
 
 if TYPE_CHECKING:
+    from gradewire_server.gateway.supervisor import GatewaySupervisor
     from gradewire_server.processes.slot import Slot
 
 _BEAT_EVERY_S: Final = 0.25
@@ -31,15 +32,15 @@ class Whole(Collector):
     Attributes:
         slots: Of the processes.
         judge_host: Of the process that runs their judges; None where there is none.
+        gateway: Who runs the HTTP gateway; None where there is none.
         phase: Of the whole.
-        troubles: Of what else the supervisor runs; empty texts count as none.
     """
 
     def __init__(self, own: CollectorRegistry) -> None:
         self.slots: Sequence[Slot] = ()
         self.judge_host: Slot | None = None
         self.phase = Phase.LOADING
-        self.troubles: tuple[str, ...] = ()
+        self.gateway: GatewaySupervisor | None = None
         self._own = own
         self._totals = Totals()
         self._loop = asyncio.get_running_loop()
@@ -47,19 +48,21 @@ class Whole(Collector):
 
     @property
     def ready(self) -> bool:
-        """Whether new callers are welcome: all processes have been ready, and one of them is."""
+        """Whether new callers are welcome: all processes have come up once, and one of them is ready."""
         return self.phase is Phase.SERVING and any(slot.ready for slot in self.slots)
 
     @property
     def every_slot(self) -> "tuple[Slot, ...]":
-        """In the order in which they are restarted, the judge host last."""
+        """Of the server processes, then of the judge host."""
         return (*self.slots,) if self.judge_host is None else (*self.slots, self.judge_host)
 
     def report(self) -> dict[str, Any]:
         """For /healthz."""
         reports = [slot.process.report for slot in self.slots if slot.process is not None and slot.process.report]
-        troubles = [slot.trouble for slot in self.every_slot if not slot.ready and self.phase is Phase.SERVING]
-        degraded = [*troubles, *filter(None, self.troubles)]
+        # Of a process that serves, its own report says what it lacks.
+        degraded = [slot.trouble for slot in self.every_slot if not slot.serves and self.phase is Phase.SERVING]
+        if self.gateway is not None and self.gateway.trouble:
+            degraded.append(self.gateway.trouble)
         degraded += [each for report in reports for each in report["degraded"]]
         judging = [report["judging"] for report in reports if report["judging"] is not None]
         return {

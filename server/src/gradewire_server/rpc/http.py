@@ -18,10 +18,10 @@ from typing import Any, Final, NamedTuple, Protocol
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from gradewire_server.phase import Phase
 from gradewire_server.rpc.access.http import why_refused
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.connections.binding import bind_error
-from gradewire_server.rpc.lifecycle import Phase
 from gradewire_server.settings.transport import Tls
 
 _log = logging.getLogger(__name__)

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from grpc_health.v1 import health_pb2
 
 from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
+from gradewire_server.phase import Phase
 from gradewire_server.rpc.errors import NotServingError
 from gradewire_server.rpc.health import HealthService
 
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """Services that are of no use without the engine."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
-
-
-class Phase(StrEnum):
-    """Loading, serving, draining (calls are still taken), stopping (calls in flight may finish)."""
-
-    LOADING = "loading"
-    SERVING = "serving"
-    DRAINING = "draining"
-    STOPPING = "stopping"
 
 
 class Lifecycle:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.client.cli.bulk.conftest import PART_ROWS, Bulk, answers
 from tests.client.cli.conftest import Command
+from tests.support.syncs import Syncs
 
 from gradewire.cli.bulk.assembling import Assembly, IncompleteError
 from gradewire.cli.bulk.parts import PartId
@@ -88,3 +89,33 @@ def test_every_part_is_an_output_by_itself(bulk: Make) -> None:
     names = [part.name(answered=True) for part in run.store.parts()]
     lines = [json.loads((Path(run.store.place) / name).read_text().splitlines()[0]) for name in names]
     assert [line["scores"]["smile"]["line"] for line in lines] == [run.lines["smile"]] * 2
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet", "out.csv"])
+@pytest.mark.parametrize("place", ["", "file://"])
+def test_an_output_outlasts_a_power_cut_before_its_parts_go(
+    bulk: Make, tmp_path: Path, syncs: Syncs, place: str, name: str
+) -> None:
+    run = bulk(answers(PART_ROWS + 1))
+    run.run()
+    syncs.calls.clear()
+    assembly(run).write(f"{place}{tmp_path / name}")
+    syncs.assert_lasts(tmp_path / name)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("left_lines", [0, 1, 1.5])
+def test_a_part_that_a_kill_left_unfinished_is_named(bulk: Make, number: int, left_lines: float) -> None:
+    run = bulk(answers(PART_ROWS * 2 + 2))
+    run.run()
+    name = PartId(0, number).name(answered=True)
+    lines = run.store.read(name).splitlines(keepends=True)
+    # As a file system leaves it whose move is a copy.
+    begun = lines[int(left_lines)][:20] if left_lines % 1 else b""
+    run.store.write(name, b"".join(lines[: int(left_lines)]) + begun)
+    with pytest.raises(IncompleteError, match=f"{name} is not whole: remove it, and --resume scores its rows again"):
+        checked(run)
+    run.store.remove(name)
+    run.run()
+    assert len(checked(run)) == PART_ROWS * 2 + 2

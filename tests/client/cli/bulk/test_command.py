@@ -7,6 +7,7 @@ import pytest
 from tests.client.cli.bulk.conftest import answers
 from tests.client.cli.conftest import Command, write_rows
 
+from gradewire.cli.bulk.division import Division
 from gradewire.cli.bulk.options import BulkOutput, Cluster
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.rows import RowOptions
@@ -35,6 +36,8 @@ def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -
         (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
         (("{file}", "{folder}/no/such/out.jsonl"), "there is no folder"),
         (("{file}", "nowhere://x/out.jsonl"), "Protocol not known: nowhere"),
+        (("{file}", "memory://x/out.jsonl?key=SECRET"), "memory://x/out.jsonl?…: parts and manifest stand beside"),
+        (("{file}", "memory://u:SECRET@x.com"), "cannot write .com"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -43,6 +46,7 @@ def test_what_makes_no_sense_is_refused(
     file = write_rows(tmp_path / "a.jsonl", answers(2))
     done = command("bulk", *(each.format(file=file, folder=tmp_path) for each in arguments))
     assert (done.exit_code, message in " ".join(done.output.split())) == (2, True), done.output
+    assert "SECRET" not in done.output
 
 
 def test_help_has_examples_and_exit_codes(command: Command) -> None:
@@ -51,26 +55,14 @@ def test_help_has_examples_and_exit_codes(command: Command) -> None:
         assert word in told
 
 
-@pytest.mark.parametrize(
-    ("workers", "threads", "cores", "own_judge", "divided"),
-    [
-        (None, None, 8, False, (2, 4)),
-        (None, None, 2, False, (1, 2)),
-        (None, None, 5, False, (2, 2)),
-        (None, 1, 8, False, (2, 1)),
-        (None, None, 8, True, (1, 8)),
-        (2, None, 8, False, (2, 4)),
-        (3, None, 8, False, (3, 2)),
-        (16, None, 8, False, (16, 1)),
-        (2, 1, 8, True, (2, 1)),
-    ],
-)
-def test_cores_are_divided_among_workers(
-    workers: int | None, threads: int | None, cores: int, divided: tuple[int, int], *, own_judge: bool
-) -> None:
-    cluster = Cluster(address=None, workers=workers, threads=threads, part_rows=None)
-    assert cluster.divided(cores, own_judge=own_judge) == divided
-    assert (cluster.rows_of_a_part(judged=False), cluster.rows_of_a_part(judged=True)) == (1024, 32)
+def test_options_say_how_work_is_divided() -> None:
+    usual = Cluster(address=None, workers=None, threads=None, part_rows=None)
+    assert usual.divided([8], own_judge=False) == Division(workers=2, threads=4, reserved=4)
+    assert usual.divided([8], own_judge=True) == Division(workers=1, threads=8, reserved=8)
+    assert (usual.rows_of_a_part(judged=False), usual.rows_of_a_part(judged=True)) == (1024, 32)
+    told = Cluster(address=None, workers=4, threads=1, part_rows=10)
+    assert told.divided([8], own_judge=True) == Division(workers=4, threads=1, reserved=1)
+    assert told.rows_of_a_part(judged=True) == 10
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from tests.client.cli.bulk.conftest import Bulk, answers
 
-from gradewire.cli.bulk.identity import check_same, input_digests, reading_parameters, save_run, saved_run
+from gradewire.cli.bulk.identity import check_same, input_digests, save_run, saved_run
 from gradewire.cli.bulk.parts import RUN_NAME
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.manifest_file import reading_parameters
 from gradewire.manifests import InputDigest, Machine, RunCounts, RunManifest, RunTimes, Versions, file_digest
 
 RUN = RunManifest(

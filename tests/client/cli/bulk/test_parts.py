@@ -1,5 +1,6 @@
 """Parts of a bulk run on a disk and on another file system of fsspec."""
 
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
+from tests.support.syncs import Syncs
 
 from gradewire.cli.bulk.parts import (
     FOLDER_MANIFEST,
@@ -209,6 +211,70 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
             pass
     with store.held():
         assert store.names() == set()
+
+
+def test_the_lock_of_a_folder_that_was_removed_keeps_nobody_out_and_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PartStore(str(tmp_path / "parts"))
+    begun = os.open
+    removed: list[str] = []
+
+    def opened(path: Path, flags: int) -> int:
+        # The run before ends between the opening of its folder and the lock.
+        found = begun(path, flags)
+        if not removed:
+            removed.append(str(path))
+            store.remove_all()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", opened)
+        with store.held():
+            assert removed
+            store.write_part(PartId(0, 0), b"row\n", answered=True)
+            with pytest.raises(InputError, match="another run of bulk"), PartStore(store.place).held():
+                pass
+
+
+def test_a_folder_that_a_run_ends_before_it_is_opened_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PartStore(str(tmp_path / "parts"))
+    create = PartStore.create
+    made: list[str] = []
+
+    def created(self: PartStore) -> None:
+        create(self)
+        made.append(self.place)
+        if len(made) == 1:
+            store.remove_all()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartStore, "create", created)
+        with store.held():
+            store.write_part(PartId(0, 0), b"row\n", answered=True)
+    assert store.parts() == {PartId(0, 0): True}
+
+
+def test_a_folder_is_gone_where_nothing_was_written_and_stays_where_it_was(tmp_path: Path) -> None:
+    store = PartStore(str(tmp_path / "parts"))
+    with pytest.raises(InputError, match="no"), store.held():
+        raise InputError("no")
+    assert not Path(store.place).exists()
+    store.create()
+    with store.held():
+        pass
+    assert Path(store.place).exists()
+
+
+def test_a_part_outlasts_a_power_cut_before_the_one_that_it_replaces_goes(tmp_path: Path, syncs: Syncs) -> None:
+    store = PartStore(str(tmp_path))
+    store.write_part(PartId(0, 0), b"old\n", answered=False)
+    syncs.calls.clear()
+    store.write_part(PartId(0, 0), b"answered\n", answered=True)
+    syncs.assert_lasts(tmp_path / PartId(0, 0).name(answered=True))
+    assert PartId(0, 0).name(answered=False) in syncs.calls[-1][2]
 
 
 def test_a_file_system_that_shows_what_is_being_written_sees_whole_parts_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from gradewire.cli.bulk.ray_session import _check_reachable, _init
+from gradewire.cli.bulk.ray_session import _check_reachable, _init, cores_by_machine
 from gradewire.cli.problems import UnreachableError
 
 
@@ -25,6 +25,26 @@ def test_an_address_where_nobody_listens_is_an_error_at_once(form: str) -> None:
 @pytest.mark.parametrize("address", ["auto", "local", "anyscale://cluster"])
 def test_other_forms_are_left_to_ray(address: str) -> None:
     _check_reachable(address)
+
+
+class RayOfMachines:
+    """In the place of Ray on a cluster that a test cannot have."""
+
+    def __init__(self, *machines: dict[str, float]) -> None:
+        dead = {"Alive": False, "Resources": {}}
+        self._nodes = [{"Alive": True, "Resources": resources} for resources in machines] + [dead]
+
+    def nodes(self) -> list[dict[str, object]]:
+        return self._nodes
+
+
+def test_machines_are_those_that_live_and_have_cores() -> None:
+    ray = RayOfMachines({"CPU": 8.0, "memory": 1e9}, {"memory": 1e9}, {"CPU": 0.0}, {"CPU": 2.0})
+    assert cores_by_machine(ray) == [8, 2]
+
+
+def test_of_a_cluster_that_has_no_cores_yet_one_is_asked() -> None:
+    assert cores_by_machine(RayOfMachines({"CPU": 0.0})) == [1]
 
 
 class SlowRay:

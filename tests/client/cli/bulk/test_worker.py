@@ -1,7 +1,10 @@
 """What readers and workers of a bulk run leave: each row once, whatever broke before."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 
+import fsspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,9 +12,11 @@ from tests.client.cli.bulk.conftest import PART_ROWS, Bulk, answers
 from tests.client.cli.conftest import answer
 from tests.support.examples import example_count
 
+from gradewire.cli.bulk.identity import input_digests
 from gradewire.cli.bulk.parts import PartId
 from gradewire.cli.bulk.reading import PartRows, file_readers
 from gradewire.cli.bulk.worker import PartScorer
+from gradewire.cli.input.records import Reading
 from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.output.result_rows import encode_rows
 from gradewire.errors import AccessDenied, DeadlineExceeded
@@ -82,6 +87,19 @@ def test_what_was_answered_in_a_part_is_kept_when_the_rest_is_tried_again(bulk: 
     records = run.run()
     assert [(record.rows, record.kept) for record in records] == [(PART_ROWS, 1)]
     assert [row["scores"]["smile"]["score"] for row in run.rows()] == pytest.approx([0.01, 0.75, 0.03, 0.04])
+
+
+def test_of_a_part_that_a_kill_left_unfinished_the_whole_rows_are_kept(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS))
+    run.run()
+    part = PartId(0, 0)
+    whole = run.store.read_part(part, answered=True)
+    run.store.remove(part.name(answered=True))
+    # As a file system leaves it whose move is a copy.
+    run.store.write_part(part, whole[:-20], answered=False)
+    (record,) = run.run()
+    assert (record.error, record.rows, record.kept) == ("", PART_ROWS, PART_ROWS - 1)
+    assert run.store.read_part(part, answered=True) == whole
 
 
 def test_a_part_that_a_worker_answered_before_it_died_is_taken_as_it_left_it(bulk: Make) -> None:
@@ -163,3 +181,34 @@ def test_any_breaks_give_what_a_straight_run_gives(
     assert [row["scores"]["smile"]["score"] for row in rows] == pytest.approx(
         [number / 100 for size in sizes for number in range(1, size + 1)]
     )
+
+
+def test_rows_of_signed_urls_are_found_under_another_signature_and_keep_none(bulk: Make) -> None:
+    run = bulk(answers(PART_ROWS), answers(2))
+    files = [run.source.paths[number] for number in (0, 1)]
+    memory = fsspec.filesystem("memory")
+
+    def signed(signature: str) -> tuple[str, ...]:
+        urls = tuple(f"memory:///signed/{number}?key=SECRET{signature}" for number in (0, 1))
+        for path, url in zip(files, urls, strict=True):
+            memory.put_file(path, memory._strip_protocol(url))
+        return urls
+
+    run.source = replace(run.source, paths=signed("1"), reading=Reading("jsonl"))
+    run.run(slow("x"))
+    before, digests = run.store.parts(), input_digests(run.source)
+    assert before == {PartId(0, 0): False, PartId(1, 0): False}
+    # As a server leaves them that answered one row of each.
+    run.source = replace(run.source, paths=signed("2"))
+    assert input_digests(run.source) == digests
+    for part in before:
+        rows = [json.loads(line) for line in run.store.read_part(part, answered=False).splitlines()]
+        good = rows[1]["scores"]["smile"] | {"score": 0.75, "status": "OK"}
+        rows[1]["scores"]["smile"] = good
+        run.store.write_part(part, encode_rows(rows, first=True), answered=False)
+    records = run.run()
+    assert [record.kept for record in records] == [1, 1]
+    rows = run.rows()
+    assert [row["file"] for row in rows] == ["memory:///signed/0?…"] * PART_ROWS + ["memory:///signed/1?…"] * 2
+    assert "SECRET" not in json.dumps(rows)
+    memory.rm("/signed", recursive=True)

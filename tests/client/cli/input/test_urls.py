@@ -12,7 +12,7 @@ import pytest
 from tests.client.cli.conftest import Command, read_rows
 
 from gradewire.cli.input.records import Reading, count_rows, expanded, read_records
-from gradewire.cli.input.urls import is_url, place_errors, without_keys
+from gradewire.cli.input.urls import is_url, local_path, place_errors, shown_names
 from gradewire.cli.problems import InputError
 
 ROW = {"references": ["a", "b"], "prediction": "c"}
@@ -110,23 +110,101 @@ def test_urls_are_told_from_paths(path: str, *, url: bool) -> None:
     assert is_url(path) is url
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("http://u:SECRET@host/a.jsonl", "http://…@host/a.jsonl"),
-        ("https://host/a.jsonl?X-Amz-Signature=SECRET&X-Amz-Date=1", "https://host/a.jsonl?…"),
-        ("no file at http://SECRET@host/a?key=SECRET here", "no file at http://…@host/a?… here"),
-        ("s3://bucket/part-?.jsonl", "s3://bucket/part-?.jsonl"),
-        ("rows/a@b?c=d.jsonl", "rows/a@b?c=d.jsonl"),
-    ],
-)
-def test_keys_in_a_url_are_not_shown(url: str, shown: str) -> None:
-    assert without_keys(url) == shown
-
-
 def test_an_error_shows_no_key() -> None:
     url = "https://u:SECRET@host/a.jsonl?X-Amz-Signature=SECRET"
     with pytest.raises(InputError) as caught, place_errors(url):
         raise ValueError(f"403 for {url}")
     assert "SECRET" not in str(caught.value)
     assert "https://…@host/a.jsonl?…" in str(caught.value)
+
+
+def test_files_are_called_without_keys_and_each_otherwise() -> None:
+    paths = ["a@b.jsonl", "https://host/a?key=SECRET1", "https://host/b?key=SECRET", "https://host/a?key=SECRET2"]
+    assert shown_names(paths) == ["a@b.jsonl", "https://host/a?… (2)", "https://host/b?…", "https://host/a?… (4)"]
+
+
+def signed(memory: fsspec.AbstractFileSystem, rows: dict[str, list[str]], signature: str) -> list[str]:
+    """URLs with this signature of files with these lines."""
+    urls = []
+    for name, lines in rows.items():
+        url = f"memory:///urls/{name}.jsonl?version=1&X-Amz-Signature=SECRET{signature}"
+        memory.pipe_file(memory._strip_protocol(url), "".join(f"{line}\n" for line in lines).encode())
+        urls.append(url)
+    return urls
+
+
+def test_nothing_that_is_written_or_told_has_the_key_of_a_url(
+    command: Command, memory: fsspec.AbstractFileSystem, tmp_path: Path
+) -> None:
+    good = json.dumps(ROW)
+    urls = signed(memory, {"a": [good, "{", good], "b": ["{"]}, "1")
+    out = tmp_path / "out.jsonl"
+    options = ("--metrics", "smile", "--input-format", "jsonl", "--fail-on", "never", "--by", "file")
+    done = command("score", *urls, *options, "--out", out, "--summary-json", tmp_path / "summary.json")
+    assert done.exit_code == 0, done.output
+    shown = [f"memory:///urls/{name}.jsonl?…" for name in "ab"]
+    rows = read_rows(out.read_text())
+    assert [row["file"] for row in rows] == [shown[0]] * 3 + [shown[1]]
+    assert rows[1]["scores"]["smile"]["message"].startswith(f"{shown[0]} line 2 is not JSON")
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert sorted(written) == ["out.jsonl", "out.jsonl.manifest.json", "summary.json"]
+    for text in (done.output, *written.values()):
+        assert "SECRET" not in text
+    manifest = json.loads(written["out.jsonl.manifest.json"])
+    assert [each["path"] for each in manifest["inputs"]] == shown
+    assert manifest["notes"][0].startswith(f"{shown[1]}: none of the first rows can be read ({shown[1]} line 1")
+    assert shown[0] in manifest["reproduce"]
+
+
+def test_a_run_is_taken_up_from_files_that_were_signed_anew(
+    command: Command, memory: fsspec.AbstractFileSystem, tmp_path: Path
+) -> None:
+    lines = {"a": [json.dumps(ROW)] * 2, "b": [json.dumps(ROW), "{"]}
+    out = tmp_path / "out.jsonl"
+    options = ("--metrics", "smile", "--input-format", "jsonl", "--fail-on", "never", "--out", out)
+    assert command("score", *signed(memory, lines, "1"), *options).exit_code == 0
+    whole = out.read_bytes()
+    out.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
+    done = command("score", *signed(memory, lines, "2"), *options, "--resume")
+    assert done.exit_code == 0, done.output
+    assert out.read_bytes() == whole
+    assert json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["counts"]["scored_now"] == 1
+
+
+def test_files_that_differ_in_what_is_not_shown_are_told_apart(
+    command: Command, memory: fsspec.AbstractFileSystem, tmp_path: Path
+) -> None:
+    urls = [signed(memory, {"a": [json.dumps(ROW)]}, version)[0] for version in "12"]
+    options = ("--metrics", "smile", "--input-format", "jsonl", "--by", "file", "--quiet")
+    done = command("score", *urls, *options, "--summary-json", tmp_path / "summary.json")
+    assert done.exit_code == 0, done.output
+    shown = [f"memory:///urls/a.jsonl?… ({number})" for number in (1, 2)]
+    assert [row["file"] for row in read_rows(done.stdout)] == shown
+    told = (tmp_path / "summary.json").read_text()
+    assert all(name in told for name in shown)
+    assert "SECRET" not in told
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("memory://urls/none?key=SECRET.SECRET", "memory:///urls/none?…: cannot tell the format from 'no suffix'"),
+        ("memory://urls/none.jsonl?key=SECRET", "cannot tell the format from '.jsonl?…'"),
+        ("memory://urls/no*.jsonl?key=SECRET", "no*.jsonl?… matches no file"),
+    ],
+)
+def test_a_url_that_is_refused_shows_no_key(
+    command: Command, memory: fsspec.AbstractFileSystem, url: str, shown: str
+) -> None:
+    memory.pipe_file("/urls/none?key=SECRET.SECRET", b"")
+    if "*" not in url:
+        memory.pipe_file("/urls/none.jsonl?key=SECRET", b"")
+    done = command("score", url)
+    assert done.exit_code == 2, done.output
+    assert "SECRET" not in done.output
+    assert shown in " ".join(done.output.split())
+
+
+def test_a_url_may_be_one_of_this_machine(tmp_path: Path) -> None:
+    assert local_path(f"file://{tmp_path}/a") == local_path(f"{tmp_path}/a") == tmp_path / "a"
+    assert local_path("memory://urls/a") is None

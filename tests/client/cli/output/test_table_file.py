@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.support.syncs import Syncs
 
 from gradewire.cli.output.result_rows import encode_rows
 from gradewire.cli.output.table_file import write_table
@@ -51,3 +52,8 @@ def test_in_csv_numbers_of_any_size_are_as_they_were(tmp_path: Path) -> None:
     with table(tmp_path, "out.csv", [1, LARGE, [LARGE], "a\ud800b"]).open(newline="") as stream:
         found = [row["kept"] for row in csv.DictReader(stream)]
     assert found == ["1", str(LARGE), json.dumps([LARGE]), "a?b"]
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv"])
+def test_a_table_outlasts_a_power_cut_when_its_rows_may_go(tmp_path: Path, syncs: Syncs, name: str) -> None:
+    syncs.assert_lasts(table(tmp_path, name, ["a", "b"]))

@@ -8,7 +8,7 @@ from tests.client.cli.conftest import Command, answer, write_rows
 from tests.client.cli.score.test_costs import PRICES, ROWS, PaidStub
 
 from gradewire.errors import AccessDenied
-from gradewire.manifests import manifest_path, read_manifest
+from gradewire.manifests import file_digest, manifest_path, read_manifest
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2
 
@@ -23,6 +23,9 @@ def test_a_manifest_says_what_the_summary_and_the_output_say(command: Command, t
     assert (found.counts.rows, found.counts.scored_now, found.counts.failed) == (5, 5, 1)
     assert found.counts.statuses == {"smile": {"OK": 4, "INVALID_INPUT": 1}}
     assert found.inputs[0].sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert found.output is not None
+    assert (found.output.path, found.output.bytes) == (str(out), out.stat().st_size)
+    assert found.output.sha256 == hashlib.sha256(out.read_bytes()).hexdigest()
     assert (found.command, found.place, found.versions.server) == ("score", summary["run"]["place"], "stub")
     assert found.reproduce == summary["run"]["command"]
     assert found.cost is None
@@ -33,8 +36,17 @@ def test_the_manifest_of_a_resumed_run_counts_all_rows(command: Command, tmp_pat
     assert command("score", file, "--out", out, "--metrics", "smile").exit_code == 0
     out.write_text("".join(out.read_text().splitlines(keepends=True)[:3]))
     assert command("score", file, "--out", out, "--metrics", "smile", "--resume").exit_code == 0
-    counts = read_manifest(manifest_path(out)).counts
-    assert (counts.rows, counts.scored_now) == (4, 1)
+    found = read_manifest(manifest_path(out))
+    assert (found.counts.rows, found.counts.scored_now) == (4, 1)
+    assert found.output == file_digest(out)
+
+
+def test_a_table_has_its_digest_and_rows_on_standard_output_have_none(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.csv"
+    assert command("score", file, "--out", out, "--metrics", "smile").exit_code == 0
+    assert read_manifest(manifest_path(out)).output == file_digest(out)
+    assert command("score", file, "--metrics", "smile", "--manifest", tmp_path / "m.json").exit_code == 0
+    assert read_manifest(tmp_path / "m.json").output is None
 
 
 def gone(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:

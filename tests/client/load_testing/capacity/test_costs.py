@@ -1,11 +1,19 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gradewire.errors import InvalidRequest
-from gradewire.load_testing.capacity.costs import CostPoint, Costs, read_measurements, shipped_measurements
+from gradewire.load_testing.capacity.costs import (
+    CostPoint,
+    Costs,
+    Measured,
+    one_length,
+    read_measurements,
+    shipped_measurements,
+)
 
 TRUE = Costs(call_s=200e-6, answer_s=90e-6, word_s=2e-6, new_answer_s=1.5e-3, new_word_s=0.4e-3)
 
@@ -40,10 +48,30 @@ def test_no_cost_is_less_than_nothing() -> None:
     assert found.cpu_s(words=20, hit_rate=0.5, batch=1) == pytest.approx(1e-3, rel=0.05)
 
 
-@pytest.mark.parametrize("some", [points()[:3], [each for each in points() if each.hit_rate == 1]])
+@pytest.mark.parametrize(
+    "some",
+    [
+        points()[:3],
+        [each for each in points() if each.hit_rate == 1],
+        # A few rows that a file has twice.
+        [replace(each, hit_rate=each.hit_rate / 10) for each in points()],
+    ],
+)
 def test_points_that_do_not_tell_the_costs_apart_are_refused(some: list[CostPoint]) -> None:
     with pytest.raises(InvalidRequest, match="--repeat-share 1"):
         Costs.fitted(some)
+
+
+def test_answers_of_one_length_have_the_costs_of_that_length() -> None:
+    own = [replace(each, words=each.words * nearly) for each in points() for nearly in (0.98, 1.02) if each.words == 20]
+    found = Costs.fitted(own)
+    assert one_length(own) == pytest.approx(20)
+    assert (found.word_s, found.new_word_s) == (0, 0)
+    for each in points():
+        if each.words == 20:
+            told = found.cpu_s(words=20, hit_rate=each.hit_rate, batch=each.batch)
+            assert told == pytest.approx(each.cpu_s, rel=1e-3)
+    assert one_length(points()) is None
 
 
 def load_file(path: Path, **changes: Any) -> Path:
@@ -83,9 +111,20 @@ def test_files_of_something_else_are_refused_by_name(tmp_path: Path) -> None:
         read_measurements([load_file(tmp_path / "a.json"), other])
 
 
+@pytest.mark.parametrize(
+    ("load", "cores", "busy"), [(2.0, 2, False), (2.1, 2, True), (10.9, 16, False), (None, None, False)]
+)
+def test_a_machine_was_busy_where_more_ran_than_it_has_cores(
+    load: float | None, cores: int | None, *, busy: bool
+) -> None:
+    assert Measured(points=points(), told="", metrics=[], load=load, cores=cores).was_busy is busy
+
+
 def test_the_measurements_that_come_with_gradewire_tell_the_costs_apart() -> None:
     measured = shipped_measurements()
     costs = Costs.fitted(measured.points)
     assert "measured 20" in measured.told
+    assert f"load average {measured.load:.1f}" in measured.told
+    assert f"on {measured.cores} cores" in measured.told
     assert costs.new_word_s > costs.word_s
     assert max(map(abs, costs.errors(measured.points))) < 1

@@ -1,39 +1,99 @@
-"""How a server process watches the judge host."""
+"""How a server process watches the judge host, and what it makes of answers that it cannot read."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any, Self
 
 import grpc
 import pytest
+from tests.server.judges.bench import choose
+from tests.support.judges.scripted import ScriptedJudges
 
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.backend import JudgeUnavailableError
+from gradewire_server.judges.shared.backend import SharedJudges
 from gradewire_server.judges.shared.client import HostClient
-from gradewire_server.judges.shared.messages import SERVICE, STATE, HostState
+from gradewire_server.judges.shared.messages import SERVICE, STATE, Asked, HostState
+
+_STATE = STATE.encode(HostState({}, {}))
+_Answer = Callable[[bytes, object], Awaitable[bytes]]
+
+
+class RawHost:
+    """Says bytes: what it is asked is counted, and answered with what is no message."""
+
+    def __init__(self, directory: Path, *states: bytes) -> None:
+        self.address = f"unix:{directory / 'judges'}"
+        self.asked: list[str] = []
+        self._states = states
+        self._server = grpc.aio.server()
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            "Watch": grpc.unary_stream_rpc_method_handler(self._watch),
+            "Ask": grpc.unary_unary_rpc_method_handler(self._answering("Ask")),
+            "Open": grpc.unary_unary_rpc_method_handler(self._answering("Open")),
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        self._server.add_insecure_port(self.address)
+
+    async def __aenter__(self) -> Self:
+        await self._server.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._server.stop(None)
+
+    def _answering(self, method: str) -> _Answer:
+        async def answer(_: bytes, __: object) -> bytes:
+            self.asked.append(method)
+            return b"null"
+
+        return answer
+
+    async def _watch(self, _: bytes, __: object) -> AsyncIterator[bytes]:
+        for state in self._states:
+            yield state
+        await asyncio.Event().wait()
 
 
 async def test_a_message_that_cannot_be_read_does_not_end_the_watching(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    messages = [b"not a state", STATE.encode(HostState({}, {}))]
-
-    async def watch(_: bytes, __: object) -> AsyncIterator[bytes]:
-        for message in messages:
-            yield message
-        await asyncio.Event().wait()
-
-    server = grpc.aio.server()
-    handlers = {"Watch": grpc.unary_stream_rpc_method_handler(watch)}
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    address = f"unix:{tmp_path / 'judges'}"
-    server.add_insecure_port(address)
-    await server.start()
     found = asyncio.Event()
-    client = HostClient(address, found.set)
-    try:
-        async with asyncio.timeout(20):
-            await found.wait()
-        assert client.state == HostState({}, {})
-        assert "Exception deserializing message" in caplog.text
-    finally:
-        await client.close()
-        await server.stop(None)
+    told: list[HostState] = []
+    async with RawHost(tmp_path, b"not a state", _STATE) as host:
+        client = HostClient(host.address, found.set, told.append)
+        try:
+            async with asyncio.timeout(20):
+                await found.wait()
+            assert client.state == HostState({}, {})
+            assert told == [client.state]
+            assert "Exception deserializing message" in caplog.text
+        finally:
+            await client.close()
+
+
+async def test_an_answer_that_cannot_be_read_is_a_defect_and_is_not_asked_for_again(tmp_path: Path) -> None:
+    async with RawHost(tmp_path, _STATE) as host:
+        client = HostClient(host.address, lambda: None, lambda _: None)
+        try:
+            async with asyncio.timeout(20):
+                answered: Any = (await client.ask(Asked(choose(), None))).answer
+                opened = await client.open("scripted")
+        finally:
+            await client.close()
+    for failure in (answered, opened):
+        assert isinstance(failure, Failure)
+        assert failure.status is Status.INTERNAL
+        assert "the server's log says why" in failure.message
+    assert host.asked == ["Ask", "Open"]
+
+
+async def test_a_judge_whose_opening_cannot_be_read_is_not_open(tmp_path: Path) -> None:
+    async with RawHost(tmp_path, _STATE) as host:
+        judges = SharedJudges(host.address, ScriptedJudges("scripted"))
+        try:
+            with pytest.raises(JudgeUnavailableError, match="the process that runs the judges failed"):
+                await judges.open("scripted")
+        finally:
+            await judges.close()

@@ -10,7 +10,7 @@ from tests.support.judges.scripted import judge_status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.shared.messages import ANSWERED, ASKED, OPENED, STATE, Answered, Asked, HostState
+from gradewire_server.judges.shared.messages import ANSWERED, ASKED, OPENED, STATE, Answered, Asked, HostState, Stopping
 
 _SECONDS = st.floats(0, 1e9)
 _FAILURE = st.builds(Failure, st.sampled_from(Status), TEXT, st.none() | _SECONDS)
@@ -31,9 +31,9 @@ def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None
     assert type(again.need) is type(need)
 
 
-@given(st.none() | _ANSWERED)
+@given(_ANSWERED)
 @settings(max_examples=example_count(30))
-def test_an_answer_comes_back(answered: Answered | None) -> None:
+def test_an_answer_comes_back(answered: Answered) -> None:
     assert ANSWERED.decode(ANSWERED.encode(answered)) == answered
 
 
@@ -44,8 +44,13 @@ def test_answers_of_each_kind_stay_apart() -> None:
         Failure(Status.UNAVAILABLE, "later", 0.5),
     ):
         again = ANSWERED.decode(ANSWERED.encode(Answered(answer)))
-        assert again is not None
+        assert isinstance(again, Answered)
         assert type(again.answer) is type(answer)
+
+
+def test_a_host_that_stops_says_so_whatever_it_was_asked() -> None:
+    assert ANSWERED.decode(ANSWERED.encode(Stopping.STOPPING)) is Stopping.STOPPING
+    assert OPENED.decode(OPENED.encode(Stopping.STOPPING)) is Stopping.STOPPING
 
 
 def test_statuses_come_back() -> None:
@@ -58,3 +63,8 @@ def test_statuses_come_back() -> None:
 def test_what_is_no_message_is_an_error() -> None:
     with pytest.raises(ValueError, match="validation error"):
         ASKED.decode(b'{"need": {"model": ""}}')
+    for data in (b"null", b"{}", b'"away"'):
+        with pytest.raises(ValueError, match="validation error"):
+            ANSWERED.decode(data)
+        with pytest.raises(ValueError, match="validation error"):
+            OPENED.decode(data)

@@ -2,70 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.server.judges.bench import choose, generate
+from tests.server.judges.shared.house import House, gate_of, until
 from tests.support.judges.scripted import Script, ScriptedJudges, by_hash, judge_status
 
 from gradewire_proto.conventions.spans import CURRENT
 from gradewire_server.domain.caller import ask_for, asking
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.domain.ports import REPLACED
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.shared.backend import SharedJudge, SharedJudges
-from gradewire_server.judges.shared.host import JudgeHost
 from gradewire_server.tracing.port import TraceHeaders
-
-_WAIT_S = 20.0
-
-
-class House:
-    """One host at a time, and server processes that reach it."""
-
-    def __init__(self, directory: Path) -> None:
-        self._address = f"unix:{directory / 'judges'}"
-        self._closing: list[Callable[[], Any]] = []
-
-    async def host(self, judges: ScriptedJudges, **options: Any) -> JudgeHost:
-        host = JudgeHost(judges, **{"max_queue_items": 64, **options})
-        await host.start(self._address)
-        self._closing.append(host.stop)
-        return host
-
-    def process(self, **options: Any) -> SharedJudges:
-        process = SharedJudges(self._address, ScriptedJudges("scripted"), **options)
-        self._closing.append(process.close)
-        return process
-
-    async def close(self) -> None:
-        for close in reversed(self._closing):
-            await close()
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    house = House(tmp_path)
-    yield house
-    await house.close()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(_WAIT_S):
-        while not holds():  # noqa: ASYNC110 - it happens in another task's own time
-            await asyncio.sleep(0.01)
-
-
-def gate_of(judges: ScriptedJudges) -> asyncio.Future[None]:
-    """Holds what its judge is asked until it is set."""
-    gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    judges.known["scripted"].gate = lambda: asyncio.shield(gate)  # type: ignore[assignment,return-value]
-    return gate
 
 
 async def test_each_process_gets_what_the_judge_says_and_none_loads_one(house: House) -> None:
@@ -165,38 +116,6 @@ async def test_a_deadline_holds_in_the_host(house: House) -> None:
     await until(lambda: judges.known["scripted"].cancelled == 1)
 
 
-async def test_what_a_host_that_stops_has_not_answered_the_next_one_does(house: House) -> None:
-    before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
-    host = await house.host(before)
-    process = house.process()
-    judge = await process.open("scripted")
-    gate_of(before)
-    asking = asyncio.create_task(judge.choose(choose()))
-    await until(lambda: before.known["scripted"].running == 1)
-    await host.stop()
-    assert before.known["scripted"].closed
-    await until(lambda: bool(judge.trouble()))
-    waiting = asyncio.create_task(judge.choose(choose("later")))
-    await house.host(after)
-    assert (await asking).answer == by_hash(choose())
-    assert (await waiting).answer == by_hash(choose("later"))
-    assert judge.trouble() == ""
-    assert after.opened == ["scripted"]
-
-
-async def test_another_judge_of_the_name_answers_for_itself_alone(house: House) -> None:
-    before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
-    after.known["scripted"]._status = judge_status("scripted", digest="f" * 64)
-    host = await house.host(before)
-    judge = await house.process().open("scripted")
-    old = SharedJudge(judge.status, judge._host)
-    await host.stop()
-    await house.host(after)
-    await until(lambda: judge.status.digest == "f" * 64)
-    assert (await old.choose(choose())).answer == REPLACED
-    assert (await judge.choose(choose())).answer == by_hash(choose())
-
-
 async def test_a_trouble_of_the_judge_is_told_to_all_and_so_is_what_is_loaded(house: House) -> None:
     judges = ScriptedJudges("scripted")
     judges.known["scripted"]._status = judge_status("scripted", state="loaded")
@@ -217,18 +136,6 @@ async def test_why_a_judge_cannot_be_opened_is_said_as_the_host_says_it(house: H
     await house.host(judges)
     with pytest.raises(JudgeUnavailableError, match="its file is torn"):
         await house.process().open("scripted")
-
-
-async def test_without_a_host_a_question_waits_and_is_then_told_so(house: House) -> None:
-    process = house.process(away_s=0.2)
-    with pytest.raises(JudgeUnavailableError, match="is not there; another one is being started"):
-        await process.open("scripted")
-    process = house.process()
-    opening = asyncio.create_task(process.open("scripted"))
-    await asyncio.sleep(0.05)
-    await house.host(ScriptedJudges("scripted"))
-    judge = await opening
-    assert (await judge.choose(choose())).answer == by_hash(choose())
 
 
 async def test_a_judge_that_raises_fails_its_question_alone(house: House) -> None:

@@ -284,6 +284,18 @@ def test_while_the_loop_is_behind_a_caller_that_asks_for_little_is_let_in() -> N
         admission.arrive(Caller("greedy"), 10, waited_s=0.05)
 
 
+def test_callers_that_come_once_are_forgotten_while_there_is_no_overload() -> None:
+    clock = Clock()
+    admission = Admission(Capacity(), clock)
+    most = 0
+    for number in range(10_000):
+        clock.now_s += 0.001
+        with admission.interactive(work(str(number)), left_s=10):
+            pass
+        most = max(most, len(admission._shares._shares), len(admission._loop_shares._shares))
+    assert most <= 1101, "those of a second, and of the tenth in which nobody looked"
+
+
 async def test_while_the_loop_is_behind_one_part_of_bulk_work_is_in_work() -> None:
     clock = Clock()
     admission = Admission(Capacity(), clock)

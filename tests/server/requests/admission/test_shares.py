@@ -1,7 +1,9 @@
 """A caller beside others has what its weight gives it, and nobody pays for what others were promised."""
 
+from collections.abc import Callable
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.server.requests.admission.clock import Clock
 
@@ -59,6 +61,19 @@ def test_promises_to_one_caller_are_nothing_to_others_and_are_bounded() -> None:
     assert shares.promise(_A, 10, 100, 10) < 0.3
 
 
+@pytest.mark.parametrize("given_to", [CallerShares.had, lambda shares, caller, _: shares.promise(caller, 1, 100, 10)])
+def test_callers_that_come_once_are_forgotten(given_to: Callable[[CallerShares, Caller, float], object]) -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    most = 0
+    for number in range(10_000):
+        clock.now_s += 0.001
+        given_to(shares, Caller(str(number)), 1.0)
+        most = max(most, len(shares._shares))
+    assert most <= 1101, "those of a second, and of the tenth in which nobody looked"
+    assert shares._weights == len(shares._shares)
+
+
 def test_a_weight_that_changes_counts_at_once() -> None:
     shares = CallerShares(Clock())
     shares.enter(_A, 400)
@@ -100,6 +115,7 @@ def test_who_has_had_less_than_half_of_its_share_has_had_little() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(0.1, 100), st.floats(0, 0.5)), min_size=1, max_size=40))
+@example([(1, 100, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5)])  # one that had much has gone
 def test_not_all_have_had_little(given_out: list[tuple[int, float, float]]) -> None:
     clock = Clock()
     shares = CallerShares(clock)

@@ -10,11 +10,26 @@ from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, FiniteRange
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import FigureTable, show_figures
-from gradewire.cli.problems import exit_codes, one_line_errors
-from gradewire.load_testing.capacity.costs import Costs, read_measurements, shipped_measurements
+from gradewire.cli.problems import InputError, exit_codes, one_line_errors
+from gradewire.cli.run.manifest_file import (
+    digests_of,
+    forget_manifest,
+    manifest_beside,
+    manifest_option,
+    metric_fields,
+    save_manifest,
+)
+from gradewire.load_testing.capacity.costs import (
+    Costs,
+    one_length,
+    read_measurements,
+    shipped_measurements,
+)
 from gradewire.load_testing.capacity.model import ENTRY_BYTES, Needs, Prices, Workload, needs_of
+from gradewire.manifests import RunClock, RunCounts, RunManifest, versions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from gradewire.load_testing.capacity.costs import Measured
@@ -23,6 +38,7 @@ _POSITIVE: Final = FiniteRange(min=0, min_open=True)
 _UP_TO_A_BILLION: Final = FiniteRange(min=0, min_open=True, max=1e9)
 _MIB: Final = 2**20
 _GIB: Final = 2**30
+_NEAR: Final = 1.1
 
 
 @click.command(
@@ -65,12 +81,15 @@ docs/operate/capacity.md has the model, and how far it is from what was measured
     help="Take the costs from this JSON of gradewire bench load. May be repeated.",
 )
 @click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all figures here.")
-def capacity_command(files: tuple[Path, ...], json_path: Path | None, **options: Any) -> None:
+@manifest_option
+def capacity_command(files: tuple[Path, ...], json_path: Path | None, manifest: Path | None, **options: Any) -> None:
     """Processes, memory, Redis and cost that a rate of answers needs, from measured costs of an answer."""
-    check_outputs([("--json", json_path)], {str(path): path for path in files})
+    clock, manifest = RunClock(), manifest_beside(manifest, json_path)
+    check_outputs([("--json", json_path), ("--manifest", manifest)], {str(path): path for path in files})
     with one_line_errors():
         measured = read_measurements(files) if files else shipped_measurements()
         costs = Costs.fitted(measured.points)
+    _check_words(options["words"], measured)
     workload = Workload(
         rate_per_s=options["rate"],
         words=options["words"],
@@ -101,6 +120,35 @@ def capacity_command(files: tuple[Path, ...], json_path: Path | None, **options:
             ],
         }
         write_json(json_path, document)
+    if manifest is not None:
+        forget_manifest(manifest)
+        save_manifest(manifest, _manifest(files, options, measured, needs, clock))
+
+
+def _check_words(words: float, measured: Measured) -> None:
+    """Refuses a length that answers of one other length say nothing of; raises InputError."""
+    length = one_length(measured.points)
+    if length is not None and not length / _NEAR < words < length * _NEAR:
+        raise InputError(
+            f"--words {words:g}: the answers that were measured have {length:.3g} words, and what others cost is not "
+            f"known: give --words {length:.3g}, or --from files of shorter and longer answers too"
+        )
+
+
+def _manifest(
+    files: tuple[Path, ...], options: Mapping[str, Any], measured: Measured, needs: Needs, clock: RunClock
+) -> RunManifest:
+    return RunManifest(
+        command="bench capacity",
+        versions=versions(),
+        **metric_fields({line.partition("/")[0]: line for line in measured.metrics}),
+        inputs=digests_of(files),
+        parameters={name: value for name, value in options.items() if value is not None},
+        counts=RunCounts(rows=len(measured.points)),
+        times=clock.times(),
+        machine=clock.machine(),
+        results={"cores": needs.cores, "processes": needs.processes, "gpus": needs.gpus},
+    )
 
 
 def _table(workload: Workload, needs: Needs, price: float | None) -> FigureTable:
@@ -127,8 +175,14 @@ def _notes(workload: Workload, measured: Measured, errors: list[float]) -> list[
             f"{max(map(abs, errors)):.0%} at its {len(errors)} points"
         )
     ]
+    if measured.was_busy:
+        notes.append(
+            f"the machine was busy with other work then (load average {measured.load:.1f} on {measured.cores} cores), "
+            "which makes CPU seconds up to three times those of a quiet one: measure your own costs before you rely on "
+            "these (gradewire bench load --metrics-url … --json FILE, then --from FILE)"
+        )
     longest = max(point.words for point in measured.points)
-    if workload.words > longest:
+    if workload.words > longest and one_length(measured.points) is None:
         notes.append(f"answers of more than {longest:.0f} words were not measured: the line is drawn beyond its points")
     if workload.gpu_answers_per_s is not None:
         notes.append("with a GPU the cores are taken to encode nothing; what feeding it costs them was not measured")

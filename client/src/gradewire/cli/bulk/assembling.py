@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradewire._durable import replace_synced
 from gradewire.cli.bulk.parts import PartId, PartStore, missing_parts
-from gradewire.cli.input.urls import file_system, is_url, place_errors
+from gradewire.cli.input.urls import file_system, is_url, local_path, place_errors
 from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.result_rows import encode_row
 from gradewire.cli.output.table_file import is_table, write_table
@@ -49,39 +50,44 @@ class Assembly:
             raise IncompleteError(f"{len(missing)} parts are not in {self.store.place}: --resume scores them")
         last = -1
         for file, end in sorted(self.ends.items()):
-            rows = 0
+            counts = [0] * end.parts
             for number in range(end.parts):
-                for line in self._lines(PartId(file, number)):
-                    row = json.loads(line)
+                for row in self._rows(PartId(file, number)):
                     if row["index"] <= last:
                         raise IncompleteError(
                             f"{self.store.place}: row {row['index']} comes after row {last}: a part was changed; "
                             "--overwrite begins again"
                         )
                     last = row["index"]
-                    rows += 1
+                    counts[number] += 1
                     take(row)
-            if rows != end.rows:
+            if sum(counts) != end.rows:
+                # All parts of a file but its last have as many rows.
+                short = next((number for number, rows in enumerate(counts[:-1]) if rows < max(counts)), end.parts - 1)
                 raise IncompleteError(
-                    f"{self.store.place}: the parts of file {file + 1} have {rows} rows and the file {end.rows}: "
-                    "a part was changed; --overwrite begins again"
+                    f"the parts of file {file + 1} have {sum(counts)} rows and the file {end.rows}: "
+                    f"{self._not_whole(PartId(file, short))}"
                 )
 
     def write(self, output: str) -> None:
-        """Writes the output, all or nothing; its name says which form it has.
+        """Writes the output; its name says which form it has.
+
+        On this machine it is there as a whole or not at all, and outlasts a power cut when this returns. Elsewhere a
+        whole file is uploaded: an object store shows it when all of it is there, others may show its beginning.
 
         Raises:
             InputError: It cannot be written.
         """
-        if is_url(output):
-            # A table is made of a file that can be read twice, and an object store takes an object as a whole.
+        local = local_path(output)
+        if local is None:
+            # A table is made of a file that can be read twice.
             with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder, place_errors(output):
                 made = Path(folder) / output.rsplit("/", 1)[-1]
                 self._write_file(made)
                 system, path = file_system(output)
                 system.put_file(str(made), path)
         else:
-            self._write_file(Path(output))
+            self._write_file(local)
 
     def _write_file(self, path: Path) -> None:
         table = is_table(path)
@@ -93,9 +99,22 @@ class Assembly:
             if table:
                 write_table(path, rows)
             else:
-                rows.replace(path)
+                with named_errors(path):
+                    replace_synced(rows, path)
         finally:
             rows.unlink(missing_ok=True)
+
+    def _rows(self, part: PartId) -> Iterator[dict[str, Any]]:
+        for line in self._lines(part):
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise IncompleteError(self._not_whole(part)) from error
+
+    def _not_whole(self, part: PartId) -> str:
+        """What a file system whose move is a copy may leave of a part where a run was killed, and the way out."""
+        name = part.name(answered=self.found[part])
+        return f"{self.store.place}/{name} is not whole: remove it, and --resume scores its rows again"
 
     def _lines(self, part: PartId) -> Iterator[bytes]:
         yield from self.store.read_part(part, answered=self.found[part]).splitlines(keepends=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.bulk.parts import RUN_NAME
-from gradewire.cli.input.urls import is_url, open_url, place_errors, without_keys
+from gradewire.cli.input.urls import is_url, open_url, place_errors
 from gradewire.cli.output.metric_lines import counts_over_unknown, line_parts
 from gradewire.cli.problems import InputError
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
 
 if TYPE_CHECKING:
@@ -36,21 +37,6 @@ def input_digests(source: InputFile) -> list[InputDigest]:
                 digest = hashlib.file_digest(stream, "sha256")
                 found.append(InputDigest(path=without_keys(path), bytes=stream.tell(), sha256=digest.hexdigest()))
     return found
-
-
-def reading_parameters(source: InputFile) -> dict[str, Any]:
-    """Options that decide what a row is, and what of it is kept; by name, as JSON has them."""
-    rows, reading = source.options, source.reading
-    return {
-        "map": dict(rows.columns),
-        "where": {column: sorted(values) for column, values in rows.where.items()},
-        "reference_separator": rows.reference_separator,
-        "missing": list(rows.missing),
-        "keep_columns": None if rows.kept is None else list(rows.kept),
-        "input_format": reading.format or "",
-        "encoding": reading.encoding,
-        "delimiter": reading.delimiter,
-    }
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:

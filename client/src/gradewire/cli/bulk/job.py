@@ -9,27 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.bulk.absolute import absolute_setup
 from gradewire.cli.bulk.assembling import Assembly, output_exists, remove_output
-from gradewire.cli.bulk.identity import check_same, input_digests, reading_parameters, save_run, saved_run
+from gradewire.cli.bulk.identity import check_same, input_digests, save_run, saved_run
 from gradewire.cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, check_place
 from gradewire.cli.bulk.pipeline import run_parts
-from gradewire.cli.bulk.ray_session import import_ray, ray_session
+from gradewire.cli.bulk.ray_session import cores_by_machine, import_ray, ray_session
 from gradewire.cli.bulk.reading import FileEnd, file_readers
 from gradewire.cli.bulk.records import RunTally
 from gradewire.cli.bulk.stopping import finishing_on_interrupt
 from gradewire.cli.bulk.worker import WorkerSetup
 from gradewire.cli.input.record import printable
-from gradewire.cli.input.urls import without_keys
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.metric_lines import with_lines
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.summary import Summary
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.file_corpus import takes_corpus
-from gradewire.cli.run.manifest_file import cost_of, counts_of, metric_fields
+from gradewire.cli.run.manifest_file import cost_of, counts_of, metric_fields, output_digest, reading_parameters
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.summary.text import RunFigures, print_summary, summary_document
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import RunClock, RunCounts, RunManifest, versions
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class BulkJob:
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
+            self._check_output()  # another run may have ended since
             found = self._begin(asked, inputs)
             ends = self._score(asked, rows_by_file, found)
             self._end(asked, inputs, ends)
@@ -158,12 +160,14 @@ class BulkJob:
     def _score(self, asked: Asked, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
         part_rows = self._part_rows(asked)
         readers = file_readers(self.source, rows_by_file, part_rows, found, asked.plan.pictures)
-        setup = WorkerSetup(
-            connection=self.connection,
-            plan=asked.plan,
-            lines=asked.lines,
-            store=self.output.store,
-            unanswered=frozenset(part for part, answered in found.items() if not answered),
+        setup = absolute_setup(
+            WorkerSetup(
+                connection=self.connection,
+                plan=asked.plan,
+                lines=asked.lines,
+                store=self.output.store,
+                unanswered=frozenset(part for part, answered in found.items() if not answered),
+            )
         )
         total = sum(rows_by_file) if not self.source.options.where else None
         # Whole parts but for the last of each file, which the readers tell in the end.
@@ -171,21 +175,16 @@ class BulkJob:
         ends: dict[int, FileEnd] = {}
         here = self.connection.server is None and not asked.plan.judge_elsewhere
         own_judge = here and bool(asked.plan.chosen.asks_judge)
-        workers, threads = self.cluster.divided(_cores(), own_judge=own_judge)
         with (
-            # A core is the reader's. Ray takes signals of its own, so ours come after it.
-            ray_session(self.cluster.address, workers * threads + 1) as ray,
+            # Ray takes signals of its own, so ours come after it.
+            ray_session(self.cluster.address, _cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
         ):
-            cores = float(threads)
-            if self.cluster.address is not None:
-                there = int(ray.cluster_resources().get("CPU", 1))
-                workers, threads = self.cluster.divided(there, own_judge=own_judge)
-                cores = min(float(threads), there / workers)
+            share = self.cluster.divided(cores_by_machine(ray), own_judge=own_judge)
             if self.connection.server is None:
-                setup = replace(setup, connection=replace(self.connection, engine_threads=threads))
-            for item in run_parts(ray, readers, setup, workers=workers, cores_per_worker=cores):
+                setup = replace(setup, connection=replace(setup.connection, engine_threads=share.threads))
+            for item in run_parts(ray, readers, setup, workers=share.workers, cores_per_worker=share.reserved):
                 if isinstance(item, FileEnd):
                     ends[item.file] = item
                     continue
@@ -206,7 +205,7 @@ class BulkJob:
         """How to go on, as a sentence."""
         if RUN_NAME not in self.output.store.names():
             return "nothing was written"
-        return f"{len(self.output.store.parts())} parts are in {self.output.store.place}, go on with --resume"
+        return f"{len(self.output.store.parts())} parts are in {self.output.store.shown}, go on with --resume"
 
     def _end(self, asked: Asked, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
         store, found = self.output.store, self.output.store.parts()
@@ -229,6 +228,7 @@ class BulkJob:
         manifest = replace(
             self._described(asked, inputs, counts),
             cost=cost_of(self.summary, self.summary.prices),
+            output=output_digest(self.output.file),
             results=self._results(),
         )
         folder, name = self.output.manifest_place
@@ -236,7 +236,7 @@ class BulkJob:
         if not self.output.is_folder and all(found.values()):
             store.remove_all()
         elif not all(found.values()):
-            click.echo(f"rows without an answer stay in {store.place}: --resume scores them again", err=True)
+            click.echo(f"rows without an answer stay in {store.shown}: --resume scores them again", err=True)
         if not self.quiet:
             print_summary(self.summary, figures)
 

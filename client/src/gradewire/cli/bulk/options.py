@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
+from gradewire.cli.bulk.division import CORES_PER_WORKER, Division, divided
 from gradewire.cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_place
 from gradewire.cli.input.urls import file_system, is_url
 from gradewire.cli.options.group import check_resume, option_group
 from gradewire.cli.output.table_file import is_table
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.manifest_file import row_output_options
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import manifest_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
 """A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
-_CORES_PER_WORKER: Final = 4
-"""Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
-until Python alone fills a core."""
 _SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
 
 bulk_options = option_group(
@@ -49,7 +48,7 @@ bulk_options = option_group(
         "--workers",
         type=click.IntRange(min=1),
         help=f"Processes that score, each with an engine, or a client of --server. Default: one for "
-        f"{_CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
+        f"{CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
     ),
     click.option(
         "--threads",
@@ -90,10 +89,12 @@ class BulkOutput:
         """Reads OUTPUT and `bulk_options`.
 
         Raises:
-            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form.
+            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form, or is a URL with a query.
         """
         check_resume(options, output)
         if is_url(output):
+            if "?" in without_keys(output):
+                raise InputError(f"{output}: parts and manifest stand beside OUTPUT, whose name has a ?: leave it out")
             file_system(output)  # fails before anything is computed where its package is missing
         if (form := options["format_"]) is not None:
             if is_folder(output) and form != "jsonl":
@@ -101,7 +102,8 @@ class BulkOutput:
             if not is_folder(output) and Path(output).suffix.lower() != _SUFFIXES[form]:
                 raise click.UsageError(f"--format {form}: end OUTPUT in {_SUFFIXES[form]}, its parts stand beside it")
         if not is_folder(output):
-            is_table(Path(output.rsplit("/", 1)[-1]))  # refuses other suffixes, and Parquet without pyarrow
+            # Refuses other suffixes, and Parquet without pyarrow.
+            is_table(Path(without_keys(output).rsplit("/", 1)[-1]))
         return cls(
             output=output,
             resume=options["resume"],
@@ -121,10 +123,14 @@ class BulkOutput:
         return is_folder(self.output)
 
     @property
+    def file(self) -> Path | None:
+        """The output where it is one file on this machine."""
+        return None if is_url(self.output) or self.is_folder else Path(self.output)
+
+    @property
     def written(self) -> list[tuple[str, Path | None]]:
         """Files on this machine that may be written, as `check_outputs` takes them."""
-        own = [] if is_url(self.output) or self.is_folder else [("OUTPUT", Path(self.output))]
-        return [*own, ("--summary-json", self.summary), ("--manifest", self.manifest)]
+        return [("OUTPUT", self.file), ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     @property
     def manifest_place(self) -> tuple[PartStore, str]:
@@ -143,7 +149,7 @@ class Cluster:
 
     Attributes:
         address: Of a Ray cluster; None: a Ray of its own.
-        workers: Processes; None: one for `_CORES_PER_WORKER` cores.
+        workers: Processes; None: by the cores.
         threads: Encoder runs at a time in each; None: the cores divided.
         part_rows: Rows of a part; None: by whether a judge is asked.
     """
@@ -167,15 +173,9 @@ class Cluster:
         """`part_rows` with its default."""
         return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)
 
-    def divided(self, cores: int, *, own_judge: bool) -> tuple[int, int]:
-        """Workers, and threads of each.
-
-        Args:
-            cores: There are.
-            own_judge: Whether each worker would hold a judge, which takes gigabytes and all cores.
-        """
-        workers = self.workers or (1 if own_judge else -(-cores // _CORES_PER_WORKER))
-        return workers, self.threads or max(1, cores // workers)
+    def divided(self, machines: Sequence[int], *, own_judge: bool) -> Division:
+        """Divides the cores of these machines, as `gradewire.cli.bulk.division.divided` does."""
+        return divided(machines, workers=self.workers, threads=self.threads, own_judge=own_judge)
 
 
 def refuse_standard_input(paths: tuple[str, ...]) -> None:

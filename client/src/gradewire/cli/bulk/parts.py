@@ -11,13 +11,15 @@ import contextlib
 import os
 import re
 import sys
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gradewire.cli.input.urls import file_system, is_url, place_errors
+from gradewire._durable import replace_synced
+from gradewire.cli.bulk.whole_files import hidden_name, is_object_store, named_of, put_back, write_whole
+from gradewire.cli.input.urls import file_system, is_url, local_path, place_errors
 from gradewire.cli.problems import InputError
+from gradewire.cli.url_keys import without_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +30,7 @@ RUN_NAME: Final = "run.manifest.json"
 """File of the folder that says what the parts are made with."""
 FOLDER_MANIFEST: Final = "manifest.json"
 """The manifest of a finished run whose output is the folder."""
-_OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "tos"})
-"""Protocols of fsspec where files have names alone, in buckets."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
-_UNFINISHED: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.new")
-"""What a kill leaves of a file that was being written."""
 
 
 class PartId(NamedTuple):
@@ -61,13 +59,18 @@ class PartStore:
 
     place: str
 
+    @property
+    def shown(self) -> str:
+        """The place as people may see it: without keys of its URL."""
+        return without_keys(self.place)
+
     def create(self) -> None:
         """Makes the folder where it is not there; raises InputError where it cannot."""
         with place_errors(self.place):
             if is_url(self.place):
                 system, path = file_system(self.place)
                 # Where there are no folders it would make the bucket, whose name may be mistyped.
-                if _OBJECT_STORES.isdisjoint(_protocols(system)):
+                if not is_object_store(system):
                     system.makedirs(path, exist_ok=True)
             else:
                 Path(self.place).mkdir(parents=True, exist_ok=True)
@@ -76,29 +79,57 @@ class PartStore:
     def held(self) -> Iterator[None]:
         """Makes the folder, and keeps other runs out of it while this is open: on this machine's file systems alone.
 
+        What was looked at before has to be looked at again: another run may have ended since. A folder that was made
+        here is gone at the end where nothing was written.
+
         Raises:
             InputError: Another run has it.
         """
-        self.create()
         local = self._local()
         if local is None or sys.platform == "win32":
+            self.create()
+            if local is None:
+                self._put_back()
             yield
             return
-        import fcntl  # noqa: PLC0415 - not on Windows
-
-        # The kernel frees it when the process ends, however it ends.
-        folder = os.open(local, os.O_RDONLY | os.O_CLOEXEC)
+        was_there = local.exists()
+        folder = self._locked(local)
         try:
-            with contextlib.suppress(OSError):  # a network file system that locks no folders keeps nobody out
-                try:
-                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise InputError(
-                        f"{self.place}: another run of bulk writes there: wait for its end, or give another OUTPUT"
-                    ) from None
             yield
         finally:
+            if not was_there:
+                with contextlib.suppress(OSError):  # it has files, or is gone
+                    local.rmdir()
             os.close(folder)
+
+    def _locked(self, local: Path) -> int:
+        """The folder, opened and locked; the kernel frees it when the process ends, however it ends."""
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        while True:
+            self.create()
+            with place_errors(self.place):
+                try:
+                    folder = os.open(local, os.O_RDONLY | os.O_CLOEXEC)
+                except FileNotFoundError:
+                    continue  # a run that ended just now has removed it
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(folder)
+                raise InputError(
+                    f"{self.place}: another run of bulk writes there: wait for its end, or give another OUTPUT"
+                ) from None
+            except OSError:
+                return folder  # a network file system that locks no folders keeps nobody out
+            if local.exists() and os.path.samestat(os.fstat(folder), local.stat()):
+                return folder
+            os.close(folder)  # removed since it was opened: its lock keeps nobody out
+
+    def _put_back(self) -> None:
+        with place_errors(self.place):
+            system, path = file_system(self.place)
+            put_back(system, path, self.names())
 
     def names(self) -> set[str]:
         """Files in the folder; empty where it is not there; raises InputError where they cannot be told."""
@@ -139,9 +170,10 @@ class PartStore:
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file of the folder: a reader sees the whole of it or nothing.
+        """Writes a file of the folder, in place of what has its name.
 
-        An object store shows an object when all of it is there; other file systems rename what was written beside it.
+        On this machine and in an object store a reader sees the old file or the whole new one, whatever happens; on
+        other file systems as far as `write_whole` says. On this machine it outlasts a power cut when this returns.
 
         Raises:
             InputError: It cannot be written.
@@ -149,35 +181,16 @@ class PartStore:
         with place_errors(f"{self.place}/{name}"):
             local = self._local()
             if local is None:
-                self._write_elsewhere(name, data)
+                system, path = file_system(self.place)
+                write_whole(system, path, name, data)
                 return
-            unfinished = local / f".{name}.{uuid.uuid4().hex}.new"
+            unfinished = local / hidden_name(name, "new")
             try:
-                with unfinished.open("wb") as stream:
-                    stream.write(data)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                unfinished.replace(local / name)
+                unfinished.write_bytes(data)
+                replace_synced(unfinished, local / name)
             except BaseException:
                 unfinished.unlink(missing_ok=True)
                 raise
-
-    def _write_elsewhere(self, name: str, data: bytes) -> None:
-        system, path = file_system(self.place)
-        if not _OBJECT_STORES.isdisjoint(_protocols(system)):
-            system.pipe_file(f"{path}/{name}", data)
-            return
-        unfinished = f"{path}/.{name}.{uuid.uuid4().hex}.new"
-        try:
-            system.pipe_file(unfinished, data)
-            # Not every file system renames onto a file.
-            with contextlib.suppress(FileNotFoundError):
-                system.rm_file(f"{path}/{name}")
-            system.mv(unfinished, f"{path}/{name}")
-        except BaseException:
-            with contextlib.suppress(Exception):  # what failed is told, not that its rest stays
-                system.rm_file(unfinished)
-            raise
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the folder; raises InputError where it cannot be read."""
@@ -240,21 +253,13 @@ class PartStore:
 
     def _local(self) -> Path | None:
         """The folder on this machine; None on another file system."""
-        if not is_url(self.place):
-            return Path(self.place)
-        system, path = file_system(self.place)
-        return Path(path) if "file" in _protocols(system) else None
+        return local_path(self.place)
 
 
 def _is_own(name: str) -> bool:
     """Whether a run of bulk makes files of this name."""
-    unfinished = _UNFINISHED.fullmatch(name)
-    written = unfinished["name"] if unfinished else name
+    written = named_of(name)
     return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
-
-
-def _protocols(system: Any) -> tuple[str, ...]:
-    return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
 
 def missing_parts(found: dict[PartId, bool], parts_by_file: dict[int, int]) -> Iterator[PartId]:

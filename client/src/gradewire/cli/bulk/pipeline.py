@@ -23,6 +23,9 @@ _PARTS_AT_ONCE: Final = 2
 """Of a worker: while the last requests of a part are answered, those of the next are sent."""
 _BLOCK_BYTES: Final = 1
 """Ray Data ends a block when it is as large: every part is a block of its own, and goes on when it is read."""
+_START_DEATHS: Final = 4
+"""Of workers, in a row, before they are up: Ray loses some where a cluster is very busy. Nothing of ours is done until
+then, so this hides no error."""
 
 
 class RayWorker:
@@ -56,7 +59,7 @@ def run_parts(
 
     Args:
         ray: The module, connected.
-        readers: One for each file.
+        readers: One for each file; as many read side by side as there are workers.
         setup: What workers are made with.
         workers: Actors.
         cores_per_worker: What each reserves.
@@ -69,9 +72,18 @@ def run_parts(
     context.print_on_execution_start = False
     context.target_max_block_size = _BLOCK_BYTES
     context.target_min_block_size = _BLOCK_BYTES
+    context.max_consecutive_actor_init_deaths = _START_DEATHS
     for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    data = ray.data.read_datasource(_source_of(readers, setup.store), override_num_blocks=len(readers))
+    data = ray.data.read_datasource(
+        _source_of(readers, setup.store),
+        override_num_blocks=len(readers),
+        # Actors begin first and may reserve every core of a cluster: a reader that wants one would never begin (issue
+        # 44687 of Ray). It takes little of one, and waits where workers are behind.
+        num_cpus=0,
+        # Without cores nothing else bounds them, and each is a process.
+        concurrency=min(workers, len(readers)),
+    )
     scored = data.map_batches(
         RayWorker,
         fn_constructor_args=(setup,),

@@ -66,6 +66,12 @@ def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
             return
 
 
+def cores_by_machine(ray: Any) -> list[int]:
+    """Cores of each machine that has any; one, where none has: a cluster may start its first when a worker wants it."""
+    cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
+    return [each for each in cores if each] or [1]
+
+
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     """The module, connected.

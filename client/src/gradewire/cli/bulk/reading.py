@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradewire.cli.bulk.parts import PartId
 from gradewire.cli.input.pictures import with_picture_digests
+from gradewire.cli.input.urls import absolute_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +47,9 @@ class FileReader:
     """Reads one of the input files.
 
     Attributes:
-        source: All input files, with how they are read.
+        source: All input files, with how they are read, by the names that rows and messages have.
         file: Number of the one to read, from 0.
+        place: Where it is, in whatever directory the reader runs.
         rows_before: Rows of the files before it, which are numbered first.
         part_rows: Rows of a part; the last of a file may have fewer.
         done: Numbers of its parts that need no scoring.
@@ -56,6 +58,7 @@ class FileReader:
 
     source: InputFile
     file: int
+    place: str
     rows_before: int
     part_rows: int
     done: AbstractSet[int]
@@ -66,7 +69,7 @@ class FileReader:
 
         Rows of done parts are read too, for nothing but reading says where the next part begins.
         """
-        opened = self.source.open_file(self.file, self.rows_before)
+        opened = self.source.open_file(self.file, self.rows_before, self.place)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
         rows = 0
         for number in itertools.count():
@@ -85,7 +88,13 @@ def file_readers(
     """A reader for each file; parts of `found` that are answered are not scored again."""
     readers = [
         FileReader(
-            source=source, file=file, rows_before=before, part_rows=part_rows, done=frozenset(), pictures=pictures
+            source=source,
+            file=file,
+            place=absolute_place(source.paths[file]),
+            rows_before=before,
+            part_rows=part_rows,
+            done=frozenset(),
+            pictures=pictures and pictures.absolute(),
         )
         for file, before in enumerate(itertools.accumulate(rows_by_file[:-1], initial=0))
     ]

@@ -172,8 +172,9 @@ class PartScorer:
         """Results of an earlier run that stand, by `Row.key`, where it left rows of this part without an answer."""
         if part.part not in self.setup.unanswered:
             return {}
-        lines = self.setup.store.read_latest(part.part).splitlines()
-        rows = [with_lines(json.loads(line), self.setup.lines) for line in lines]
+        lines = self.setup.store.read_latest(part.part).splitlines(keepends=True)
+        # The last line may have no end where a kill left the beginning of a part (`write_whole`).
+        rows = [with_lines(json.loads(line), self.setup.lines) for line in lines if line.endswith(b"\n")]
         return {result_key(row): row for row in rows if not may_pass(row)}
 
     def _write(self, part: PartRows, rows: Sequence[Mapping[str, Any]], *, answered: bool) -> None:

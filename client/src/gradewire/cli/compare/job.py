@@ -21,8 +21,9 @@ from gradewire.cli.compare.input.matching import Duplicates, Matching, Rule, mat
 from gradewire.cli.compare.input.scored import AnswerFiles
 from gradewire.cli.compare.input.sides import sides_of
 from gradewire.cli.compare.input.stored import read_outputs
-from gradewire.cli.compare.manifests import SideManifest, manifest_of, read_summary, runs_beside
+from gradewire.cli.compare.manifests import SideManifest, manifest_of
 from gradewire.cli.compare.result import CompareResult, Drawing, compare_side
+from gradewire.cli.compare.runs import read_summary, runs_beside
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import InputError
 

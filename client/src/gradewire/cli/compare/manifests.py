@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gradewire.cli.output.metric_lines import line_parts
-from gradewire.cli.problems import InputError, named_errors
-from gradewire.manifests import ManifestError, manifest_path, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +15,12 @@ if TYPE_CHECKING:
     from gradewire.cli.choosing.pairs import Answer
     from gradewire.cli.compare.input.collected import Collected
     from gradewire.cli.compare.input.sides import Side
-    from gradewire.manifests import RunManifest
 
-_LEFT_OUT = "what it says of the run is left out"
+INPUTS: Final = "inputs"
+"""In what is known of a run: its input files, a text each. Of these the ones that differ are told, and no others."""
+PARAMETERS: Final = "parameters"
+"""In what is known of a run: further options by name."""
+_MOST_INPUTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class SideManifest:
         lines: What reproduces each metric, by label.
         statuses: Scored rows by label and status.
         warnings: Scored rows by label and warning.
-        run: What its summary says of the run: versions, where it was scored, notes.
+        run: What its manifest or summary says of the run: versions, where it was scored, inputs, parameters, notes.
     """
 
     files: Sequence[str]
@@ -59,7 +58,10 @@ class SideManifest:
             for label, counts in kind.items():
                 yield from ((f"{label}: {name}", str(count)) for name, count in sorted(counts.items()))
         for name, value in self.run.items():
-            yield name.replace("_", " "), "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+            if name == PARAMETERS:
+                yield from ((f"parameter {option}", told) for option, told in value.items())
+            elif name != INPUTS:
+                yield name.replace("_", " "), "; ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,104 +95,24 @@ def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> Sid
 
 
 def differences(baseline: SideManifest, candidate: SideManifest) -> list[ManifestDifference]:
-    """The facts in which two manifests differ, in the order of the first that has them."""
+    """The facts in which two manifests differ, in the order of the first that has them; at last the inputs."""
     before, after = dict(baseline.facts()), dict(candidate.facts())
-    return [
+    found = [
         ManifestDifference(name, before.get(name, ""), after.get(name, ""))
         for name in dict.fromkeys((*before, *after))
         if before.get(name) != after.get(name)
     ]
+    inputs = [list(side.run.get(INPUTS, ())) for side in (baseline, candidate)]
+    own = [_listed([each for each in mine if each not in others]) for mine, others in (inputs, inputs[::-1])]
+    return [*found, ManifestDifference(INPUTS, *own)] if any(own) else found
+
+
+def _listed(inputs: Sequence[str]) -> str:
+    more = len(inputs) - _MOST_INPUTS
+    return ", ".join(inputs[:_MOST_INPUTS]) + (f" and {more} more" if more > 0 else "")
 
 
 def unlike_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
     """Labels under which the sides were scored by different definitions, so that scores do not compare."""
     shared = [label for label in baseline.lines if label in candidate.lines]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
-
-
-def runs_beside(
-    lines_by_output: Mapping[str, Mapping[str, str]], rows_by_output: Mapping[str, int]
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """What the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used.
-
-    Args:
-        lines_by_output: Outputs of `gradewire score` and `gradewire bulk`, with what reproduces the metrics of each.
-        rows_by_output: How many rows each has; without those whose number is not known.
-    """
-    runs: dict[str, dict[str, Any]] = {}
-    missing, notes = [], []
-    for output, lines in lines_by_output.items():
-        runs[output] = {}
-        path = manifest_path(Path(output))
-        if not path.exists():
-            missing.append(f"{output} has no manifest ({path.name}), as one of a run that did not end")
-            continue
-        try:
-            manifest = read_manifest(path)
-        except (ManifestError, OSError) as error:
-            notes.append(f"{error}; {_LEFT_OUT}")
-            continue
-        if manifest.metrics != dict(lines):
-            notes.append(f"{path} is not that of {output}, whose metrics are others; {_LEFT_OUT}")
-        elif (rows := rows_by_output.get(output, manifest.counts.rows)) != manifest.counts.rows:
-            notes.append(f"{path} is of {manifest.counts.rows} rows, and {output} has {rows}; {_LEFT_OUT}")
-        else:
-            runs[output] = _run_of(manifest)
-    # Where no output has one there is nothing that one side lacks.
-    return runs, notes + ([f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else [])
-
-
-def _run_of(manifest: RunManifest) -> dict[str, Any]:
-    cost = None if manifest.cost is None else manifest.cost.price
-    told = {
-        "gradewire_version": manifest.versions.gradewire,
-        "server_version": manifest.versions.server,
-        "protocol": manifest.versions.protocol,
-        "place": manifest.place,
-        "processor": manifest.machine.processor,
-        "judge_price": cost,
-        "notes": list(manifest.notes),
-    }
-    return {name: value for name, value in told.items() if value}
-
-
-def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
-    """What `gradewire score --summary-json`, or a manifest that stands elsewhere, says of the run that wrote `output`.
-
-    Args:
-        path: The summary or manifest.
-        output: For messages.
-        lines: What reproduces the metrics of that output.
-
-    Raises:
-        InputError: The file is neither, or that of another output.
-    """
-    with named_errors(path):
-        text = path.read_bytes()
-    try:
-        document = json.loads(text)
-        if "format" in document:
-            manifest = read_manifest(path)
-            told, there = _run_of(manifest), dict(manifest.metrics)
-        else:
-            told, there = _summarized(document)
-    except ManifestError as error:
-        raise InputError(f"--summary {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"--summary {path}: is no summary of gradewire score --summary-json, and no manifest"
-        ) from error
-    if other := [label for label in lines if there.get(label) != lines[label]]:
-        raise InputError(
-            f"--summary {path}: is not that of {output}: {other[0]} is {there.get(other[0])} there and "
-            f"{lines[other[0]]} in the output; give summaries in the order of the files"
-        )
-    return told
-
-
-def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a summary says of its run, and its lines by label."""
-    run, metrics = document["run"], document["metrics"]
-    told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
-    there = {label: found["line"] for label, found in metrics.items()}
-    return {"gradewire_version": document["gradewire_version"], **told}, there

@@ -27,8 +27,10 @@ from gradewire.cli.input.records import (
     read_records,
 )
 from gradewire.cli.input.rows import Row, RowOptions
+from gradewire.cli.input.urls import shown_names
 from gradewire.cli.options.group import option_group
 from gradewire.cli.problems import InputError
+from gradewire.cli.url_keys import without_keys
 
 ALIAS_HELP = """\b
 Columns, by the first of these names that a row has (capitals do not matter):
@@ -61,15 +63,20 @@ class InputFile:
     groupings_asked: bool = False
 
     @property
+    def shown_paths(self) -> list[str]:
+        """The files as they may be shown and kept, each called otherwise than the others."""
+        return shown_names(self.paths)
+
+    @property
     def name(self) -> str:
         """What people call it."""
         more = len(self.paths) - 1
-        return self.paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
+        return self.shown_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
     @property
     def short_name(self) -> str:
         """The same without folders."""
-        return replace(self, paths=tuple(Path(path).name for path in self.paths)).name
+        return replace(self, paths=tuple(Path(path).name for path in self.shown_paths)).name
 
     @property
     def folder(self) -> Path:
@@ -96,7 +103,7 @@ class InputFile:
 
     @property
     def arguments(self) -> list[str]:
-        """FILE and options as `input_options` reads them."""
+        """FILE and options as `input_options` reads them, to be shown and kept: URLs without keys."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         told = {
@@ -109,7 +116,7 @@ class InputFile:
         missing = (("--missing", word) for word in rows.missing)
         official = reading.official.arguments if reading.official else ()
         given = ((option, value) for option, value in told.items() if value)
-        return [*self.paths, *official, *itertools.chain(*columns, *given, *missing)]
+        return [*map(without_keys, self.paths), *official, *itertools.chain(*columns, *given, *missing)]
 
     @property
     def where_arguments(self) -> list[str]:
@@ -119,33 +126,39 @@ class InputFile:
 
     def open(self) -> RowSource:
         """Rows of the files; raises InputError where one cannot be used as a whole."""
+        names = self.shown_paths
         if len(self.paths) == 1:
-            return self._open(self.paths[0], read_records(self.paths, self.reading))
+            return self._open(self.paths[0], names[0], read_records(self.paths, self.reading))
         sources, before = [], 0
-        for path in self.paths:
-            sources.append(self._open(path, _placed(path, before, self.reading)))
+        for path, name in zip(self.paths, names, strict=True):
+            sources.append(self._open(path, name, self._placed(path, name, before)))
             before += count_rows([path], self.reading) or 0
         self._check_columns(sources)
-        notes = [f"{path}: {note}" for path, source in zip(self.paths, sources, strict=True) for note in source.notes]
+        notes = [f"{name}: {note}" for name, source in zip(names, sources, strict=True) for note in source.notes]
         late: list[str] = []
 
         def rows() -> Iterator[Row]:
-            for path, source in zip(self.paths, sources, strict=True):
+            for name, source in zip(names, sources, strict=True):
                 yield from source.rows
-                late.extend(f"{path}: {note}" for note in source.late_notes)
+                late.extend(f"{name}: {note}" for note in source.late_notes)
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
-    def open_file(self, number: int, rows_before: int) -> RowSource:
-        """Rows of one of the files, as `open` gives them; `rows_before` are those of the files before it.
+    def open_file(self, number: int, rows_before: int, place: str) -> RowSource:
+        """Rows of one of the files, as `open` gives them.
+
+        Args:
+            number: Of the file, from 0.
+            rows_before: Rows of the files before it.
+            place: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
 
         Raises:
             InputError: The file cannot be used as a whole.
         """
-        path = self.paths[number]
+        path, name = self.paths[number], self.shown_paths[number]
         if len(self.paths) == 1:
-            return self._open(path, read_records(self.paths, self.reading))
-        return self._open(path, _placed(path, rows_before, self.reading))
+            return self._open(path, name, read_records([place], self.reading))
+        return self._open(path, name, self._placed(place, name, rows_before))
 
     def count_file(self, number: int) -> int:
         """Rows of one of the files, those that --where leaves out included; it must not be standard input.
@@ -155,11 +168,14 @@ class InputFile:
         """
         return count_rows(self.paths[number : number + 1], self.reading) or 0
 
-    def _open(self, path: str, records: Iterator[Record]) -> RowSource:
+    def _open(self, path: str, name: str, records: Iterator[Record]) -> RowSource:
         only_texts = format_of(path, self.reading.format) in TEXT_CELLS
         way_out = "" if self.reading.official else OTHER_FORMAT
-        options = replace(self.options, file=path)
-        return open_rows(path, records, options, only_texts=only_texts, way_out=way_out)
+        options = replace(self.options, file=name)
+        return open_rows(name, records, options, only_texts=only_texts, way_out=way_out)
+
+    def _placed(self, path: str, name: str, before: int) -> Iterator[Record]:
+        return (placed(record, name, before) for record in read_records([path], self.reading))
 
     def _check_columns(self, sources: Sequence[RowSource]) -> None:
         """Refuses columns that none of several files has, where each need not have all."""
@@ -186,10 +202,6 @@ class InputFile:
 
 def _kept(given: str | None) -> Sequence[str] | None:
     return () if not given else None if given == ALL_COLUMNS else tuple(given.split(","))
-
-
-def _placed(path: str, before: int, reading: Reading) -> Iterator[Record]:
-    return (placed(record, path, before) for record in read_records([path], reading))
 
 
 def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:

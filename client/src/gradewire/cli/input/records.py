@@ -16,8 +16,9 @@ from gradewire.cli.input.json_records import json_records, jsonl_records
 from gradewire.cli.input.official.files import OfficialFiles
 from gradewire.cli.input.opening import GZIP, STDIN, opened
 from gradewire.cli.input.record import Record
-from gradewire.cli.input.urls import is_url, matching_urls
+from gradewire.cli.input.urls import is_url, matching_urls, shown_names
 from gradewire.cli.problems import InputError
+from gradewire.cli.url_keys import without_keys
 
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -83,7 +84,8 @@ def format_of(path: str, chosen: Format | None) -> Format:
     if suffix == ".eval":
         raise InputError(f"{path}: is named as a log of inspect: give --from inspect")
     if (found := _SUFFIXES.get(suffix)) is None:
-        raise InputError(f"{path}: cannot tell the format from {suffix or 'no suffix'!r}: give --input-format")
+        shown = Path(without_keys(name)).suffix or "no suffix"
+        raise InputError(f"{path}: cannot tell the format from {shown!r}: give --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:
         raise InputError(f"{path}: {found} has a compression of its own: unpack the file (gzip -d) first")
     return found
@@ -124,17 +126,17 @@ def read_records(paths: Sequence[str], reading: Reading) -> Iterator[Record]:
         InputError: A file is not there, cannot be read, or is not of its format as a whole.
     """
     before = 0
-    for path in paths:
+    for path, name in zip(paths, shown_names(paths), strict=True):
         rows = 0
         for record in _records(path, reading):
-            yield record if len(paths) == 1 else placed(record, path, before)
+            yield record if len(paths) == 1 else placed(record, name, before)
             rows += 1
         before += rows
 
 
-def placed(record: Record, path: str, before: int) -> Record:
-    """A row of one of several files, behind so many rows of others."""
-    return replace(record, index=before + record.index, place=f"{path} {record.place}", file=path)
+def placed(record: Record, name: str, before: int) -> Record:
+    """A row of one of several files, which is called so by `shown_names`, behind so many rows of others."""
+    return replace(record, index=before + record.index, place=f"{name} {record.place}", file=name)
 
 
 def _records(path: str, reading: Reading) -> Iterator[Record]:

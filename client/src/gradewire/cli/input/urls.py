@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from gradewire.cli.problems import InputError
+from gradewire.cli.url_keys import without_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
-_KEYS: Final = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s'\"?#]*=[^\s'\"#]*")
-"""User and password before a host, and what follows the question mark: signatures of signed URLs stand there."""
-
-
-def without_keys(text: str) -> str:
-    """A URL, or a text with URLs, as it may be shown and kept: `…` for user, password and query."""
-    return _KEYS.sub(lambda found: "…@" if found[0].endswith("@") else "…", text) if "://" in text else text
+_CHAINED: Final = "::"
+_LOCAL_URLS: Final = ("file://", "local://")
 
 
 def is_url(path: str) -> bool:
     """Whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
     return _URL.match(path) is not None
+
+
+def shown_names(paths: Sequence[str]) -> list[str]:
+    """What files are called wherever they are shown or kept: without keys of URLs, each otherwise than the others."""
+    names = [without_keys(path) if is_url(path) else path for path in paths]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
 
 
 @contextlib.contextmanager
@@ -40,12 +45,12 @@ def place_errors(place: str) -> Iterator[None]:
     except click.ClickException:
         raise
     except OSError as error:
-        raise InputError(without_keys(f"{place}: {error.strerror or error}")) from error
+        raise InputError(f"{place}: {error.strerror or error}") from error
     except Exception as error:
         # The package of each store has errors of its own, for instance where it has no credentials.
         if not is_url(place):
             raise
-        raise InputError(without_keys(f"{place}: {str(error) or type(error).__name__}")) from error
+        raise InputError(f"{place}: {str(error) or type(error).__name__}") from error
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -60,10 +65,27 @@ def file_system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         missing = "fsspec: pip install 'gradewire[ray]'" if error.name == "fsspec" else str(error)
-        raise InputError(f"{without_keys(url)}: reading and writing it needs {missing}") from error
+        raise InputError(f"{url}: reading and writing it needs {missing}") from error
     except ValueError as error:
-        raise InputError(without_keys(f"{url}: {error}")) from error
+        raise InputError(f"{url}: {error}") from error
     return system, path
+
+
+def protocols(system: Any) -> tuple[str, ...]:
+    """Names of an fsspec file system in URLs."""
+    return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
+
+
+def local_path(place: str) -> Path | None:
+    """The path of a file or folder on this machine, given by its path or URL; None on another file system.
+
+    Raises:
+        InputError: As `file_system`.
+    """
+    if not is_url(place):
+        return Path(place)
+    system, path = file_system(place)
+    return Path(path) if "file" in protocols(system) else None
 
 
 def open_url(url: str) -> Any:
@@ -78,3 +100,17 @@ def matching_urls(url: str) -> Sequence[str]:
     system, path = file_system(url)
     with place_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
+
+
+def absolute_place(place: str) -> str:
+    """A path, or the URL of one, from the root on; the URLs of other file systems as they are."""
+    if not is_url(place):
+        return str(Path(place).absolute())
+    return _CHAINED.join(map(_absolute_link, place.split(_CHAINED)))
+
+
+def _absolute_link(url: str) -> str:
+    if not url.startswith(_LOCAL_URLS):
+        return url
+    system, path = file_system(url)
+    return str(system.unstrip_protocol(path))

@@ -56,9 +56,10 @@ class Answers:
         for note in opened.notes:
             click.echo(note, err=True)
         found = cls(has_synthetic=opened.has_synthetic)
+        name = source.shown_paths[0]
         for row in opened.rows:
             instruction = row.question_id or row.question_key
-            model = printable(row.model.strip() or Path(row.file or source.paths[0]).name.split(".")[0])
+            model = printable(row.model.strip() or Path(row.file or name).name.split(".")[0])
             there = found.rows.get(instruction, {})
             if row.item is None:
                 found.left_out.add("the row cannot be read", row.problem)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gradewire._durable import replace_synced
 from gradewire.cli.input.record import printable
 from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.result_rows import read_results
@@ -47,7 +48,7 @@ def part_of(path: Path) -> Path:
 
 
 def write_table(path: Path, rows: Path) -> None:
-    """Makes the table of an output file, all or nothing.
+    """Makes the table of an output file, all or nothing; when it returns the table outlasts a power cut.
 
     Args:
         path: The table; its name says which form.
@@ -69,7 +70,7 @@ def write_table(path: Path, rows: Path) -> None:
                 _write_parquet(unfinished, kinds, flat)
             else:
                 _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
-            unfinished.replace(path)
+            replace_synced(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.problems import named_errors
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import Cost, RunCounts, file_digest, manifest_path, pinned_names, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from gradewire.cli.input.files import InputFile
     from gradewire.cli.options.judge_prices import JudgePrices
     from gradewire.cli.output.summary import MetricTally, Summary
     from gradewire.manifests import InputDigest, RunManifest
@@ -57,12 +60,39 @@ def save_manifest(path: Path | None, manifest: RunManifest) -> None:
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Digests of files that were read; raises InputError where one cannot be read any more."""
+    """Digests of files that were read, URLs without keys; raises InputError where one cannot be read any more."""
     found = []
     for path in paths:
         with named_errors(path):
-            found.append(file_digest(path))
+            found.append(replace(file_digest(path), path=without_keys(str(path))))
     return found
+
+
+def output_digest(path: Path | None) -> InputDigest | None:
+    """Digest of an output that is whole; None where it is no file that can be read again.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if path is None:
+        return None
+    (found,) = digests_of([path])
+    return found if found.sha256 else None
+
+
+def reading_parameters(source: InputFile) -> dict[str, Any]:
+    """Options that decide what a row is, and what of it is kept; by name, as JSON has them."""
+    rows, reading = source.options, source.reading
+    return {
+        "map": dict(rows.columns),
+        "where": {column: sorted(values) for column, values in rows.where.items()},
+        "reference_separator": rows.reference_separator,
+        "missing": list(rows.missing),
+        "keep_columns": None if rows.kept is None else list(rows.kept),
+        "input_format": reading.format or "",
+        "encoding": reading.encoding,
+        "delimiter": reading.delimiter,
+    }
 
 
 def metric_fields(lines: Mapping[str, str]) -> dict[str, Any]:

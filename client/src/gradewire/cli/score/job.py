@@ -31,6 +31,8 @@ from gradewire.cli.run.manifest_file import (
     digests_of,
     forget_manifest,
     metric_fields,
+    output_digest,
+    reading_parameters,
     save_manifest,
 )
 from gradewire.cli.run.plan import ScorePlan, resolve_plan
@@ -144,6 +146,8 @@ class ScoreJob:
             place=figures.place,
             **metric_fields(lines),
             inputs=digests_of(self.source.named_paths.values()),
+            output=output_digest(self.output.path),
+            parameters=reading_parameters(self.source),
             counts=counts_of(self.summary, scored_now=figures.scored_rows),
             cost=cost_of(self.summary, self.summary.prices),
             times=clock.times(),

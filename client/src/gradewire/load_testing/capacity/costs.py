@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _SHIPPED: Final = "measured.json"
 _LEAST_POINTS: Final = 4
+_LEAST_SPREAD: Final = 0.2
+"""Between the least and the greatest share of repeated answers; the few that one file has twice tell no costs apart."""
+_ONE_LENGTH: Final = 1.5
+"""Steps whose mean words differ by less than this factor have answers of one length: by chance the means of some
+hundred rows of one file differ by a tenth, which does not tell what a word costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +67,22 @@ class Costs:
     def fitted(cls, points: Sequence[CostPoint]) -> Self:
         """The costs whose squared relative errors at the points have the least sum.
 
+        Where all answers are of one length, as of one file's rows, no word costs anything, and the costs are those of
+        an answer of that length.
+
         Raises:
-            InvalidRequest: The points do not tell the costs apart: too few, or without short and long answers, hits
-                and misses.
+            InvalidRequest: The points do not tell the costs apart: too few, or without hits and misses.
         """
-        if len(points) < _LEAST_POINTS or min(np.ptp([(each.words, each.hit_rate) for each in points], axis=0)) == 0:
+        if len(points) < _LEAST_POINTS or np.ptp([each.hit_rate for each in points]) < _LEAST_SPREAD:
             raise InvalidRequest(
-                f"{len(points)} measured steps do not tell the costs apart: measure short and verbose answers, "
-                "repeated and new ones (--mix short, --mix verbose, both also with --repeat-share 1, each --json)"
+                f"{len(points)} measured steps do not tell the costs apart: measure {_LEAST_POINTS} at least, of "
+                "repeated and of new answers (--mix short and --mix verbose, or your own FILE, each also with "
+                "--repeat-share 1, each --json)"
             )
         from scipy.optimize import nnls  # noqa: PLC0415 - takes a second to load
 
+        if one_length(points) is not None:
+            points = [replace(each, words=0.0) for each in points]
         measured = np.array([each.cpu_s for each in points])
         causes = np.array([_causes(each) for each in points])
         found: NDArray[np.float64] = nnls(causes / measured[:, None], np.ones(len(points)))[0]
@@ -105,11 +115,20 @@ class Measured:
         points: Those.
         told: Where and when they were measured, for people.
         metrics: What was computed, in lines.
+        load: Runnable processes of the machine in the last minute, at the end; None where it is not known.
+        cores: Of that machine; None where it is not known.
     """
 
     points: Sequence[CostPoint]
     told: str
     metrics: Sequence[str]
+    load: float | None = None
+    cores: int | None = None
+
+    @property
+    def was_busy(self) -> bool:
+        """Whether more ran on the machine than it has cores, so that CPU seconds are more than on a quiet one."""
+        return self.load is not None and self.cores is not None and self.load > self.cores
 
 
 def shipped_measurements() -> Measured:
@@ -120,6 +139,8 @@ def shipped_measurements() -> Measured:
         points=[CostPoint(**point) for point in document["points"]],
         told=document["told"],
         metrics=document["metrics"],
+        load=document["load"],
+        cores=document["cores"],
     )
 
 
@@ -161,6 +182,12 @@ def _point(path: Path, step: Mapping[str, Any]) -> CostPoint | None:
         cpu_s=step["server_cpu_s_per_item"],
         source=f"{path.stem}, {step['rate_per_s']:.4g} calls/s",
     )
+
+
+def one_length(points: Sequence[CostPoint]) -> float | None:
+    """The words of an answer where all points are of one length; None where they are not."""
+    words = [each.words for each in points]
+    return sum(words) / len(words) if max(words) < _ONE_LENGTH * min(words) else None
 
 
 def _causes(point: CostPoint) -> list[float]:

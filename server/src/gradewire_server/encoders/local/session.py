@@ -44,8 +44,7 @@ class EncoderSession:
 
 
 def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxruntime.InferenceSession:
-    options = cpu_session_options(threads)
-    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(compute.allow_spinning)))
+    options = cpu_session_options(threads, allow_spinning=compute.allow_spinning)
     # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])

@@ -14,11 +14,11 @@ from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.shared.client import AWAY_S, HostClient
-from gradewire_server.judges.shared.messages import Asked
+from gradewire_server.judges.shared.messages import Asked, HostState
 
 
 class SharedJudge(Judge):
-    """A judge that the host has opened.
+    """A judge that the host has opened. Unlike others it looks at `need.model`: a digest in it is asked for.
 
     Args:
         status: How it is shown.
@@ -51,12 +51,13 @@ class SharedJudge(Judge):
         pass  # it is the host's, and its calls end with the way to the host
 
     def renew(self, status: ModelStatus) -> None:
-        """Takes the status of the judge that a new host has opened: its files may be others by now."""
+        """Takes the status of the judge that the host has now: a new host may have found other files."""
         self._status = status
 
     async def _ask(self, need: Choose | Generate, deadline_s: float | None) -> JudgeReply[Any]:
-        # By digest: verdicts of another judge of the name must not be kept as this one's.
-        model = f"{self._status.name}@{self._status.digest}"
+        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
+        # since it was planned, and looked for in the caches, another judge may have come.
+        model = f"{self._status.name}@{need.model.partition('@')[2] or self._status.digest}"
         answered = await self._host.ask(Asked(replace(need, model=model), deadline_s, asking()))
         return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
 
@@ -73,8 +74,8 @@ class SharedJudges(JudgeBackend):
     def __init__(self, address: str, files: JudgeBackend, *, away_s: float = AWAY_S) -> None:
         self._files = files
         self._opened: dict[str, SharedJudge] = {}
-        self._opening: SingleFlight[str, None] = SingleFlight()
-        self._host = HostClient(address, self._found, away_s=away_s)
+        self._opening: SingleFlight[str, ModelStatus | Failure] = SingleFlight()
+        self._host = HostClient(address, self._found, self._told, away_s=away_s)
 
     @override
     def listed(self) -> Sequence[ModelStatus]:
@@ -99,9 +100,10 @@ class SharedJudges(JudgeBackend):
         """Has a new host open what the one before it had."""
         for name in self._opened:
             if name not in self._opening:
-                self._opening.begin(name, partial(self._renew, name))
+                self._opening.begin(name, partial(self._host.open, name))
 
-    async def _renew(self, name: str) -> None:
-        status = await self._host.open(name)
-        if isinstance(status, ModelStatus):
-            self._opened[name].renew(status)
+    def _told(self, state: HostState) -> None:
+        """Takes what the host has loaded, whoever had it do so and however often that failed before."""
+        for name, status in state.loaded.items():
+            if name in self._opened:
+                self._opened[name].renew(status)

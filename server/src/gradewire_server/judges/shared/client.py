@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from grpc import StatusCode, aio
 
@@ -21,11 +21,14 @@ from gradewire_server.judges.shared.messages import (
     Answered,
     Asked,
     HostState,
+    Stopping,
     path,
 )
 from gradewire_server.judges.verdicts.single_flight import TIMED_OUT
 
 _log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 AWAY_S: Final = 30.0
 """Seconds that a question waits for a host; the supervisor starts one again within two as a rule."""
@@ -51,11 +54,15 @@ class HostClient:
     Args:
         address: ``unix:PATH``.
         found: Called whenever a host was found: the first, and each that took the place of one.
+        told: Called with each state that a host tells, before `found`.
         away_s: How long a question waits for a host.
     """
 
-    def __init__(self, address: str, found: Callable[[], None], *, away_s: float = AWAY_S) -> None:
+    def __init__(
+        self, address: str, found: Callable[[], None], told: Callable[[HostState], None], *, away_s: float = AWAY_S
+    ) -> None:
         self._found = found
+        self._told = told
         self._away_s = away_s
         self._channel = aio.insecure_channel(address, options=_OPTIONS)
         self._open = self._channel.unary_unary(
@@ -68,6 +75,7 @@ class HostClient:
             path("Watch"), request_serializer=NAME.encode, response_deserializer=STATE.decode
         )
         self._state: HostState | None = None
+        self._found_hosts = 0
         self._changed = asyncio.Event()
         self._closed = False
         self._watching = asyncio.create_task(self._watch_always())
@@ -82,34 +90,15 @@ class HostClient:
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
     async def open(self, name: str) -> ModelStatus | Failure:
-        """Has the host open a judge, or says why it does not."""
-        if (failure := await self._until_found(None)) is not None:
-            return failure
-        try:
-            return await self._open(name)
-        except aio.AioRpcError as error:
-            return _failure(error)
-        except asyncio.CancelledError:
-            return self._if_closed()
+        """Has the host open a judge, or says why it does not; where it stops first, the next one is asked."""
+        return await self._answer(lambda: self._open(name), None)
 
     async def ask(self, asked: Asked) -> Answered:
         """Asks the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
-        sent_on = False
-        while (failure := await self._until_found(asked.deadline_s)) is None:
-            span = current_span()
-            try:
-                answered = await self._ask(asked, metadata=None if span is None else span.metadata())
-            except aio.AioRpcError as error:
-                if not sent_on:
-                    return Answered(_failure(error))
-                answered = None
-            except asyncio.CancelledError:
-                return Answered(self._if_closed())
-            if answered is not None:
-                return answered
-            sent_on = True
-            await asyncio.sleep(_AGAIN_S)
-        return Answered(failure)
+        span = current_span()
+        metadata = None if span is None else span.metadata()
+        answer = await self._answer(lambda: self._ask(asked, metadata=metadata), asked.deadline_s)
+        return Answered(answer) if isinstance(answer, Failure) else answer
 
     async def close(self) -> None:
         """Fails what waits."""
@@ -119,19 +108,39 @@ class HostClient:
         await self._channel.close()
         await asyncio.wait((self._watching,))
 
-    async def _until_found(self, deadline_s: float | None) -> Failure | None:
-        """Waits for a host; returns why there is none."""
+    async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
+        """What the first host answers that does not stop before."""
+        stopping_host = 0
+        while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
+            stopping_host = self._found_hosts
+            try:
+                answer = await ask()
+            except aio.AioRpcError as error:
+                return _failure(error)
+            except asyncio.CancelledError:
+                return self._if_closed()
+            if answer is None:  # gRPC has logged that it could not be read, and the next one would be no other
+                return _DEFECT
+            if not isinstance(answer, Stopping):
+                return answer
+        return failure
+
+    async def _until_found(self, deadline_s: float | None, *, after: int) -> Failure | None:
+        """Waits for a host, later than the one of number `after`; returns why there is none."""
         until_s = asyncio.get_running_loop().time() + self._away_s
         late = deadline_s is not None and deadline_s < until_s
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline_s if late else until_s):
-                while self._state is None and not self._closed:
+                while not self._is_found(after) and not self._closed:
                     await self._changed.wait()
         if self._closed:
             return _CLOSED
-        if self._state is None:
+        if not self._is_found(after):
             return TIMED_OUT if late else _AWAY
         return None
+
+    def _is_found(self, after: int) -> bool:
+        return self._state is not None and self._found_hosts > after
 
     async def _watch_always(self) -> None:
         while True:
@@ -149,8 +158,10 @@ class HostClient:
     def _take(self, state: HostState) -> None:
         new = self._state is None
         self._state = state
+        self._found_hosts += new
         self._changed.set()
         self._changed = asyncio.Event()
+        self._told(state)
         if new:
             self._found()
 

@@ -1,8 +1,8 @@
 """The host's side: answers the questions of all server processes with judges of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any, Final, TypeAlias
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 from grpc import aio
@@ -25,6 +25,7 @@ from gradewire_server.judges.shared.messages import (
     Answered,
     Asked,
     HostState,
+    Stopping,
     path,
 )
 from gradewire_server.judges.verdicts.checked import CheckedJudge
@@ -38,6 +39,7 @@ _LAST_REPLIES_S: Final = 1.0
 """Seconds in which those who wait are told to ask the next host."""
 
 _Context: TypeAlias = aio.ServicerContext[Any, Any]
+R = TypeVar("R")
 
 
 class JudgeHost:
@@ -101,18 +103,21 @@ class JudgeHost:
         }
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
-    async def _open(self, name: str, _: _Context) -> ModelStatus | Failure:
-        judge = await self._judge(name)
-        return judge if isinstance(judge, Failure) else judge.status
+    async def _open(self, name: str, _: _Context) -> ModelStatus | Failure | Stopping:
+        judge = await self._unless_stopping(self._judge(name))
+        return judge if isinstance(judge, Failure | Stopping) else judge.status
 
-    async def _ask(self, asked: Asked, context: _Context) -> Answered | None:
+    async def _ask(self, asked: Asked, context: _Context) -> Answered | Stopping:
         ask_for(asked.caller)  # each question is a task of its own
-        answering = asyncio.ensure_future(self._traced(asked, context))
+        return await self._unless_stopping(self._traced(asked, context))
+
+    async def _unless_stopping(self, work: Coroutine[Any, Any, R]) -> R | Stopping:
+        working = asyncio.ensure_future(work)
         try:
-            await asyncio.wait((answering, self._stopping), return_when=asyncio.FIRST_COMPLETED)
-            return answering.result() if answering.done() else None
+            await asyncio.wait((working, self._stopping), return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else Stopping.STOPPING
         finally:
-            answering.cancel()
+            working.cancel()
 
     async def _traced(self, asked: Asked, context: _Context) -> Answered:
         headers = dict(context.invocation_metadata() or ())

@@ -5,6 +5,7 @@ Floats survive exactly. Deadlines are those of the system's monotonic clock, whi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -58,6 +59,12 @@ class HostState:
     troubles: Mapping[str, str]
 
 
+class Stopping(Enum):
+    """What a host that is told to stop says to whatever it is asked: the next one is to be asked."""
+
+    STOPPING = "stopping"
+
+
 class Codec(Generic[M]):
     """Messages of one kind to JSON and back.
 
@@ -78,10 +85,9 @@ class Codec(Generic[M]):
 
 
 NAME: Final[Codec[str]] = Codec(str)
-OPENED: Final[Codec[ModelStatus | Failure]] = Codec(ModelStatus | Failure)
+OPENED: Final[Codec[ModelStatus | Failure | Stopping]] = Codec(ModelStatus | Failure | Stopping)
 ASKED: Final[Codec[Asked]] = Codec(Asked)
-ANSWERED: Final[Codec[Answered | None]] = Codec(Answered | None)
-"""None: the host stops, and the next one is to be asked."""
+ANSWERED: Final[Codec[Answered | Stopping]] = Codec(Answered | Stopping)
 STATE: Final[Codec[HostState]] = Codec(HostState)
 
 

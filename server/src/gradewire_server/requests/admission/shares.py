@@ -68,7 +68,7 @@ class CallerShares:
         smaller than a request.
         """
         share = self._of(caller)
-        self._forget()
+        self._forget(share.seen_s)
         if not share.parts and in_work_tokens <= 2 * allowed_tokens:
             return True
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
@@ -83,7 +83,7 @@ class CallerShares:
     def has_had_little(self, caller: Caller) -> bool:
         """Whether a caller has lately been given less than half of its share of that; False for one that is alone."""
         share = self._of(caller)
-        self._forget()
+        self._forget(share.seen_s)
         lately = _faded(share.lately, share.seen_s - share.lately_s)
         total = _faded(self._lately, share.seen_s - self._lately_s)
         return lately < _LITTLE * total * share.weight / self._weights
@@ -113,12 +113,13 @@ class CallerShares:
             self._has_promised = False
             for share in self._shares.values():
                 share.promised_tokens = 0.0
-        self._forget()
+        self._forget(self._clock())
 
     def _of(self, caller: Caller) -> _Share:
         now_s = self._clock()
         share = self._shares.get(caller.key)
         if share is None:
+            self._forget(now_s)  # here, for nowhere else do they become more
             share = self._shares[caller.key] = _Share(caller.weight, now_s)
             self._weights += caller.weight
         elif share.weight != caller.weight:  # the tokens file has changed
@@ -127,16 +128,17 @@ class CallerShares:
         share.seen_s = now_s
         return share
 
-    def _forget(self) -> None:
-        """Callers that have gone."""
-        now_s = self._clock()
+    def _forget(self, now_s: float) -> None:
+        """Callers that have gone, and what they have had."""
         if now_s - self._forgot_s < _FORGET_EVERY_S:
             return
         self._forgot_s = now_s
-        self._shares = {
-            key: each for key, each in self._shares.items() if each.parts or now_s - each.seen_s < _ACTIVE_S
-        }
-        self._weights = sum(each.weight for each in self._shares.values())
+        kept = {key: each for key, each in self._shares.items() if each.parts or now_s - each.seen_s < _ACTIVE_S}
+        if len(kept) < len(self._shares):
+            self._shares = kept
+            self._weights = sum(each.weight for each in kept.values())
+            self._lately = sum(_faded(each.lately, now_s - each.lately_s) for each in kept.values())
+            self._lately_s = now_s
 
 
 def _faded(amount: float, passed_s: float) -> float:

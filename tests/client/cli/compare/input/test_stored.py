@@ -10,8 +10,9 @@ import pytest
 from tests.client.cli.compare.conftest import Rows, letters
 from tests.client.cli.conftest import Command, read_rows, write_rows
 
+from gradewire.cli.compare import runs
 from gradewire.cli.output.metric_lines import lines_of, with_lines
-from gradewire.manifests import manifest_path, read_manifest, write_manifest
+from gradewire.manifests import InputDigest, file_digest, manifest_path, read_manifest, write_manifest
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2
 
@@ -161,8 +162,10 @@ def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command:
     manifest_path(other).replace(manifest_path(new))
     (note,) = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
     assert note.endswith(f"is of 3 rows, and {new} has 2; what it says of the run is left out")
+    # How many rows there are is not known then; the content still is.
     some = compared(command, base, new, "--where", "question=question 0?")
-    assert not [told for told in some["notes"] if "manifest" in told], "how many rows there are is not known then"
+    (note,) = [told for told in some["notes"] if "manifest" in told]
+    assert "another output, or one that was changed since" in note
 
 
 def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:
@@ -261,6 +264,123 @@ def test_a_manifest_that_cannot_be_used_is_a_note(command: Command, score: Score
     told = " ".join(done.output.split())
     assert f"{manifest_path(base)} is not that of {base}, whose metrics are others" in told
     assert "is of format gradewire-manifest/2, and this gradewire reads gradewire-manifest/1" in told
+
+
+def test_manifests_that_were_swapped_are_named(command: Command, score: Score, tmp_path: Path) -> None:
+    base, new = (score(name, letters(*n)) for name, n in (("base", (10, 20)), ("new", (20, 40))))
+    first, second = (manifest_path(path) for path in (base, new))
+    aside = first.rename(tmp_path / "aside.json")
+    second.rename(first)
+    aside.rename(second)
+    digests = [file_digest(path).sha256[:12] for path in (base, new)]
+    notes = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
+    assert notes == [
+        f"{manifest_path(own)} is not that of {own}: it was written for {other} (SHA-256 {theirs}), and {own} has the "
+        f"SHA-256 {mine}: another output, or one that was changed since; what it says of the run is left out"
+        for own, other, mine, theirs in ((base, new, *digests), (new, base, *digests[::-1]))
+    ]
+    by_option = command("compare", base, new, "--summary", first, "--summary", second, stub=StubTransport(never))
+    assert by_option.exit_code == 2
+    assert f"--summary {first}: is not that of {base}: it was written for {new}" in by_option.stderr
+    right = compared(command, base, new, "--summary", second, "--summary", first)
+    assert right["sides"]["base"]["run"]["server_version"] == "stub"
+
+
+def test_a_manifest_without_the_digest_of_its_output_is_compared_by_metrics_and_rows(
+    command: Command, score: Score
+) -> None:
+    base, new = (score(name, letters(*n)) for name, n in (("base", (10, 20)), ("new", (20, 40))))
+    document = json.loads(manifest_path(base).read_text())
+    assert document.pop("output")["sha256"] == file_digest(base).sha256
+    manifest_path(new).write_text(json.dumps(document))
+    found = compared(command, base, new)
+    assert not [told for told in found["notes"] if "manifest" in told]
+    assert found["sides"]["new"]["run"]["server_version"] == "stub"
+
+
+def test_inputs_and_parameters_that_differ_are_told(command: Command, score: Score) -> None:
+    base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
+    shared, long = InputDigest(path="shared.jsonl", bytes=1, sha256="a" * 64), ["x" * 300]
+    own = read_manifest(manifest_path(base))
+    parameters = {"part_rows": 64, "where": {"kind": ["a"]}, "delimiter": "", "map": {"id": "n"}, "missing": long}
+    write_manifest(manifest_path(base), replace(own, inputs=(shared, *own.inputs), parameters=parameters))
+    many = [InputDigest(path=f"{number}.jsonl", sha256="b" * 64) for number in range(6)]
+    changed = {"part_rows": 64, "where": {"kind": ["b"]}, "map": {}, "missing": [*long, "y"]}
+    own = read_manifest(manifest_path(new))
+    write_manifest(manifest_path(new), replace(own, inputs=(*many, shared), parameters=changed))
+    found = compared(command, base, new)["comparisons"]["new"]
+    told = {each["fact"]: (each["baseline"], each["candidate"]) for each in found["manifest_differences"]}
+    answers = base.with_name("base-answers.jsonl")
+    assert told["inputs"] == (
+        f"{answers} (SHA-256 {file_digest(answers).sha256[:12]})",
+        ", ".join(f"{number}.jsonl (SHA-256 {'b' * 12})" for number in range(4)) + " and 2 more",
+    )
+    assert told["parameter where"] == ('{"kind": ["a"]}', '{"kind": ["b"]}')
+    assert told["parameter map"] == ('{"id": "n"}', "")
+    assert {name for name in told if name.startswith("parameter")} == {
+        "parameter where", "parameter map", "parameter missing",
+    }  # fmt: skip
+    # Of one beginning, and as long as a cell may be.
+    before, after = told["parameter missing"]
+    assert before != after
+    assert max(len(before), len(after)) < 220
+
+
+def test_options_of_a_run_that_scores_are_told_where_they_differ(command: Command, score: Score) -> None:
+    base = score("base", letters(10, 20))
+    new = score("new", letters(10, 20, other="y"), "--map", "prediction=other")
+    found = compared(command, base, new)["comparisons"]["new"]
+    told = {each["fact"]: (each["baseline"], each["candidate"]) for each in found["manifest_differences"]}
+    assert told["parameter map"] == ("", '{"prediction": "other"}')
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"output": {"path": "\x1b[31m\a\ud800", "bytes": 1, "sha256": "0" * 64}},
+        {"counts": {"rows": 2, "statuses": {"\x1b[31m\a\ud800": 1}}},
+        {
+            "place": "\x1b[31m\a\ud800",
+            "notes": ["\x1b[31m\a\ud800"],
+            "parameters": {"\x1b[31m\a\ud800": "\x1b[31m\a\ud800", "long": "\x1b[31m\a\ud800" * 100},
+            "inputs": [{"path": "\x1b[31m\a\ud800"}],
+        },
+    ],
+)
+def test_texts_of_a_hostile_manifest_reach_no_terminal_as_controls(
+    command: Command, score: Score, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
+    path = manifest_path(new)
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    files = ("--json", tmp_path / "figures.json", "--html", tmp_path / "page.html")
+    done = command("compare", base, new, "--quiet", *files, stub=StubTransport(never))
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    by_option = command("compare", base, new, "--quiet", "--summary", path, "--summary", path)
+    assert isinstance(by_option.exception, SystemExit | None)
+    for told in (done.output, by_option.output):
+        # The first of them click takes away itself, where no terminal is.
+        assert not {"\x1b", "\a", "\ud800"} & set(told)
+    assert "[31m" in done.output
+
+
+@pytest.mark.parametrize("deep", [200, 400, 925, 1100])
+def test_a_hostile_manifest_is_a_note_and_no_traceback(command: Command, score: Score, deep: int) -> None:
+    base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
+    document = json.loads(manifest_path(base).read_text())
+    manifest_path(base).write_text(json.dumps(document | {"times": document["times"] | {"cpu_s": 10**deep}}))
+    nested = "[" * deep + "]" * deep
+    manifest_path(new).write_text(json.dumps(document)[:-1] + f', "parameters": {{"deep": {nested}}}}}')
+    done = command("compare", base, new, "--quiet", stub=StubTransport(never))
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    assert ("times.cpu_s is a whole number that is too large" in done.output) is (deep > 308)
+
+
+def test_a_parameter_that_is_nested_too_deeply_has_words() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert runs._short({"where": deep}) == "nested too deeply to be shown"
 
 
 @pytest.mark.parametrize("summary", ["{}", "[]", "nonsense", '{"run": 1, "metrics": {}}'])

@@ -20,13 +20,11 @@ from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import EXIT_CONDITION, EXIT_INTERRUPTED, exit_codes, one_line_errors
 from gradewire.load_testing.processes import LoadProcesses
-from gradewire.load_testing.run import LoadRun
+from gradewire.load_testing.run import LoadResult, LoadRun
 from gradewire.manifests import RunClock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from gradewire.load_testing.run import LoadResult
 
 
 @click.command(
@@ -68,17 +66,15 @@ Mixes (answers to questions about pictures, made up; those that are not repeated
 def load_command(ctx: click.Context, /, **options: Any) -> None:
     """Put a load on a server: raise the rate to the knee, then offer twice as much; or one fixed --rate.
 
-    With FILE, its rows are sent in place of a --mix. Ctrl-C ends the run; what was measured is shown as partial.
+    With FILE, its rows are sent in place of a --mix: each is new until it has been sent once, so a search needs
+    thousands. Ctrl-C ends the run; what was measured until then, or until something broke, is shown as partial.
     """
     clock = RunClock()
     given = load_options_of(options)
     check_outputs(given.outputs.named, {path: path for path in given.inputs})
     with one_line_errors():
         lines, version = asyncio.run(_asked(given))
-        with Live.shown(quiet=given.quiet) as live, LoadProcesses(given.setup, given.processes) as processes:
-            run = LoadRun(processes, given.plan, live)
-            _run(run, given)
-    result = run.result
+        result, broken = _measured(given)
     notes = load_notes(result, given)
     show_figures(step_tables(result), notes, ())
     if given.outputs.json is not None:
@@ -86,10 +82,27 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
     if given.outputs.html is not None:
         write_page(given.outputs.html, result, given, notes)
     write_load_manifest(result, given, lines, version, clock)
+    if broken is not None:
+        with one_line_errors():
+            raise broken
     if result.stopped:
         ctx.exit(EXIT_INTERRUPTED)
     if _is_broken(result):
         ctx.exit(EXIT_CONDITION)
+
+
+def _measured(given: LoadOptions) -> tuple[LoadResult, BaseException | None]:
+    """What was measured, and what broke the run off; raised here where nothing had been measured."""
+    result = LoadResult()
+    try:
+        with Live.shown(quiet=given.quiet) as live, LoadProcesses(given.setup, given.processes) as processes:
+            _run(LoadRun(processes, given.plan, live, result), given)
+    except BaseException as error:
+        if not result.steps:
+            raise
+        result.error = " ".join(str(error).split()) or type(error).__name__
+        return result, error
+    return result, None
 
 
 def _run(run: LoadRun, given: LoadOptions) -> None:

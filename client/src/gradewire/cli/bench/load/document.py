@@ -20,10 +20,14 @@ def load_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, st
     """All figures; seconds where no unit is named."""
     knee, step = result.knee, result.knee_step
     return {
-        "partial": result.stopped,
+        "partial": result.is_partial,
+        "error": result.error or None,
         "server": given.setup.endpoint.address,
         "metrics": dict(lines),
         "parameters": given.parameters,
+        "file_rows": None if given.own_rows is None else len(given.own_rows.encoded),
+        "missing_rows": result.missing_rows,
+        "metrics_page_unread": result.unread,
         "objective": given.plan.objective,
         "knee": knee
         and {
@@ -67,7 +71,8 @@ def write_load_manifest(
         times=clock.times(),
         machine=clock.machine(),
         results={
-            "partial": result.stopped,
+            "partial": result.is_partial,
+            "error": result.error or None,
             "knee_calls_per_s": None if result.knee is None else result.knee.rate_per_s,
             "calls_by_code": dict(codes),
             "checks": [str(check) for check in result.checks],

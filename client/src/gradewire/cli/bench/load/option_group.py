@@ -10,7 +10,7 @@ from gradewire.cli.input.files import column_options
 from gradewire.cli.options.connection import SERVER_VARIABLE, credential_options, wait_option
 from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, FiniteRange, option_group
 from gradewire.cli.run.manifest_file import manifest_option
-from gradewire.load_testing.mixes import MIXES
+from gradewire.load_testing.content.mixes import MIXES
 from gradewire.load_testing.run import ArrivalKind
 from gradewire.load_testing.worker import CallKind
 
@@ -40,7 +40,7 @@ _content_options = option_group(
     click.option(
         "--repeat-share",
         type=FiniteRange(0, 1),
-        help="Share of answers that were sent before. Default: 0.5 with --mix repeats, else 0.",
+        help="Share of answers that were sent before. Default: 0.5 with --mix repeats, else 0, with FILE too.",
     ),
     click.option(
         "--words", type=click.IntRange(3, 900), help="Words of every answer, in place of what --mix says of them."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,8 @@ from gradewire.cli.problems import InputError, named_errors, one_line_errors
 from gradewire.cli.run.manifest_file import manifest_beside
 from gradewire.items import ItemProblem, encode_item
 from gradewire.load_testing.arrivals import replayed
-from gradewire.load_testing.mixes import MIXES, OwnRows
+from gradewire.load_testing.content.mixes import MIXES
+from gradewire.load_testing.content.own_rows import OwnRows
 from gradewire.load_testing.run import LoadPlan
 from gradewire.load_testing.steps import Objective
 from gradewire.load_testing.worker import WorkerSetup
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.load_testing.arrivals import Offsets
-    from gradewire.load_testing.mixes import Mix
+    from gradewire.load_testing.content.mixes import Mix
     from gradewire.metric_types.choice import MetricChoice
     from gradewire_proto.v1 import types_pb2
 
@@ -38,9 +40,9 @@ _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _STEP_S: Final = 10.0
 _SEEDS: Final = 1_000_000
-_ROW_OPTIONS: Final = ("mix", "words", "repeat_share")
+_MADE_UP: Final = ("mix", "words")
 _PARAMETERS: Final = (
-    *_ROW_OPTIONS, "batch", "call", "deadline_s", "slo_s", "arrivals", "speed", "seed", "min_calls",
+    *_MADE_UP, "repeat_share", "batch", "call", "deadline_s", "slo_s", "arrivals", "speed", "seed", "min_calls",
     "client_processes", "connections", "start_rate", "max_rate", "rate",
 )  # fmt: skip
 
@@ -71,6 +73,7 @@ class LoadOptions:
         rate_per_s: Of the single step; None for the search.
         arrivals: Those of the single step that are replayed; None where none are.
         inputs: Files that are read.
+        rows_from: Those of them whose rows are sent.
         parameters: Options that change what comes out, by name.
         outputs: Where figures go.
         quiet: Show no progress.
@@ -83,9 +86,15 @@ class LoadOptions:
     rate_per_s: float | None
     arrivals: Offsets | None
     inputs: Sequence[str]
+    rows_from: Sequence[str]
     parameters: Mapping[str, Any]
     outputs: LoadOutputs
     quiet: bool
+
+    @property
+    def own_rows(self) -> OwnRows | None:
+        """Rows of the user's that are sent; None for a mix."""
+        return self.setup.rows if isinstance(self.setup.rows, OwnRows) else None
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
@@ -112,7 +121,7 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
         seed=options["seed"],
         wait_s=options["wait_s"],
     )
-    left_out = _ROW_OPTIONS if options["files"] else ()
+    left_out = _MADE_UP if options["files"] else ()
     told = {name: options[name] for name in _PARAMETERS if options[name] is not None and name not in left_out}
     return LoadOptions(
         setup=setup,
@@ -122,6 +131,7 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
         rate_per_s=rate,
         arrivals=arrivals,
         inputs=[*options["files"], *([str(options["replay"])] if options["replay"] else [])],
+        rows_from=options["files"],
         parameters={**told, "duration_s": duration_s},
         outputs=LoadOutputs(
             json=options["json_path"],
@@ -155,9 +165,8 @@ def _check_together(options: Mapping[str, Any]) -> None:
             raise click.UsageError(
                 f"--{name.replace('_', '-')} is for the search: leave it out with --rate or --replay"
             )
-    for name in ("words", "repeat_share"):
-        if options["files"] and options[name] is not None:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for a --mix: leave it out with FILE")
+    if options["files"] and options["words"] is not None:
+        raise click.UsageError("--words is for a --mix: leave it out with FILE")
     url = options["metrics_url"]
     if url is not None and not url.startswith(("http://", "https://")):
         raise click.UsageError(f"--metrics-url {url}: write http://HOST:PORT/metrics")
@@ -184,14 +193,16 @@ def _mix(options: Mapping[str, Any]) -> Mix:
 
 
 def _own_rows(options: Mapping[str, Any]) -> OwnRows:
-    encoded = []
+    items: list[types_pb2.Item] = []
     for row in input_file({**options, "where": ()}).open().rows:
         item: types_pb2.Item | ItemProblem = ItemProblem("", row.problem)
         if row.item is not None:
             item = encode_item(row.index, row.item, max_bytes=_MOST_ITEM_BYTES)
         if isinstance(item, ItemProblem):
             raise InputError(f"{row.place}: {item.message}")
-        encoded.append(item.SerializeToString())
-    if not encoded:
+        items.append(item)
+    if not items:
         raise InputError(f"{options['files'][0]}: it holds no rows")
-    return OwnRows(encoded)
+    # Files are often sorted, by data set or by length, and steps would have different answers.
+    random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
+    return OwnRows.of(items, options["repeat_share"] or 0.0)

@@ -55,6 +55,8 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     notes = []
     if result.stopped:
         notes.append("PARTIAL: the run was interrupted; the figures are of what was measured until then")
+    elif result.error:
+        notes.append(f"PARTIAL: the run broke off ({result.error}); the figures are of what was measured until then")
     if result.knee is not None:
         notes.append(_knee_note(result.knee, result.knee_step))
     elif any(step.is_lost for step in result.steps):
@@ -62,6 +64,13 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     elif any(step.client_limited for step in result.steps):
         notes.append("NO RESULT: the client was the bottleneck (see its lag): give more --client-processes")
     notes += [f"at twice the knee: {check}" for check in result.checks]
+    if result.unread:
+        notes.append(
+            f"the server's page of metrics could not be read {len(result.unread)} times, and steps lack its figures "
+            f"there; the last time: {result.unread[-1]}"
+        )
+    if given.own_rows is not None and result.missing_rows:
+        notes.append(_missing_rows_note(result, given, len(given.own_rows.encoded)))
     setup = given.setup
     notes.append(
         f"{given.plan.arrivals if given.arrivals is None else 'replayed'} arrivals, {setup.batch} answers a call, "
@@ -71,6 +80,16 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
         notes.append(f"load average of this machine {min(loads):.1f} to {max(loads):.1f}, the run's own included")
     return notes
+
+
+def _missing_rows_note(result: LoadResult, given: LoadOptions, rows: int) -> str:
+    sent = sum(step.counts.sent_items for step in result.steps)
+    repeated = sum(step.counts.repeated for step in result.steps)
+    return (
+        f"too few rows: {' '.join(given.rows_from)} has {rows} and this run needs about {rows + result.missing_rows}, "
+        f"so {repeated / max(1, sent):.0%} of the answers that were measured had been sent before and cost the server "
+        "less: give more rows, or measure one --rate for a shorter --duration"
+    )
 
 
 def verdict(step: Step, result: LoadResult) -> str:

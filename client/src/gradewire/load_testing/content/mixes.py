@@ -1,24 +1,33 @@
-"""What is sent: answers made up by a mix, or rows of a file."""
+"""What is sent: answers made up by a mix."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from gradewire.load_testing.texts import QUESTIONS, short_answer, verbose_answer
+from gradewire.load_testing.content.texts import QUESTIONS, short_answer, verbose_answer
 from gradewire_proto.v1 import types_pb2
 
-_POOL_ITEMS: Final = 500
+POOL_ITEMS: Final = 500
+"""Items that are repeated, at most."""
 _POOL_SEED: Final = 1
 _SHORT_WORDS: Final = 6
 
 
 class DrawnItem(NamedTuple):
-    """An item, whether it was sent before, and the words of its answer."""
+    """An item of a call.
+
+    Attributes:
+        item: What is sent.
+        repeated: Whether it was sent before.
+        words: Of its answer.
+        again: Whether it was to be new, and there is no further row.
+    """
 
     item: types_pb2.Item
     repeated: bool
     words: int
+    again: bool = False
 
 
 class Items(Protocol):
@@ -27,6 +36,10 @@ class Items(Protocol):
     def next(self) -> DrawnItem:
         """The next one."""
         ...
+
+
+Supply = Callable[[int], Items]
+"""What a client process sends, by the number of the order that it carries out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +61,15 @@ class Mix:
         """A supply; the same for the same seed."""
         return MadeItems(self, random.Random(seed))  # noqa: S311 - test data, not a secret
 
+    def supply(self, seed: int, part: int, parts: int) -> Supply:
+        """What client process `part` sends: other answers in every process and for every order."""
+        del parts
+        return lambda order: self.items(f"{seed}/{part}/{order}")
+
     def pool(self) -> list[types_pb2.Item]:
         """The items that are repeated: the same in every process; empty where none is."""
         source = random.Random(_POOL_SEED)  # noqa: S311 - test data, not a secret
-        return [self.made(source).item for _ in range(_POOL_ITEMS)] if self.repeat_share else []
+        return [self.made(source).item for _ in range(POOL_ITEMS)] if self.repeat_share else []
 
     def made(self, source: random.Random) -> DrawnItem:
         """A new item."""
@@ -81,38 +99,6 @@ class MadeItems:
             item = self._source.choice(self._pool)
             return DrawnItem(item, repeated=True, words=len(item.prediction.split()))
         return self._mix.made(self._source)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRows:
-    """Rows of a file, as serialized items: in their order, again and again from the first.
-
-    All that are sent in measured steps count as repeated, since each was sent once before them.
-    """
-
-    encoded: Sequence[bytes]
-
-    def items(self, seed: str) -> "RowItems":
-        """A supply that begins anywhere; the same for the same seed."""
-        return RowItems(self.pool(), random.Random(seed).randrange(len(self.encoded)))  # noqa: S311 - no secret
-
-    def pool(self) -> list[types_pb2.Item]:
-        """All of them."""
-        return [types_pb2.Item.FromString(one) for one in self.encoded]
-
-
-class RowItems:
-    """Rows one after the other, beginning at `place`."""
-
-    def __init__(self, rows: Sequence[types_pb2.Item], place: int) -> None:
-        self._rows = rows
-        self._place = place
-
-    def next(self) -> DrawnItem:
-        """The next one."""
-        item = self._rows[self._place % len(self._rows)]
-        self._place += 1
-        return DrawnItem(item, repeated=True, words=len(item.prediction.split()))
 
 
 MIXES: Final = {

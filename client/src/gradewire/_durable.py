@@ -1,0 +1,44 @@
+"""Files that are there after a power cut."""
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
+"""What opening or syncing a folder fails with where the file system, or a folder that may not be read, has no such
+thing: then the file system alone decides when a new name lasts."""
+
+
+def replace_synced(unfinished: Path, path: Path) -> None:
+    """Gives a file that is written and closed its name, in place of what has it: all or nothing, power cuts included.
+
+    When it returns, other files may be removed for which this one stands.
+
+    Args:
+        unfinished: The file, beside `path`; it is gone under this name then.
+        path: Its name.
+
+    Raises:
+        OSError: The disk does not take it; what was there under the name is there still.
+    """
+    # Windows syncs what may be written alone.
+    with unfinished.open("r+b") as stream:
+        os.fsync(stream.fileno())
+    unfinished.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the names in a folder last."""
+    if sys.platform == "win32":  # has folders that cannot be opened, and journals names
+        return
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+    except OSError as error:
+        if error.errno not in _NOT_SYNCED:
+            raise

@@ -1,0 +1,31 @@
+"""URLs as they may be shown and kept: without what opens their place to whoever reads them."""
+
+import re
+from typing import Final
+
+# With one slash too, as a path that was made of a URL has it.
+_URL: Final = re.compile(r"(?<=[A-Za-z0-9+.-]{2}):/\S+")
+_KEYS: Final = re.compile(
+    r"""
+    (?P<begin>:/{1,2})(?:
+        (?P<user>[^/?]+@)     # user and password end at the last @ before the path: a password may have one too
+        | [^/]*@.*            # nobody knows whether this ? is of a password or begins a query: all of it goes
+    )
+    | (?P<query>\?)[^?]*=.*?(?=['")\]},;:.]*$)
+    """,
+    re.VERBOSE,
+)
+
+
+def without_keys(text: str) -> str:
+    """A URL, or a text with URLs, with `…` for user and password before a host, and for a query.
+
+    A query may hold the signature of a signed URL. Twice gives the same as once.
+    """
+    return _URL.sub(lambda url: _KEYS.sub(_hidden, url[0]), text) if ":/" in text else text
+
+
+def _hidden(found: re.Match[str]) -> str:
+    if found["query"]:
+        return "?…"
+    return f"{found['begin']}…{'@' if found['user'] else ''}"
