@@ -39,7 +39,7 @@ def job_of(run: Bulk, output: str, *, resume: bool = False, overwrite: bool = Fa
     """A job over the rows of a run, and what its server says."""
     job = BulkJob(
         source=run.source,
-        metrics=MetricOptions("smile"),
+        metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
         output=BulkOutput(output=output, resume=resume, overwrite=overwrite, summary=None, manifest=None),
         cluster=Cluster(address=None, workers=None, threads=None, part_rows=PART_ROWS),
