@@ -11,7 +11,7 @@ import pytest
 from tests.client.cli.bulk.conftest import PART_ROWS, Bulk, answers
 
 from gradewire.cli.bulk import job as job_module
-from gradewire.cli.bulk.identity import reading_parameters, save_run
+from gradewire.cli.bulk.identity import input_digests, reading_parameters, save_run
 from gradewire.cli.bulk.job import Asked, BulkJob
 from gradewire.cli.bulk.options import BulkOutput, Cluster
 from gradewire.cli.bulk.parts import RUN_NAME, PartId, PartStore
@@ -39,7 +39,7 @@ def job_of(run: Bulk, output: str, *, resume: bool = False, overwrite: bool = Fa
     """A job over the rows of a run, and what its server says."""
     job = BulkJob(
         source=run.source,
-        metrics=MetricOptions("smile"),
+        metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
         output=BulkOutput(output=output, resume=resume, overwrite=overwrite, summary=None, manifest=None),
         cluster=Cluster(address=None, workers=None, threads=None, part_rows=PART_ROWS),
@@ -51,7 +51,7 @@ def job_of(run: Bulk, output: str, *, resume: bool = False, overwrite: bool = Fa
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
     """Another run does this while ours reads its input, after the first look at what is there."""
-    digests = job_module.input_digests
+    digests = input_digests
 
     def read(source: Any) -> Any:
         other()
