@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from gradewire._durable import replace_synced
+from gradewire.manifests.durable import replace_synced
 from gradewire.manifests.manifest import RunManifest
 
 FORMAT: Final = "gradewire-manifest/1"

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradewire._durable import replace_synced
 from gradewire.cli.bulk.parts import PartId, PartStore, missing_parts
 from gradewire.cli.input.urls import file_system, is_url, local_path, place_errors
 from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.result_rows import encode_row
 from gradewire.cli.output.table_file import is_table, write_table
 from gradewire.cli.problems import InputError, named_errors
+from gradewire.manifests.durable import replace_synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

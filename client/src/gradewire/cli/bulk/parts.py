@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gradewire._durable import replace_synced
 from gradewire.cli.bulk.whole_files import hidden_name, is_object_store, named_of, put_back, write_whole
 from gradewire.cli.input.urls import file_system, is_url, local_path, place_errors
 from gradewire.cli.problems import InputError
 from gradewire.cli.url_keys import without_keys
+from gradewire.manifests.durable import replace_synced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from gradewire._durable import replace_synced
 from gradewire.cli.input.record import printable
 from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.result_rows import read_results
 from gradewire.cli.problems import InputError, named_errors
+from gradewire.manifests.durable import replace_synced
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})

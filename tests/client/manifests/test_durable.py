@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.syncs import Syncs
 
-from gradewire._durable import replace_synced
+from gradewire.manifests.durable import replace_synced
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="folders are not synced there")
 
