@@ -9,11 +9,10 @@ from tests.client.cli.bulk.conftest import PART_ROWS, Bulk, answers
 from tests.client.cli.conftest import answer, write_rows
 
 from gradewire import Tls
-from gradewire.cli.bulk.absolute import absolute_setup
+from gradewire.cli.bulk.absolute import absolute_place
 from gradewire.cli.bulk.parts import PartId, PartStore
 from gradewire.cli.bulk.reading import PartRows, file_readers
 from gradewire.cli.bulk.worker import PartScorer
-from gradewire.cli.input.urls import absolute_place
 from gradewire.testing import StubTransport
 
 
@@ -48,14 +47,12 @@ def test_urls_of_files_are_told_from_the_root_on(here: Path) -> None:
 def test_files_of_the_setup_are_told_from_the_root_on(bulk: Callable[..., Bulk], here: Path) -> None:
     setup = bulk(answers(1)).setup({})
     tls = Tls(root_certificates=Path("ca.pem"), certificate_chain=Path("c.pem"), private_key=Path("/k.pem"))
-    made = absolute_setup(
-        replace(
-            setup,
-            connection=replace(setup.connection, cache_dir=Path("cache"), models_dir=Path("~/models"), tls=tls),
-            plan=replace(setup.plan, pictures=Path()),
-            store=PartStore("out.parts"),
-        )
-    )
+    made = replace(
+        setup,
+        connection=replace(setup.connection, cache_dir=Path("cache"), models_dir=Path("~/models"), tls=tls),
+        plan=replace(setup.plan, pictures=Path()),
+        store=PartStore("out.parts"),
+    ).absolute()
     assert (made.connection.cache_dir, made.connection.models_dir) == (here / "cache", Path.home() / "models")
     assert made.connection.tls == Tls(
         root_certificates=here / "ca.pem", certificate_chain=here / "c.pem", private_key=Path("/k.pem")
@@ -65,7 +62,7 @@ def test_files_of_the_setup_are_told_from_the_root_on(bulk: Callable[..., Bulk],
 
 def test_what_the_setup_does_not_name_stays_so(bulk: Callable[..., Bulk]) -> None:
     setup = bulk(answers(1)).setup({})
-    assert absolute_setup(setup) == setup
+    assert setup.absolute() == setup
 
 
 def test_a_run_of_relative_paths_is_the_same_from_another_directory(
@@ -78,7 +75,7 @@ def test_a_run_of_relative_paths_is_the_same_from_another_directory(
     (here / "in" / "0.png").write_bytes(b"a picture")
     run = Bulk(PartStore("out.parts"), [Path("in/0.jsonl"), Path("in/1.jsonl")])
     readers = file_readers(run.source, [len(rows)] * 2, PART_ROWS, {}, Path("in"))
-    worker = PartScorer(absolute_setup(run.setup({})), StubTransport(answer))
+    worker = PartScorer(run.setup({}).absolute(), StubTransport(answer))
     expected = [list(reader.read()) for reader in readers]
 
     monkeypatch.chdir(tmp_path)

@@ -6,31 +6,42 @@ Messages, manifests and outputs keep the paths as they were typed.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from gradewire.cli.bulk.parts import PartStore
-from gradewire.cli.input.urls import absolute_place
+from gradewire.cli.input.urls import file_system, is_url
 
 if TYPE_CHECKING:
     from gradewire import Tls
-    from gradewire.cli.bulk.worker import WorkerSetup
+    from gradewire.cli.options.connection import Connection
+
+_CHAINED: Final = "::"
+_LOCAL_URLS: Final = ("file://", "local://")
 
 
-def absolute_setup(setup: WorkerSetup) -> WorkerSetup:
-    """What workers are made with, with all paths from the root on."""
-    connection, plan = setup.connection, setup.plan
+def absolute_place(place: str) -> str:
+    """A path, or the URL of one, from the root on; the URLs of other file systems as they are."""
+    if not is_url(place):
+        return str(Path(place).absolute())
+    return _CHAINED.join(map(_absolute_link, place.split(_CHAINED)))
+
+
+def absolute_connection(connection: Connection) -> Connection:
+    """The same with all paths from the root on."""
     return replace(
-        setup,
-        connection=replace(
-            connection,
-            # Settings know the home directory by ~.
-            cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
-            models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
-            tls=connection.tls and _absolute_tls(connection.tls),
-        ),
-        plan=replace(plan, pictures=plan.pictures and plan.pictures.absolute()),
-        store=PartStore(absolute_place(setup.store.place)),
+        connection,
+        # Settings know the home directory by ~.
+        cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
+        models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
+        tls=connection.tls and _absolute_tls(connection.tls),
     )
+
+
+def _absolute_link(url: str) -> str:
+    if not url.startswith(_LOCAL_URLS):
+        return url
+    system, path = file_system(url)
+    return str(system.unstrip_protocol(path))
 
 
 def _absolute_tls(tls: Tls) -> Tls:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.bulk.absolute import absolute_setup
 from gradewire.cli.bulk.assembling import Assembly, output_exists, remove_output
 from gradewire.cli.bulk.identity import check_same, input_digests, save_run, saved_run
 from gradewire.cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, check_place
@@ -160,15 +159,13 @@ class BulkJob:
     def _score(self, asked: Asked, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
         part_rows = self._part_rows(asked)
         readers = file_readers(self.source, rows_by_file, part_rows, found, asked.plan.pictures)
-        setup = absolute_setup(
-            WorkerSetup(
-                connection=self.connection,
-                plan=asked.plan,
-                lines=asked.lines,
-                store=self.output.store,
-                unanswered=frozenset(part for part, answered in found.items() if not answered),
-            )
-        )
+        setup = WorkerSetup(
+            connection=self.connection,
+            plan=asked.plan,
+            lines=asked.lines,
+            store=self.output.store,
+            unanswered=frozenset(part for part, answered in found.items() if not answered),
+        ).absolute()
         total = sum(rows_by_file) if not self.source.options.where else None
         # Whole parts but for the last of each file, which the readers tell in the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))

@@ -6,9 +6,9 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gradewire.cli.bulk.absolute import absolute_place
 from gradewire.cli.bulk.parts import PartId
 from gradewire.cli.input.pictures import with_picture_digests
-from gradewire.cli.input.urls import absolute_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,13 @@ import resource
 import socket
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
+from gradewire.cli.bulk.absolute import absolute_connection, absolute_place
+from gradewire.cli.bulk.parts import PartStore
 from gradewire.cli.bulk.records import PartRecord, costs_of
 from gradewire.cli.input.rows import result_key
 from gradewire.cli.output.metric_lines import with_lines
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
     from concurrent.futures import Future
 
-    from gradewire.cli.bulk.parts import PartStore
     from gradewire.cli.bulk.reading import PartRows
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.run.plan import ScorePlan
@@ -57,6 +58,15 @@ class WorkerSetup:
     lines: Mapping[str, str]
     store: PartStore
     unanswered: frozenset[tuple[int, int]] = frozenset()
+
+    def absolute(self) -> Self:
+        """The same with all paths from the root on: workers run in another directory than the command."""
+        return replace(
+            self,
+            connection=absolute_connection(self.connection),
+            plan=replace(self.plan, pictures=self.plan.pictures and self.plan.pictures.absolute()),
+            store=PartStore(absolute_place(self.store.place)),
+        )
 
 
 class _LoopThread:

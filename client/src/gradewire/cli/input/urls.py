@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
-_CHAINED: Final = "::"
-_LOCAL_URLS: Final = ("file://", "local://")
 
 
 def is_url(path: str) -> bool:
@@ -100,17 +98,3 @@ def matching_urls(url: str) -> Sequence[str]:
     system, path = file_system(url)
     with place_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
-
-
-def absolute_place(place: str) -> str:
-    """A path, or the URL of one, from the root on; the URLs of other file systems as they are."""
-    if not is_url(place):
-        return str(Path(place).absolute())
-    return _CHAINED.join(map(_absolute_link, place.split(_CHAINED)))
-
-
-def _absolute_link(url: str) -> str:
-    if not url.startswith(_LOCAL_URLS):
-        return url
-    system, path = file_system(url)
-    return str(system.unstrip_protocol(path))
