@@ -126,7 +126,7 @@ def measured_where(options: argparse.Namespace, load: float) -> str:
     """When, where and how, in words."""
     return (
         f"measured {datetime.now(UTC).date().isoformat()} on {machine()}, embedded engine, one process, load average "
-        f"{load:.1f} at the end, python -m benchmarks.load.costs --duration-s {options.duration_s:g}"
+        f"of at most {load:.1f}, python -m benchmarks.load.costs --duration-s {options.duration_s:g}"
     )
 
 
@@ -139,10 +139,12 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write them where gradewire reads them, and into the page")
     parser.add_argument("--measured", action="store_true", help="take what lies in --out, and measure nothing")
     options = parser.parse_args()
+    if options.write and options.measured:
+        parser.error("--write: leave out --measured, whose runs are of another time")
     options.out.mkdir(parents=True, exist_ok=True)
     paths = [file_of(load, options) if options.measured else measure(load, options) for load in LOADS]
     measured = read_measurements(paths)
-    load = os.getloadavg()[0]
+    load = max(step["load"] for path in paths for step in json.loads(path.read_text(encoding="utf-8"))["steps"])
     told = measured_where(options, load)
     text = table(measured, Costs.fitted(measured.points), told)
     print(text)

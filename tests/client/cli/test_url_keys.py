@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire.cli.problems import InputError, UnreachableError
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url, without_keys
 
 _PASSWORD = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C"), exclude_characters="/"), min_size=1)
 _VALUE = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")))
@@ -51,6 +51,27 @@ def test_no_password_is_shown_whatever_its_characters(user: str, password: str) 
 def test_no_value_of_a_query_is_shown_whatever_its_characters(value: str) -> None:
     told = without_keys(f"https://host/a.jsonl?key={value}x&date=1")
     assert told == "https://host/a.jsonl?…"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host/a b.jsonl?sig=SECRET SECRET", "https://host/a b.jsonl?…"),
+        ("https://host/a?SECRET", "https://host/a?…"),
+        ("zip://a b.csv::https://u:SECRET SECRET@host/a.zip?SECRET", "zip://a b.csv::https://…@host/a.zip?…"),
+        ("s3://bucket/part ?.jsonl", "s3://bucket/part ?.jsonl"),
+        ("rows/a b@c?d.jsonl", "rows/a b@c?d.jsonl"),
+    ],
+)
+def test_keys_with_blanks_are_hidden_where_the_text_is_one_url(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+    assert shown_url(shown) == shown
+
+
+@settings(max_examples=example_count(200))
+@given(value=st.text(st.characters(codec="utf-8", exclude_categories=("C",))))
+def test_no_query_of_a_url_is_shown_whatever_its_characters(value: str) -> None:
+    assert shown_url(f"https://host/a b.jsonl?{value}") == "https://host/a b.jsonl?…"
 
 
 @pytest.mark.parametrize("kind", [InputError, UnreachableError])

@@ -15,6 +15,11 @@ _KEYS: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_BLANK: Final = re.compile(r"\s")
+_NO_BLANK: Final = "\ue000"
+"""Stands for a blank, where a URL would seem to end: a character that Unicode gives no meaning."""
+# Of other URLs a ? may be a pattern's.
+_WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
 
 def without_keys(text: str) -> str:
@@ -23,6 +28,12 @@ def without_keys(text: str) -> str:
     A query may hold the signature of a signed URL. Twice gives the same as once.
     """
     return _URL.sub(lambda url: _KEYS.sub(_hidden, url[0]), text) if ":/" in text else text
+
+
+def shown_url(place: str) -> str:
+    """As `without_keys`, of what is one URL, or a path, as a whole: keys that have blanks, or no =, are hidden too."""
+    whole = _BLANK.sub(_NO_BLANK, place)
+    return _WEB_QUERY.sub(r"\1?…", without_keys(whole)).replace(_NO_BLANK, " ")
 
 
 def _hidden(found: re.Match[str]) -> str:

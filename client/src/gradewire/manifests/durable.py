@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
+_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
 """What opening or syncing a folder fails with where the file system, or a folder that may not be read, has no such
 thing: then the file system alone decides when a new name lasts."""
 
@@ -20,7 +20,7 @@ def replace_synced(unfinished: Path, path: Path) -> None:
         path: Its name.
 
     Raises:
-        OSError: The disk does not take it; what was there under the name is there still.
+        OSError: The disk does not take it; under the name is what was there, or the whole new file.
     """
     # Windows syncs what may be written alone.
     with unfinished.open("r+b") as stream:

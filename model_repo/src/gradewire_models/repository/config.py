@@ -116,7 +116,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     return config, own_parameters(config)
 
 
-# A server lists its models with every call of ListModels, and and to parse one takes 50 ms: the parser is plain Python.
+# A server lists its models with every call of ListModels, and to parse one takes 50 ms: the parser is plain Python.
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> ModelConfig:
     return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)

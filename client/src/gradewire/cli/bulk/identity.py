@@ -12,7 +12,7 @@ from gradewire.cli.bulk.parts import RUN_NAME
 from gradewire.cli.input.urls import is_url, open_url, place_errors
 from gradewire.cli.output.metric_lines import counts_over_unknown, line_parts
 from gradewire.cli.problems import InputError
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def input_digests(source: InputFile) -> list[InputDigest]:
                 continue
             with open_url(path) as stream:
                 digest = hashlib.file_digest(stream, "sha256")
-                found.append(InputDigest(path=without_keys(path), bytes=stream.tell(), sha256=digest.hexdigest()))
+                found.append(InputDigest(path=shown_url(path), bytes=stream.tell(), sha256=digest.hexdigest()))
     return found
 
 

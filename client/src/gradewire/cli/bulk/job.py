@@ -29,7 +29,7 @@ from gradewire.cli.run.manifest_file import cost_of, counts_of, metric_fields, o
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.summary.text import RunFigures, print_summary, summary_document
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url, without_keys
 from gradewire.manifests import RunClock, RunCounts, RunManifest, versions
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class BulkJob:
         lines = [line for line in asked.lines.values() if line]
         prompts = [word for given in self.metrics.prompts for word in ("--prompt", str(given.path))]
         read = [*self.source.arguments, *self.source.where_arguments]
-        words = [*map(without_keys, [*read, self.output.output]), "--metrics", ",".join(lines), *prompts]
+        words = [*map(without_keys, read), shown_url(self.output.output), "--metrics", ",".join(lines), *prompts]
         return printable(shlex.join(["gradewire", "bulk", *words, *self.connection.arguments]))
 
 

@@ -15,7 +15,7 @@ from gradewire.cli.options.group import check_resume, option_group
 from gradewire.cli.output.table_file import is_table
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.manifest_file import row_output_options
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 from gradewire.manifests import manifest_path
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class BulkOutput:
         """
         check_resume(options, output)
         if is_url(output):
-            if "?" in without_keys(output):
+            if "?" in shown_url(output):
                 raise InputError(f"{output}: parts and manifest stand beside OUTPUT, whose name has a ?: leave it out")
             file_system(output)  # fails before anything is computed where its package is missing
         if (form := options["format_"]) is not None:
@@ -103,7 +103,7 @@ class BulkOutput:
                 raise click.UsageError(f"--format {form}: end OUTPUT in {_SUFFIXES[form]}, its parts stand beside it")
         if not is_folder(output):
             # Refuses other suffixes, and Parquet without pyarrow.
-            is_table(Path(without_keys(output).rsplit("/", 1)[-1]))
+            is_table(Path(shown_url(output).rsplit("/", 1)[-1]))
         return cls(
             output=output,
             resume=options["resume"],

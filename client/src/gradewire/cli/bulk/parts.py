@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gradewire.cli.bulk.whole_files import hidden_name, is_object_store, named_of, put_back, write_whole
 from gradewire.cli.input.urls import file_system, is_url, local_path, place_errors
 from gradewire.cli.problems import InputError
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 from gradewire.manifests.durable import replace_synced
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PartStore:
     @property
     def shown(self) -> str:
         """The place as people may see it: without keys of its URL."""
-        return without_keys(self.place)
+        return shown_url(self.place)
 
     def create(self) -> None:
         """Makes the folder where it is not there; raises InputError where it cannot."""

@@ -30,7 +30,7 @@ from gradewire.cli.input.rows import Row, RowOptions
 from gradewire.cli.input.urls import shown_names
 from gradewire.cli.options.group import option_group
 from gradewire.cli.problems import InputError
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 
 ALIAS_HELP = """\b
 Columns, by the first of these names that a row has (capitals do not matter):
@@ -116,7 +116,7 @@ class InputFile:
         missing = (("--missing", word) for word in rows.missing)
         official = reading.official.arguments if reading.official else ()
         given = ((option, value) for option, value in told.items() if value)
-        return [*map(without_keys, self.paths), *official, *itertools.chain(*columns, *given, *missing)]
+        return [*map(shown_url, self.paths), *official, *itertools.chain(*columns, *given, *missing)]
 
     @property
     def where_arguments(self) -> list[str]:

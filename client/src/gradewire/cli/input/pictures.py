@@ -9,7 +9,7 @@ from gradewire._input.images import local_picture, picture_digest
 from gradewire._input.values import UnreadableValueError
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 
 _NAME_CHARACTERS = 200
 
@@ -31,4 +31,4 @@ def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any],
     try:
         return {**item, "images": [local_picture(row.picture, folder)]}, ""
     except UnreadableValueError as error:
-        return item, f"picture {printable(without_keys(row.picture)[:_NAME_CHARACTERS])}: {error}"
+        return item, f"picture {printable(shown_url(row.picture)[:_NAME_CHARACTERS])}: {error}"

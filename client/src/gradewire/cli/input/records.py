@@ -18,7 +18,7 @@ from gradewire.cli.input.opening import GZIP, STDIN, opened
 from gradewire.cli.input.record import Record
 from gradewire.cli.input.urls import is_url, matching_urls, shown_names
 from gradewire.cli.problems import InputError
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -84,7 +84,7 @@ def format_of(path: str, chosen: Format | None) -> Format:
     if suffix == ".eval":
         raise InputError(f"{path}: is named as a log of inspect: give --from inspect")
     if (found := _SUFFIXES.get(suffix)) is None:
-        shown = Path(without_keys(name)).suffix or "no suffix"
+        shown = Path(shown_url(name)).suffix or "no suffix"
         raise InputError(f"{path}: cannot tell the format from {shown!r}: give --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:
         raise InputError(f"{path}: {found} has a compression of its own: unpack the file (gzip -d) first")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from gradewire.cli.problems import InputError
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ def is_url(path: str) -> bool:
 
 def shown_names(paths: Sequence[str]) -> list[str]:
     """What files are called wherever they are shown or kept: without keys of URLs, each otherwise than the others."""
-    names = [without_keys(path) if is_url(path) else path for path in paths]
+    names = [shown_url(path) if is_url(path) else path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
 
@@ -43,12 +43,12 @@ def place_errors(place: str) -> Iterator[None]:
     except click.ClickException:
         raise
     except OSError as error:
-        raise InputError(f"{place}: {error.strerror or error}") from error
+        raise InputError(f"{shown_url(place)}: {error.strerror or error}") from error
     except Exception as error:
         # The package of each store has errors of its own, for instance where it has no credentials.
         if not is_url(place):
             raise
-        raise InputError(f"{place}: {str(error) or type(error).__name__}") from error
+        raise InputError(f"{shown_url(place)}: {str(error) or type(error).__name__}") from error
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -63,9 +63,9 @@ def file_system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         missing = "fsspec: pip install 'gradewire[ray]'" if error.name == "fsspec" else str(error)
-        raise InputError(f"{url}: reading and writing it needs {missing}") from error
+        raise InputError(f"{shown_url(url)}: reading and writing it needs {missing}") from error
     except ValueError as error:
-        raise InputError(f"{url}: {error}") from error
+        raise InputError(f"{shown_url(url)}: {error}") from error
     return system, path
 
 

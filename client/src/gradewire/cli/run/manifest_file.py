@@ -9,7 +9,7 @@ import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.problems import named_errors
-from gradewire.cli.url_keys import without_keys
+from gradewire.cli.url_keys import shown_url
 from gradewire.manifests import Cost, RunCounts, file_digest, manifest_path, pinned_names, write_manifest
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
     found = []
     for path in paths:
         with named_errors(path):
-            found.append(replace(file_digest(path), path=without_keys(str(path))))
+            found.append(replace(file_digest(path), path=shown_url(str(path))))
     return found
 
 

@@ -19,6 +19,7 @@ from gradewire.cli.output.files import write_json
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import EXIT_CONDITION, EXIT_INTERRUPTED, exit_codes, one_line_errors
+from gradewire.cli.url_keys import without_keys
 from gradewire.load_testing.processes import LoadProcesses
 from gradewire.load_testing.run import LoadResult, LoadRun
 from gradewire.manifests import RunClock
@@ -100,7 +101,7 @@ def _measured(given: LoadOptions) -> tuple[LoadResult, BaseException | None]:
     except BaseException as error:
         if not result.steps:
             raise
-        result.error = " ".join(str(error).split()) or type(error).__name__
+        result.error = without_keys(" ".join(str(error).split())) or type(error).__name__
         return result, error
     return result, None
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.run.manifest_file import digests_of, forget_manifest, metric_fields, save_manifest
+from gradewire.cli.url_keys import without_keys
 from gradewire.manifests import RunCounts, RunManifest, versions
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def load_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, st
         "parameters": given.parameters,
         "file_rows": None if given.own_rows is None else len(given.own_rows.encoded),
         "missing_rows": result.missing_rows,
-        "metrics_page_unread": result.unread,
+        "metrics_page_unread": [without_keys(why) for why in result.unread],
         "objective": given.plan.objective,
         "knee": knee
         and {

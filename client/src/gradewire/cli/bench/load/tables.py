@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire.cli.output.figures import Figure, count
 from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.url_keys import without_keys
 from gradewire.load_testing.knee import Outcome
 from gradewire.load_testing.steps import PERCENTILES
 
@@ -67,7 +68,7 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     if result.unread:
         notes.append(
             f"the server's page of metrics could not be read {len(result.unread)} times, and steps lack its figures "
-            f"there; the last time: {result.unread[-1]}"
+            f"there; the last time: {without_keys(result.unread[-1])}"
         )
     if given.own_rows is not None and result.missing_rows:
         notes.append(_missing_rows_note(result, given, len(given.own_rows.encoded)))
