@@ -77,6 +77,15 @@ def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -
     assert "0.017" in done.stderr
 
 
+def test_the_name_of_a_file_is_told_as_it_is(command: Command, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in (r"a\g<0>.jsonl", r"b\x.jsonl")]
+    for file in files:
+        file.write_text('{"references": "a", "prediction": "\\ud800"}\n')
+    results = [row["scores"]["smile"] for row in read_rows(command("score", *files, "--quiet").stdout)]
+    for file, result in zip(files, results, strict=True):
+        assert result["message"].startswith(f"{file} line 1.prediction holds a lone surrogate")
+
+
 def test_no_number_is_no_answer_in_any_format(command: Command, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(
         '{"references": ["a"], "prediction": NaN}\n{"references": ["a"], "prediction": -Infinity}\n'

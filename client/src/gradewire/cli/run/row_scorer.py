@@ -169,7 +169,7 @@ class RowScorer:
             result = score.to_dict()
             if score.message:
                 # The client counts within its batch; people look for the place in their file.
-                result["message"] = _ITEM.sub(row.place, score.message)
+                result["message"] = _ITEM.sub(lambda _: row.place, score.message)
             if lack and score.status is Status.INVALID_INPUT and label in self.plan.chosen.image_labels:
                 result["message"] = f"{result.get('message', row.place)} ({lack})"
             # A row that never reached the server carries the line as well, so that --resume can compare.
