@@ -11,13 +11,14 @@ import pytest
 from tests.client.cli.bulk.conftest import PART_ROWS, Bulk, answers
 
 from gradewire.cli.bulk import job as job_module
-from gradewire.cli.bulk.identity import input_digests, reading_parameters, save_run
+from gradewire.cli.bulk.identity import input_digests, save_run
 from gradewire.cli.bulk.job import Asked, BulkJob
 from gradewire.cli.bulk.options import BulkOutput, Cluster
 from gradewire.cli.bulk.parts import RUN_NAME, PartId, PartStore
 from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.manifest_file import reading_parameters
 from gradewire.manifests import RunCounts
 
 Make = Callable[..., Bulk]

@@ -75,7 +75,16 @@ def test_a_server_that_dies_with_its_page_of_metrics_is_no_result_and_keeps_what
     with ExitStack() as stack:
         own = stack.enter_context(run_small_server())
         url = stack.enter_context(metrics_page())
-        at = ("--server", own.address, "--metrics-url", f"{url}?token=SECRET", "--start-rate", "40", "--arrivals", "constant")
+        at = (
+            "--server",
+            own.address,
+            "--metrics-url",
+            f"{url}?token=SECRET",
+            "--start-rate",
+            "40",
+            "--arrivals",
+            "constant",
+        )
         # 12 calls are the first step.
         with going(lambda: len(own.script.requests) > 14, stack.close):
             done = command("bench", "load", *at, *step, "--json", out, "--html", html)
