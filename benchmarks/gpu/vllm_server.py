@@ -30,7 +30,7 @@ _OPTIONS: Final = {
     "--gpu-memory-utilization": "0.6",
 }
 _POLL_S: Final = 0.25
-# Whoever has a proxy means other machines by it.
+# A user with a proxy means other machines by it.
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

@@ -1,4 +1,4 @@
-"""URLs as they may be shown and kept: without what opens their place to whoever reads them."""
+"""URLs as they may be shown and kept: without what opens their place to those who read them."""
 
 import re
 from typing import Final
