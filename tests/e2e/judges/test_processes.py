@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.support.judges.prompts import LAVE
 from tests.support.judges.smollm2 import NAME, smollm2_repository
 from tests.support.servers.otlp_receiver import otlp_receiver
 from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.several_processes import ready_processes, wait_until
 
 from gradewire import AsyncClient, Lave, Status
 from gradewire_proto.v1 import models_pb2, models_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
@@ -69,17 +69,6 @@ def _workers(server: ServerProcess) -> list[int]:
 
 def _hosts(server: ServerProcess) -> list[int]:
     return _running("gradewire_server.judge_host", server.pid)
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + _WAIT_S
-    while not holds():
-        assert time.monotonic() < give_up_s
-        time.sleep(0.05)
-
-
-def _ready(server: ServerProcess) -> int:
-    return int(server.http("/healthz")[1]["processes"]["ready"])
 
 
 def _items(name: str, count: int) -> list[types_pb2.Item]:
@@ -139,8 +128,8 @@ async def test_a_server_process_that_is_killed_leaves_the_judge_as_it_is(server:
     host, worker = _hosts(server), _workers(server)
     assert len(worker) == 1
     os.kill(_running("gradewire_server.child", server.pid)[0], signal.SIGKILL)
-    _until(lambda: _ready(server) == 1)
-    _until(lambda: _ready(server) == 2)
+    wait_until(lambda: ready_processes(server) == 1)
+    wait_until(lambda: ready_processes(server) == 2)
     channels = _channels(server, 8)
     answered = await asyncio.gather(
         *(_scored(each, _items(f"after {n}", 1), _QUICK) for n, each in enumerate(channels))
@@ -156,7 +145,7 @@ async def test_a_killed_host_costs_what_it_was_at_work_on_and_the_next_one_answe
     await _scored(channels[0], _items("warm", 1), _QUICK)
     (host,), (worker,) = _hosts(server), _workers(server)
     asking = [asyncio.create_task(_scored(each, _items(f"lost {n}", 4), _SLOW)) for n, each in enumerate(channels)]
-    await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 4)
+    await asyncio.to_thread(wait_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 4)
     os.kill(host, signal.SIGKILL)
     results = [result for task in asking for result in (await task)[1]]
     lost = [result for result in results if result.status == types_pb2.STATUS_UNAVAILABLE]
@@ -170,7 +159,7 @@ async def test_a_killed_host_costs_what_it_was_at_work_on_and_the_next_one_answe
     assert len(_workers(server)) == 1
     assert worker not in psutil.pids(), "a judge ends with its host"
     assert server.samples()["gradewire_judge_host_restarts_total"] == 1
-    await asyncio.to_thread(_until, lambda: not server.http("/healthz")[1]["degraded"])
+    await asyncio.to_thread(wait_until, lambda: not server.http("/healthz")[1]["degraded"])
     for each in channels:
         await each.close()
 
@@ -179,9 +168,9 @@ async def test_a_call_that_is_cancelled_frees_the_judge(server: ServerProcess) -
     (channel,) = _channels(server, 1)
     async with channel:
         asking = asyncio.create_task(_scored(channel, _items("cancelled", 600), _SLOW))
-        await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 50)
+        await asyncio.to_thread(wait_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 50)
         asking.cancel()
-        await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] == 0)
+        await asyncio.to_thread(wait_until, lambda: server.samples()["gradewire_judge_queue_items"] == 0)
         # In the host too: what comes now is not behind what nobody waits for.
         runs = server.samples()["gradewire_judge_run_seconds_count"]
         _, results = await _scored(channel, _items("at once", 1), _QUICK)
@@ -196,7 +185,7 @@ async def test_a_restart_of_all_loses_no_verdict(server: ServerProcess) -> None:
 
     def all_replaced() -> bool:
         now = _running("gradewire_server.child", server.pid)
-        return not set(hosts) & set(_hosts(server)) and not set(servers) & set(now) and _ready(server) == 2
+        return not set(hosts) & set(_hosts(server)) and not set(servers) & set(now) and ready_processes(server) == 2
 
     async with AsyncClient(server.address) as client:
         server.signal(signal.SIGHUP)
@@ -228,7 +217,7 @@ async def test_a_stop_lets_the_judge_answer_what_was_asked(server: ServerProcess
     await _scored(channels[0], _items("well", 1), _QUICK)
     (host,), (worker,) = _hosts(server), _workers(server)
     asking = [asyncio.create_task(_scored(each, _items(f"late {n}", 8), _SLOW)) for n, each in enumerate(channels)]
-    await asyncio.to_thread(_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 8)
+    await asyncio.to_thread(wait_until, lambda: server.samples()["gradewire_judge_queue_items"] >= 8)
     server.signal(signal.SIGTERM)  # the last test of this server
     results = [result for task in asking for result in (await task)[1]]
     assert len(results) == 32

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,14 +14,19 @@ import grpc
 import pytest
 from benchmarks.processes.counted_transport import CountedTransport
 from tests.support.servers.server_process import ServerProcess
-from tests.support.servers.several_processes import channels_by_process, is_there, process_ids
+from tests.support.servers.several_processes import (
+    channels_by_process,
+    is_there,
+    process_ids,
+    ready_processes,
+    wait_until,
+)
 
 from gradewire import AsyncClient, Client
 from gradewire_proto.v1 import models_pb2, models_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 
 _ROWS = [{"references": ["a cat"], "prediction": "a small cat"}] * 4
 _EXACT = types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())
-_WAIT_S = 60.0
 pytestmark = pytest.mark.hostile
 
 
@@ -33,20 +38,9 @@ def server(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
         running.wait()
 
 
-def _until(holds: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + _WAIT_S
-    while not holds():
-        assert time.monotonic() < give_up_s
-        time.sleep(0.05)
-
-
 def _calls(server: ServerProcess) -> float:
     samples = server.samples()
     return samples['gradewire_calls_total{code="OK",method="gradewire.v1.Scoring/Score"}']
-
-
-def _ready(server: ServerProcess) -> int:
-    return int(server.http("/healthz")[1]["processes"]["ready"])
 
 
 def test_one_that_is_killed_is_started_again_and_counts_stay(server: ServerProcess) -> None:
@@ -54,12 +48,12 @@ def test_one_that_is_killed_is_started_again_and_counts_stay(server: ServerProce
         client.score(_ROWS, "smile")
     before = _calls(server)
     os.kill(process_ids(server.pid)[0], signal.SIGKILL)
-    _until(lambda: _ready(server) == 1)
+    wait_until(lambda: ready_processes(server) == 1)
     assert server.http("/readyz")[0] == 200
     assert any("ended with signal 9" in each for each in server.http("/healthz")[1]["degraded"])
     with Client(server.address) as client:
         client.score(_ROWS, "smile")
-    _until(lambda: _ready(server) == 2)
+    wait_until(lambda: ready_processes(server) == 2)
     assert _calls(server) >= before
     assert server.samples()["gradewire_process_restarts_total"] == 1
 
@@ -113,10 +107,10 @@ def test_a_restart_of_all_in_turn_refuses_no_call(server: ServerProcess) -> None
 
             def all_replaced() -> bool:
                 nonlocal least
-                least = min(least, _ready(server))
-                return not before & set(process_ids(server.pid)) and _ready(server) == 2
+                least = min(least, ready_processes(server))
+                return not before & set(process_ids(server.pid)) and ready_processes(server) == 2
 
-            _until(all_replaced)
+            wait_until(all_replaced)
         finally:
             done.set()
         assert all(caller.result(30) > 1 for caller in callers)
@@ -158,16 +152,16 @@ def test_a_client_that_knows_nothing_of_processes_is_sent_to_another_one(server:
 def test_callers_that_come_while_one_is_replaced_reach_the_other(server: ServerProcess) -> None:
     """A process that drains or loads does not listen on the port: no connection is sent to it."""
     server.signal(signal.SIGHUP)
-    _until(lambda: _ready(server) == 1)
+    wait_until(lambda: ready_processes(server) == 1)
     names = set()
-    while _ready(server) == 1:
+    while ready_processes(server) == 1:
         options = (("grpc.use_local_subchannel_pool", 1),)
         with grpc.insecure_channel(server.address, options) as channel:
             _, call = models_pb2_grpc.ModelsStub(channel).List.with_call(models_pb2.ListModelsRequest(), timeout=20)
             names |= {str(value) for key, value in call.trailing_metadata() if key == "gradewire-process"}
     assert names
     server.wait_for_event("restarted 2 processes")
-    assert _ready(server) == 2
+    assert ready_processes(server) == 2
 
 
 def test_one_that_gets_sigterm_alone_finishes_its_calls_and_another_one_takes_its_place(server: ServerProcess) -> None:
@@ -183,13 +177,13 @@ def test_one_that_gets_sigterm_alone_finishes_its_calls_and_another_one_takes_it
         for stream in streams:
             next(iter(stream))
         os.kill(asked, signal.SIGTERM)
-        _until(lambda: _ready(server) == 1)
+        wait_until(lambda: ready_processes(server) == 1)
         for _ in range(20):
             assert len(client.score(_ROWS, "smile")) == len(_ROWS)
         assert asked in process_ids(server.pid), "it has a call yet"
         waiting.set()
         assert [stream.code() for stream in streams] == [grpc.StatusCode.OK] * 2
-        _until(lambda: asked not in process_ids(server.pid) and _ready(server) == 2)
+        wait_until(lambda: asked not in process_ids(server.pid) and ready_processes(server) == 2)
     assert any("ended with exit code 0" in line["event"] for line in server.log())
     assert server.samples()["gradewire_process_restarts_total"] == 1
 
@@ -204,7 +198,7 @@ def test_one_that_hangs_is_ended_and_started_again_while_the_other_serves(server
             assert other.List(models_pb2.ListModelsRequest(), timeout=20).metrics
             time.sleep(0.2)
         assert hangs.code() is grpc.StatusCode.UNAVAILABLE
-        _until(lambda: _ready(server) == 2)
+        wait_until(lambda: ready_processes(server) == 2)
         assert client.score(_ROWS, "smile")[0].scores["smile"].status == "OK"
     assert any("was silent for 30 s" in line["event"] for line in server.log())
     assert server.samples()["gradewire_process_restarts_total"] == 1
@@ -214,4 +208,4 @@ def test_none_outlives_a_supervisor_that_is_killed(server: ServerProcess) -> Non
     children = process_ids(server.pid)
     assert len(children) == 2
     server.kill()
-    _until(lambda: not any(is_there(child) for child in children))
+    wait_until(lambda: not any(is_there(child) for child in children))

@@ -10,9 +10,8 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import grpc
 import pytest
 from tests.e2e.client.test_tls import write_certificate
 from tests.support.servers.server_process import ServerProcess
-from tests.support.servers.several_processes import channels_by_process, process_ids
+from tests.support.servers.several_processes import channels_by_process, process_ids, ready_processes, wait_until
 from tests.support.servers.valkey import ValkeyServer
 
 from gradewire import Client, Tls
@@ -83,17 +82,6 @@ def server(tmp_path: Path, certificate: Path, minilm: Path) -> Iterator[ServerPr
             assert running.wait() == 0
 
 
-def _ready(server: ServerProcess) -> int:
-    return int(server.http("/healthz")[1]["processes"]["ready"])
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < give_up_s
-        time.sleep(0.05)
-
-
 def _post(server: ServerProcess, certificate: Path) -> float:
     trusting = ssl.create_default_context(cafile=certificate)
     trusting.check_hostname = False
@@ -145,11 +133,11 @@ def test_no_http_request_fails_while_a_process_goes(server: ServerProcess, certi
         try:
             if way == "killed":
                 os.kill(before[0], signal.SIGKILL)
-                _until(lambda: _ready(server) == 1)
-                _until(lambda: _ready(server) == 2)
+                wait_until(lambda: ready_processes(server) == 1)
+                wait_until(lambda: ready_processes(server) == 2)
             else:
                 server.signal(signal.SIGHUP)
-                _until(lambda: not set(before) & set(process_ids(server.pid)) and _ready(server) == 2)
+                wait_until(lambda: not set(before) & set(process_ids(server.pid)) and ready_processes(server) == 2)
         finally:
             done.set()
         assert all(caller.result(60) > 1 for caller in callers)
@@ -167,6 +155,6 @@ def test_a_relay_after_a_fork_outlasts_a_kill(server: ServerProcess, certificate
             assert program.wait(30) == 0
         finally:
             program.kill()
-    _until(lambda: _ready(server) == 2)
+    wait_until(lambda: ready_processes(server) == 2)
     with Client(server.address, tls=Tls(root_certificates=certificate, server_name="grader")) as client:
         assert client.score([{"references": ["a"], "prediction": "a"}], "smile")[0].scores["smile"].status == "OK"

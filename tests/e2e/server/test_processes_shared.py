@@ -6,9 +6,8 @@ Each test asks both processes by name, over a connection to each.
 import json
 import os
 import signal
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import grpc
 import pytest
 from tests.support.servers.server_process import ServerProcess
-from tests.support.servers.several_processes import channels_by_process, process_ids
+from tests.support.servers.several_processes import channels_by_process, process_ids, wait_until
 
 from gradewire import Client
 from gradewire_proto.v1 import (
@@ -167,9 +166,9 @@ def test_all_take_a_new_tokens_file(server: ServerProcess, both: Sequence[grpc.C
     refused = codes()
     assert refused == {"UNAUTHENTICATED"}
     path.write_text(f'{TOKENS}[late]\ntoken = "late"\n')
-    _until(lambda: codes().isdisjoint(refused))
+    wait_until(lambda: codes().isdisjoint(refused))
     path.write_text(TOKENS)
-    _until(lambda: codes() == refused)
+    wait_until(lambda: codes() == refused)
 
 
 def test_http_requests_go_to_the_process_that_answers(server: ServerProcess) -> None:
@@ -199,16 +198,9 @@ def test_health_tells_that_the_http_gateway_is_down(server: ServerProcess) -> No
     def shown() -> list[str]:
         return [each for each in server.http("/healthz")[1]["degraded"] if "HTTP gateway" in each]
 
-    _until(lambda: not shown())
+    wait_until(lambda: not shown())
     running = [str(line["event"]) for line in server.log() if "the HTTP gateway runs as process" in line["event"]]
     os.kill(int(running[-1].rpartition(" ")[2]), signal.SIGKILL)
-    _until(lambda: bool(shown()))
+    wait_until(lambda: bool(shown()))
     assert server.http("/readyz")[0] == 200, "gRPC goes on"
-    _until(lambda: not shown())
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < give_up_s
-        time.sleep(0.05)
+    wait_until(lambda: not shown())

@@ -5,19 +5,17 @@ Triton is at a port at which nobody listens, as an operator's mistake in the fil
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.servers.server_process import ServerProcess
-from tests.support.servers.several_processes import process_ids
+from tests.support.servers.several_processes import process_ids, ready_processes, wait_until
 
 from gradewire import Client, Status
 
 _AWAY = 'backend = "triton"\ntriton_url = "127.0.0.1:1"\n'
 _ROWS = [{"references": ["a cat"], "prediction": "a small cat"}]
-_WAIT_S = 60.0
 
 
 @pytest.fixture
@@ -40,17 +38,6 @@ def server(tmp_path: Path, minilm: Path, config: Path) -> Iterator[ServerProcess
         running.kill()
 
 
-def _until(holds: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + _WAIT_S
-    while not holds():
-        assert time.monotonic() < give_up_s
-        time.sleep(0.05)
-
-
-def _ready(server: ServerProcess) -> int:
-    return int(server.http("/healthz")[1]["processes"]["ready"])
-
-
 def _times_said(server: ServerProcess, event: str) -> int:
     return [line["event"] for line in server.log()].count(event)
 
@@ -61,14 +48,14 @@ def test_a_restart_onto_a_backend_that_is_away_is_ended_by_the_next_one(server: 
     before = set(process_ids(server.pid))
     config.write_text(_AWAY)
     server.signal(signal.SIGHUP)
-    _until(lambda: _times_said(server, "process 0 of 2 takes calls") == 2)
+    wait_until(lambda: _times_said(server, "process 0 of 2 takes calls") == 2)
     assert server.http("/readyz")[0] == 200, "the other one is as it was"
     config.write_text("")
     server.signal(signal.SIGHUP)
     server.wait_for_event("restarted 2 processes")
     assert _times_said(server, "a restart is asked for again: the one under way ends here, and another one begins") == 1
     assert not before & set(process_ids(server.pid))
-    assert _ready(server) == 2
+    assert ready_processes(server) == 2
     with Client(server.address) as client:
         assert client.score(_ROWS, "smile")[0].scores["smile"].status is Status.OK
 
@@ -85,14 +72,14 @@ def test_a_start_without_the_backend_outlives_a_crash_and_is_mended_by_a_restart
     assert not [each for each in lacks if "starting" in each]
     killed = process_ids(server.pid)[0]
     os.kill(killed, signal.SIGKILL)
-    _until(lambda: killed not in process_ids(server.pid) and len(process_ids(server.pid)) == 2)
+    wait_until(lambda: killed not in process_ids(server.pid) and len(process_ids(server.pid)) == 2)
     with Client(server.address) as client:
         assert client.score(_ROWS, "exact_match")[0].scores["exact_match"].status is Status.OK
     config.write_text("")
     server.signal(signal.SIGHUP)
     server.wait_for_event("restarted 2 processes")
     assert server.http("/readyz")[0] == 200
-    assert _ready(server) == 2
+    assert ready_processes(server) == 2
 
 
 @pytest.mark.hostile
@@ -102,7 +89,7 @@ def test_a_restart_onto_settings_that_cannot_be_used_ends_with_the_reason(server
     config.write_text('backend = "abacus"\n')
     server.signal(signal.SIGHUP)
     server.wait_for_event("the restart ends here")
-    assert _ready(server) == 1
+    assert ready_processes(server) == 1
     assert "backend" in server.log_text()
     config.write_text("")
     server.signal(signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""A restart of all processes in turn is not kept waiting by what it is to mend, and begins anew when asked to."""
+"""A rolling restart does not wait for the process that it is to mend, and starts over on a further request."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -75,7 +75,7 @@ async def test_a_restart_that_ends_says_which_process_why_and_what_to_do(
         assert part in said
 
 
-async def test_a_further_request_ends_a_restart_that_waits_and_begins_anew_with_the_settings_as_they_are_now() -> None:
+async def test_a_further_request_cancels_a_waiting_restart_and_starts_over_with_the_current_settings() -> None:
     starts, wanted = _Starts(), asyncio.Event()
     async with _running(starts) as whole:
         restarting = asyncio.create_task(restart_whenever(wanted, whole))

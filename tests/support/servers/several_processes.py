@@ -1,11 +1,13 @@
 """Reaches each of the processes of a server that has several."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import grpc
+from tests.support.servers.server_process import ServerProcess
 
 from gradewire_proto.v1 import models_pb2, models_pb2_grpc
 
@@ -63,3 +65,16 @@ def is_there(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def ready_processes(server: ServerProcess) -> int:
+    """How many of its processes are ready, by its page of health."""
+    return int(server.http("/healthz")[1]["processes"]["ready"])
+
+
+def wait_until(holds: Callable[[], bool], timeout_s: float = 90.0) -> None:
+    """Waits for a condition; fails where it does not hold in time."""
+    give_up_s = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < give_up_s
+        time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Restarts all processes one after the other, and begins anew where that is asked for meanwhile."""
+"""Restarts all processes one after the other; a further request starts over."""
 
 import asyncio
 import logging

@@ -58,7 +58,7 @@ async def supervise(
         settings: All of them.
         values: Those that were given as flags; each process reads the others by itself.
         stop: How to ask for the end.
-        restart: Set to have all processes restarted, one after the other; again, while they are: anew.
+        restart: Set to have all processes restarted, one after the other; set during a restart, that starts over.
         started: Told the port of gRPC once all processes have come up.
 
     Raises:

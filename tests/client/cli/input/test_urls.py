@@ -156,7 +156,7 @@ def test_nothing_that_is_written_or_told_has_the_key_of_a_url(
     assert shown[0] in manifest["reproduce"]
 
 
-def test_a_run_is_taken_up_from_files_that_were_signed_anew(
+def test_a_run_is_resumed_from_files_with_new_signatures(
     command: Command, memory: fsspec.AbstractFileSystem, tmp_path: Path
 ) -> None:
     lines = {"a": [json.dumps(ROW)] * 2, "b": [json.dumps(ROW), "{"]}

@@ -103,7 +103,7 @@ class SharedJudges(JudgeBackend):
                 self._opening.begin(name, partial(self._host.open, name))
 
     def _told(self, state: HostState) -> None:
-        """Takes what the host has loaded, whoever had it do so and however often that failed before."""
+        """Takes what the host has loaded: at the request of any process, perhaps after failed attempts."""
         for name, status in state.loaded.items():
             if name in self._opened:
                 self._opened[name].renew(status)
