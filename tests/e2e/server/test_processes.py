@@ -166,20 +166,22 @@ def test_callers_that_come_while_one_is_replaced_reach_the_other(server: ServerP
 
 def test_one_that_gets_sigterm_alone_finishes_its_calls_and_another_one_takes_its_place(server: ServerProcess) -> None:
     asked = process_ids(server.pid)[0]
-    with channels_by_process(server.address) as channels, Client(server.address) as client:
+    item = types_pb2.Item(references=["a cat"], prediction="a small cat")
+    request = scoring_pb2.ScoreRequest(items=[item], metrics=[_EXACT])
+    with channels_by_process(server.address) as channels:
         waiting = threading.Event()
 
         def slow() -> Iterator[scoring_pb2.ScoreStreamRequest]:
             yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[_EXACT]))
-            waiting.wait(15)
+            waiting.wait(60)
 
-        streams = [scoring_pb2_grpc.ScoringStub(each).ScoreStream(slow(), timeout=60) for each in channels.values()]
+        streams = [scoring_pb2_grpc.ScoringStub(each).ScoreStream(slow(), timeout=90) for each in channels.values()]
         for stream in streams:
             next(iter(stream))
         os.kill(asked, signal.SIGTERM)
         wait_until(lambda: ready_processes(server) == 1)
-        for _ in range(20):
-            assert len(client.score(_ROWS, "smile")) == len(_ROWS)
+        other = scoring_pb2_grpc.ScoringStub(channels["1/2"])
+        assert len(other.Score(request, timeout=20).items) == 1
         assert asked in process_ids(server.pid), "it has a call yet"
         waiting.set()
         assert [stream.code() for stream in streams] == [grpc.StatusCode.OK] * 2
