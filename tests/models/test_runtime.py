@@ -3,6 +3,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from gradewire_models import runtime
+from gradewire_models.runtime import cpu_session_options
+
+EXACT = "session.x64quantprecision"
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -22,3 +28,12 @@ def test_nothing_is_recorded_about_the_machine_or_its_models(tiny_repository: Pa
         timeout=60,
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_exact_kernel_is_for_processors_without_vnni_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "has_vnni", lambda: False)
+    assert cpu_session_options(1).get_session_config_entry(EXACT) == "1"
+    # With it ONNX Runtime rewrites graphs there too: encoders lose a fifth of their speed, and no judge can be opened.
+    monkeypatch.setattr(runtime, "has_vnni", lambda: True)
+    with pytest.raises(RuntimeError, match=EXACT):
+        cpu_session_options(1).get_session_config_entry(EXACT)

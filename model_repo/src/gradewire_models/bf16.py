@@ -14,11 +14,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_models.processor import CPU_INFO, instructions
+
 BF16_CLASS: Final = "bf16-cpu"
 """`numeric_class` of models whose vectors are made here. It stands for `padded_length` too: to change one is to change
 the other."""
 _INSTRUCTIONS: Final = ("amx_bf16", "avx512_bf16")
-_CPU_INFO: Final = Path("/proc/cpuinfo")
 _STEP_TOKENS: Final = 8
 
 
@@ -31,7 +32,7 @@ def padded_length(tokens: int) -> int:
     return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
 
 
-def bf16_instruction(cpu_info: Path = _CPU_INFO) -> str:
+def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
     """The processor's instruction that bf16 is computed with.
 
     OpenVINO lists BF16 for processors that only emulate it, more slowly than fp32: so the processor's own list of
@@ -46,10 +47,9 @@ def bf16_instruction(cpu_info: Path = _CPU_INFO) -> str:
         missing = "OpenVINO is not installed: pip install 'gradewire[openvino]'"
         raise Bf16UnavailableError(missing) from error
     try:
-        lines = cpu_info.read_text(encoding="ascii", errors="replace").splitlines()
+        flags = instructions(cpu_info)
     except OSError as error:
         raise Bf16UnavailableError(f"{cpu_info} cannot be read, which tells whether a processor has bf16") from error
-    flags = next((line.split() for line in lines if line.startswith("flags")), [])
     found = next((name for name in _INSTRUCTIONS if name in flags), "")
     if not found:
         raise Bf16UnavailableError(f"this processor has none of {', '.join(_INSTRUCTIONS)}")

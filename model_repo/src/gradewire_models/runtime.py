@@ -11,14 +11,17 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import onnxruntime
 
+from gradewire_models.processor import has_vnni
+
 __all__ = ["cpu_session_options", "onnxruntime"]
 
 
 def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxruntime.SessionOptions:
     """Options of a session on CPUs, with exact products of 8-bit integers.
 
-    Without these, x86 processors that lack VNNI add pairs of products of 8-bit integers in 16 bits, which saturates,
-    silently. With them they take another kernel; processors with VNNI, and graphs in floats, compute as ever.
+    x86 processors that lack VNNI add pairs of products of 8-bit integers in 16 bits, which saturates, silently. There
+    the options choose a kernel that is exact. Processors with VNNI must not get it: their own is exact and faster, and
+    ONNX Runtime would rewrite their graphs all the same.
 
     Args:
         threads: Of one run, from 1.
@@ -29,5 +32,6 @@ def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxru
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(allow_spinning)))
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    if not has_vnni():
+        options.add_session_config_entry("session.x64quantprecision", "1")
     return options

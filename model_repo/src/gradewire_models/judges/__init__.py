@@ -5,7 +5,6 @@ Light: standard library only. What builds or checks a judge lives in `gradewire_
 
 from gradewire_models.judges.catalog import catalog_judges, default_judge, find_judge
 from gradewire_models.judges.entries import CatalogJudge, Form
-from gradewire_models.judges.processor import computes_int8
 from gradewire_models.judges.repository import BuiltJudge, default_judge_repository, list_judges, load_judge
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "CatalogJudge",
     "Form",
     "catalog_judges",
-    "computes_int8",
     "default_judge",
     "default_judge_repository",
     "find_judge",

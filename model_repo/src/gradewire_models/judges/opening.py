@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradewire_models.judges.processor import has_vnni
+from gradewire_models.processor import has_vnni
 from gradewire_models.runtime import onnxruntime
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import pytest
 from tests.models.judges.build.tiny_judges import TinyJudge
 
 from gradewire_models.errors import ModelNotBuiltError, VerificationError
-from gradewire_models.judges import computes_int8
 from gradewire_models.judges.build import build_judge, graph, verify_judge
 from gradewire_models.judges.build.verify import check_processor
 from gradewire_models.judges.build.weights import JudgeWeights, Sizes
+from gradewire_models.processor import computes_int8
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ from gradewire_models.judges.description import (
     write_description,
 )
 from gradewire_models.judges.entries import FORMS, CatalogJudge, Form
-from gradewire_models.judges.processor import computes_int8
 from gradewire_models.judges.repository import BuiltJudge, load_judge
+from gradewire_models.processor import computes_int8
 from gradewire_models.repository.digest import record_file
 
 _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "gguf": (GGUF_FILE,)}

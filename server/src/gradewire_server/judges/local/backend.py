@@ -14,10 +14,10 @@ from gradewire_models.judges import (
     CatalogJudge,
     Form,
     catalog_judges,
-    computes_int8,
     list_judges,
     load_judge,
 )
+from gradewire_models.processor import computes_int8
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_models.judges.processor import computes_int8, has_vnni
+from gradewire_models.processor import computes_int8, has_vnni
 
 CASES = {
     "flags\t\t: fpu avx2 avx512f avx512_vnni\n": True,

@@ -1,0 +1,38 @@
+"""What this machine's processor can do."""
+
+import platform
+from pathlib import Path
+from typing import Final
+
+CPU_INFO: Final = Path("/proc/cpuinfo")
+"""Linux's description of the processors."""
+_VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+
+
+def instructions(cpu_info: Path = CPU_INFO) -> frozenset[str]:
+    """Names of an x86 processor's extensions, as Linux writes them; nothing on other processors.
+
+    Raises:
+        OSError: The file cannot be read; other systems have none.
+    """
+    with cpu_info.open(encoding="utf-8", errors="replace") as lines:
+        flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.split())
+
+
+def computes_int8() -> bool:
+    """Whether the int8 form of a judge is right here: an x86 processor. Others (ARM) were not at hand."""
+    return platform.machine() in {"x86_64", "AMD64"}
+
+
+def has_vnni(cpu_info: Path = CPU_INFO) -> bool:
+    """Whether this x86 processor has instructions for products of 8-bit integers.
+
+    The answer is no where nothing is known: on other processors, and on systems without ``/proc/cpuinfo``.
+    """
+    if not computes_int8():
+        return False
+    try:
+        return not _VNNI.isdisjoint(instructions(cpu_info))
+    except OSError:
+        return False
