@@ -8,6 +8,8 @@ from pathlib import Path
 from benchmarks.common.figures import Figure, show
 from benchmarks.common.servers import Server, start_engine
 
+from gradewire.load_testing.workers.slices import ask_for_short_slices
+
 
 def attack_a_server(
     description: str | None,
@@ -28,6 +30,7 @@ def attack_a_server(
     options = parser.parse_args()
 
     async def attack(server: Server) -> list[Figure]:
+        ask_for_short_slices()  # of this process alone: the server was started before
         return await measure(server, options)
 
     with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:

@@ -12,11 +12,11 @@ from gradewire.load_testing.checks import Check, overload_checks
 from gradewire.load_testing.knee import Knee, Outcome, find_knee
 from gradewire.load_testing.server_figures import ServerFigures, read_server_figures
 from gradewire.load_testing.steps import Objective, Step
-from gradewire.load_testing.worker import Fill, Probe
+from gradewire.load_testing.workers.worker import Fill, Probe
 
 if TYPE_CHECKING:
     from gradewire.load_testing.arrivals import Offsets
-    from gradewire.load_testing.processes import LoadProcesses
+    from gradewire.load_testing.workers.processes import LoadProcesses
 
 ArrivalKind = Literal["poisson", "constant"]
 

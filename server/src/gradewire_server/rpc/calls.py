@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import Message
+from grpc import aio
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY, STOPPING_KEY
 from gradewire_server.domain.caller import Scope, ask_for
@@ -296,9 +297,18 @@ async def _abort(context: GrpcContext, status: WireStatus, of_process: tuple[tup
     try:
         async with asyncio.timeout(_STATUS_FLUSH_S):
             await context.abort(status.code, status.details, (*status.trailing_metadata, *of_process))
+    except aio.AbortError as aborted:
+        # gRPC keeps it with the call, and its traceback leads to the call. Thousands of refused calls would be left to
+        # the collector, which takes a tenth of a second for them. Once this step is over, nobody reads it.
+        asyncio.get_running_loop().call_soon(_forget_traceback, aborted)
+        raise
     except TimeoutError:
         # gRPC has the status and delivers it once the caller reads on.
         raise asyncio.CancelledError from None
+
+
+def _forget_traceback(error: BaseException) -> None:
+    error.__traceback__ = error.__context__ = None
 
 
 def _failed(error: Exception, call: RpcCall) -> WireStatus:

@@ -1,9 +1,11 @@
 """The batcher keeps workers busy, survives failures and answers for every job, whoever cancels when."""
 
 import asyncio
+import gc
 import math
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 
 from hypothesis import given, settings
@@ -261,3 +263,21 @@ def test_every_job_ends_once_whoever_cancels_when(
         assert batcher._queue.tokens == 0
 
     asyncio.run(scenario())
+
+
+async def test_jobs_that_have_ended_are_freed_without_pythons_collector() -> None:
+    handler = Recorder()
+    handler.gate.set()
+    batcher = Watched(handler, ComputeConfig(workers=1))
+    jobs = [Job(5) for _ in range(3)]
+    kept = [weakref.ref(job) for job in jobs]
+    gc.disable()
+    try:
+        batcher.give(jobs)
+        await ended(jobs)
+        await batcher.close(CLOSING)
+        batcher.batches.clear()
+        del jobs
+        assert [each() for each in kept] == [None] * 3
+    finally:
+        gc.enable()

@@ -68,8 +68,8 @@ class ByHand:
             raise self.defect
         if self.full:
             raise QueueFullError
-        submission: Submission[PendingText, Encoded] = Submission(texts)
-        self.submitted += map(Text, submission.queued)
+        submission: Submission[PendingText, Encoded] = Submission(len(texts))
+        self.submitted += map(Text, submission.queued(texts))
         return submission
 
     async def close(self, reason: Failure) -> None:

@@ -65,10 +65,10 @@ class Batcher(Generic[J, R]):
             raise RunError(self._closed)
         if self._queue.tokens >= self._compute.max_queue_tokens:
             raise QueueFullError
-        submission: Submission[J, R] = Submission(jobs, current_turn().lane)
+        submission: Submission[J, R] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        self._queue.push(submission.queued, submission.lane)
+        self._queue.push(submission.queued(jobs), submission.lane)
         self._dispatch()
         return submission
 

@@ -87,8 +87,8 @@ class AsyncDispatcher(Generic[J, R]):
         refusal = self._remote.refusal()
         if refusal is not None:
             raise refusal
-        submission: Submission[J, R] = Submission(jobs, current_turn().lane)
-        self._queue.push(submission.queued, submission.lane)
+        submission: Submission[J, R] = Submission(len(jobs), current_turn().lane)
+        self._queue.push(submission.queued(jobs), submission.lane)
         self._dispatch()
         return submission
 

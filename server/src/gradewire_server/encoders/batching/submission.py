@@ -49,20 +49,23 @@ class Submission(Generic[J, R]):
     """The jobs of one call; iterating over it gives every job once. Lives on one event loop.
 
     Args:
-        jobs: All of them.
+        count: How many jobs.
         lane: Which they wait in.
 
     Attributes:
         span: Of who asked, where that is traced.
     """
 
-    def __init__(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
+    def __init__(self, count: int, lane: Lane = Lane.INTERACTIVE) -> None:
         self.lane = lane
         self.span = current_span()
-        self.queued = [Queued(job, self) for job in jobs]
-        self._left = len(jobs)
+        self._left = count
         self._parts: list[Ended[J, R]] = []
         self._waiting: asyncio.Future[None] | None = None
+
+    def queued(self, jobs: Sequence[J]) -> "list[Queued[J, R]]":
+        """Its jobs as a queue takes them. They know the submission; it does not keep them, or both were a cycle."""
+        return [Queued(job, self) for job in jobs]
 
     def put(self, part: Ended[J, R]) -> None:
         """Takes note of how some of its jobs ended."""

@@ -20,8 +20,8 @@ from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import EXIT_CONDITION, EXIT_INTERRUPTED, exit_codes, one_line_errors
 from gradewire.cli.url_keys import without_keys
-from gradewire.load_testing.processes import LoadProcesses
 from gradewire.load_testing.run import LoadResult, LoadRun
+from gradewire.load_testing.workers.processes import LoadProcesses
 from gradewire.manifests import RunClock
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, FiniteRange, op
 from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.load_testing.content.mixes import MIXES
 from gradewire.load_testing.run import ArrivalKind
-from gradewire.load_testing.worker import CallKind
+from gradewire.load_testing.workers.worker import CallKind
 
 _POSITIVE: Final = FiniteRange(min=0, min_open=True)
 _RATE: Final = FiniteRange(min=0, min_open=True, max=1e6)

@@ -20,7 +20,7 @@ from gradewire.load_testing.content.mixes import MIXES
 from gradewire.load_testing.content.own_rows import OwnRows
 from gradewire.load_testing.run import LoadPlan
 from gradewire.load_testing.steps import Objective
-from gradewire.load_testing.worker import WorkerSetup
+from gradewire.load_testing.workers.worker import WorkerSetup
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from gradewire.errors import ServerUnreachable
 from gradewire.load_testing.arrivals import constant
 from gradewire.load_testing.content.mixes import Mix
 from gradewire.load_testing.content.own_rows import OwnRows
-from gradewire.load_testing.processes import ClientProcessError, LoadProcesses
-from gradewire.load_testing.worker import CallKind, Fill, Probe, WorkerSetup
+from gradewire.load_testing.workers.processes import ClientProcessError, LoadProcesses
+from gradewire.load_testing.workers.worker import CallKind, Fill, Probe, WorkerSetup
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire_proto.v1 import types_pb2
 

@@ -13,6 +13,7 @@ from gradewire.errors import GradewireError
 from gradewire.load_testing.calls import Caller, Connections, UnaryCaller
 from gradewire.load_testing.sender import Sender, send_once
 from gradewire.load_testing.stream_calls import StreamCaller
+from gradewire.load_testing.workers.slices import ask_for_short_slices
 from gradewire_proto.v1 import types_pb2
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def main(pipe: Connection, setup: WorkerSetup, number: int, count: int) -> None:
         count: Processes of the run.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ask_for_short_slices()
     # epoll waits in whole milliseconds, and every call would leave up to one too late.
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
         runner.run(_carry_out(pipe, setup, setup.rows.supply(setup.seed, number, count)))

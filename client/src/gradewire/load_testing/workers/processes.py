@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from gradewire.errors import GradewireError
 from gradewire.load_testing.counts import StepCounts
-from gradewire.load_testing.worker import OpenStep, Order, Stop, WorkerSetup, main
+from gradewire.load_testing.workers.worker import OpenStep, Order, Stop, WorkerSetup, main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

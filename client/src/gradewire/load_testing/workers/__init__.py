@@ -1,0 +1,1 @@
+"""The client processes that send the calls of a run."""
