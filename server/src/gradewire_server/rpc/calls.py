@@ -13,11 +13,10 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
-from grpc import aio
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY, STOPPING_KEY
 from gradewire_server.domain.caller import Scope, ask_for
@@ -33,7 +32,7 @@ from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.connections.accepting import waited_s
-from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
+from gradewire_server.rpc.errors import InternalError, WireStatus, end_with, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
     GrpcContext,
@@ -58,8 +57,6 @@ _log = logging.getLogger(__name__)
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
 """Peers on a socket that only the server's own gateway can reach."""
-_STATUS_FLUSH_S: Final = 1.0
-"""Seconds to wait for the final status to be flushed; it stands behind replies that the caller may never read."""
 _LOOKS: Final = 10
 
 ResultT = TypeVar("ResultT")
@@ -250,7 +247,7 @@ class Calls:
             code = status.code.name
             # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
             traceback.clear_frames(error.__traceback__)
-            await _abort(context, status, self._of_process)
+            await end_with(status, context, self._of_process)
         else:
             return result
         finally:
@@ -291,24 +288,6 @@ def _check_deadline(call: RpcCall) -> None:
 def _leaving_room(context: RequestContext, size_bytes: int) -> int:
     """What a request counts for: a quarter of the memory of requests is left to others, however large it is."""
     return min(size_bytes, context.admission.bytes.limit * 3 // 4)
-
-
-async def _abort(context: GrpcContext, status: WireStatus, of_process: tuple[tuple[str, str], ...]) -> NoReturn:
-    try:
-        async with asyncio.timeout(_STATUS_FLUSH_S):
-            await context.abort(status.code, status.details, (*status.trailing_metadata, *of_process))
-    except aio.AbortError as aborted:
-        # gRPC keeps it with the call, and its traceback leads to the call. Thousands of refused calls would be left to
-        # the collector, which takes a tenth of a second for them. Once this step is over, nobody reads it.
-        asyncio.get_running_loop().call_soon(_forget_traceback, aborted)
-        raise
-    except TimeoutError:
-        # gRPC has the status and delivers it once the caller reads on.
-        raise asyncio.CancelledError from None
-
-
-def _forget_traceback(error: BaseException) -> None:
-    error.__traceback__ = error.__context__ = None
 
 
 def _failed(error: Exception, call: RpcCall) -> WireStatus:

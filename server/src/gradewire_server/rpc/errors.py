@@ -7,12 +7,14 @@ RequestError                the rest of its kinds: requests/errors.py
  └─ InternalError           a defect; the caller gets the request id, the log the details
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
+from grpc import aio
 
 from gradewire_proto.conventions.metadata import PUSHBACK_KEY, QUOTA_KEY, REQUEST_ID_KEY
 from gradewire_server.requests.errors import (
@@ -25,6 +27,12 @@ from gradewire_server.requests.errors import (
     RequestError,
     SetUnavailableError,
 )
+
+_STATUS_FLUSH_S: Final = 1.0
+"""Seconds to wait for the final status to be flushed; it stands behind replies that the caller may never read."""
+
+AnyContext: TypeAlias = aio.ServicerContext[Any, Any]
+Trailing: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class UnauthenticatedError(RequestError):
@@ -79,13 +87,13 @@ class WireStatus:
 
     code: grpc.StatusCode
     details: str
-    trailing_metadata: tuple[tuple[str, str], ...]
+    trailing_metadata: Trailing
 
 
 def to_wire(error: Exception, request_id: str) -> WireStatus:
     """Looks an error up in the table; one that is not in it is a defect, whose text stays in the server."""
     row = ERROR_TABLE.get(type(error)) if isinstance(error, RequestError) else None
-    trailing: tuple[tuple[str, str], ...] = ((REQUEST_ID_KEY, request_id),)
+    trailing: Trailing = ((REQUEST_ID_KEY, request_id),)
     if row is None or isinstance(error, InternalError):
         details = f"internal error; the server's log has the details under request id {request_id}"
         return WireStatus(grpc.StatusCode.INTERNAL, details, trailing)
@@ -94,3 +102,32 @@ def to_wire(error: Exception, request_id: str) -> WireStatus:
     if isinstance(error, QuotaExceededError):
         trailing = (*trailing, (QUOTA_KEY, "1"))
     return WireStatus(row.code, str(error), trailing)
+
+
+async def abort(
+    context: AnyContext, code: grpc.StatusCode, details: str = "", trailing_metadata: Trailing = ()
+) -> NoReturn:
+    """Ends a call; as `context.abort`, without a trace of it.
+
+    gRPC keeps the exception with the call, and its traceback leads to the call. Thousands of refused calls would be left
+    to Python's collector, which takes a tenth of a second for them. Once this step is over, nobody reads it.
+    """
+    try:
+        await context.abort(code, details, trailing_metadata)
+    except aio.AbortError as aborted:
+        asyncio.get_running_loop().call_soon(_forget_traceback, aborted)
+        raise
+
+
+async def end_with(status: WireStatus, context: AnyContext, of_process: Trailing) -> NoReturn:
+    """Ends a failed call with its status, and with what callers are told about this process."""
+    try:
+        async with asyncio.timeout(_STATUS_FLUSH_S):
+            await abort(context, status.code, status.details, (*status.trailing_metadata, *of_process))
+    except TimeoutError:
+        # gRPC has the status and delivers it once the caller reads on.
+        raise asyncio.CancelledError from None
+
+
+def _forget_traceback(error: BaseException) -> None:
+    error.__traceback__ = error.__context__ = None

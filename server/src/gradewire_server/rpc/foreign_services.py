@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from gradewire_server.rpc.errors import abort
 from gradewire_server.rpc.health import HealthService
 from gradewire_server.rpc.messages import GrpcContext
 
@@ -94,9 +95,9 @@ class _Guarded:
     async def _parsed(self, data: bytes, context: GrpcContext) -> Any:
         if len(data) > _MAX_MESSAGE_BYTES:
             text = f"message: has {len(data)} bytes; a request of {self._method} has at most {_MAX_MESSAGE_BYTES}"
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
+            await abort(context, grpc.StatusCode.INVALID_ARGUMENT, text)
         try:
             return self._handler.request_deserializer(data)
         except DecodeError:
             _log.warning("%s sent %s a message that cannot be parsed", context.peer(), self._method)
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"message: is no request of {self._method}")
+            await abort(context, grpc.StatusCode.INVALID_ARGUMENT, f"message: is no request of {self._method}")

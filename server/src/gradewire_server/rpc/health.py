@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from gradewire_server.rpc.errors import abort
+
 if TYPE_CHECKING:
     from grpc import aio
 
@@ -30,7 +32,7 @@ class HealthService(health_pb2_grpc.HealthServicer):
         """The status now; NOT_FOUND for a service that nobody has named."""
         status = self._statuses.get(request.service)
         if status is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND)
+            await abort(context, grpc.StatusCode.NOT_FOUND)
         return _Response(status=status)
 
     async def Watch(  # noqa: N802 - gRPC's name

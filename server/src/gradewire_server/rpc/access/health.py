@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY
 from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.errors import UnauthenticatedError
+from gradewire_server.rpc.errors import UnauthenticatedError, abort
 
 _GUARDED: Final = ("/grpc.health.", "/grpc.reflection.")
 
@@ -50,7 +50,7 @@ def _refusing(handler: "grpc.RpcMethodHandler[Any, Any]", details: str) -> "grpc
     """A handler of the same shape that ends every call as unauthenticated, before a message of it is parsed."""
 
     async def refuse(_request: Any, context: aio.ServicerContext[Any, Any]) -> None:
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, details)
+        await abort(context, grpc.StatusCode.UNAUTHENTICATED, details)
 
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
