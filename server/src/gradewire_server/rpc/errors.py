@@ -109,8 +109,8 @@ async def abort(
 ) -> NoReturn:
     """Ends a call; as `context.abort`, without a trace of it.
 
-    gRPC keeps the exception with the call, and its traceback leads to the call. Thousands of refused calls would be left
-    to Python's collector, which takes a tenth of a second for them. Once this step is over, nobody reads it.
+    gRPC keeps the exception with the call, and its traceback leads to the call. Thousands of refused calls would be
+    left to Python's collector, which takes a tenth of a second for them. Once this step is over, nobody reads it.
     """
     try:
         await context.abort(code, details, trailing_metadata)
