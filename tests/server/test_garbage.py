@@ -78,6 +78,26 @@ async def test_it_waits_for_the_end_of_calls(looks: list[int]) -> None:
     task.cancel()
 
 
+async def test_what_became_garbage_after_a_look_is_found_in_the_end(
+    looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "_ALL_EVERY", 4)
+    node: Node | None = Node()
+    collect_and_keep()
+    node = None
+    assert node is None
+
+    async def at_once() -> None:
+        pass
+
+    task = asyncio.create_task(collect_at_rest(at_once))
+    async with asyncio.timeout(10):
+        while len(looks) < 4:  # noqa: ASYNC110 - nothing else tells
+            await asyncio.sleep(0.01)
+    task.cancel()
+    assert looks[:4] == [1, 1, 1, 0]
+
+
 async def test_where_calls_never_end_it_does_not_wait_for_ever(
     looks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

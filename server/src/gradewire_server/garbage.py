@@ -2,13 +2,13 @@
 
 By itself Python looks through everything that has become old whenever a quarter of it is new, and the event loop stands
 still meanwhile: with some thousand remembered results 25 to 125 ms, every other second under overload
-(docs/research/load.md). Calls leave nothing in cycles that was found, so what is looked for is what was overlooked.
+(docs/adr/0039-garbage.md). Calls leave nothing in cycles that was found, so what is looked for is what was overlooked.
 """
 
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from itertools import count
 from typing import Final
 
 _THRESHOLDS: Final = (700, 10, 100)
@@ -16,6 +16,8 @@ _THRESHOLDS: Final = (700, 10, 100)
 _EVERY_S: Final = 10.0
 _PATIENCE_S: Final = 60.0
 """Seconds to wait for a moment without calls."""
+_ALL_EVERY: Final = 360
+"""Looks until everything is looked at once more, about an hour: what was in use at one look may be garbage by then."""
 
 
 def collect_and_keep() -> None:
@@ -31,9 +33,15 @@ async def collect_at_rest(idle: Callable[[], Awaitable[None]]) -> None:
     Args:
         idle: Waits until no call is in flight.
     """
+    looks = count(1)
     while True:
         await asyncio.sleep(_EVERY_S)
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_PATIENCE_S):
                 await idle()
+        except TimeoutError:
+            pass  # what is new is looked at all the same; the rest can wait for a better moment
+        else:
+            if next(looks) % _ALL_EVERY == 0:
+                gc.unfreeze()
         collect_and_keep()
