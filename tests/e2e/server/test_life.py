@@ -1,6 +1,7 @@
 """Start and end of a whole server, in the test's own process."""
 
 import asyncio
+import gc
 import socket
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.support.servers.in_process import serving
 from tests.support.servers.wire import EXACT, item, request
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
+from gradewire_server import garbage
 from gradewire_server.app import serve
 from gradewire_server.settings.server import Settings
 from gradewire_server.stop import Stop
@@ -63,6 +65,39 @@ async def test_it_can_be_started_again_on_the_same_store(tmp_path: Path, setting
         ):
             reply = await scoring_pb2_grpc.ScoringStub(channel).Score(request(item(), metrics=(EXACT,)))
             assert reply.items[0].results[0].status == types_pb2.STATUS_OK
+
+
+async def test_garbage_is_looked_for_while_no_call_is_in_flight(
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "_EVERY_S", 0.02)
+    looked: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            looked.append(1)
+
+    gc.callbacks.append(note)
+    try:
+        async with (
+            serving(tmp_path, **settings) as (port, _stop),
+            aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+        ):
+            async with asyncio.timeout(20):
+                while len(looked) < 3:  # noqa: ASYNC110 - nothing else tells
+                    await asyncio.sleep(0.02)
+            stream = scoring_pb2_grpc.ScoringStub(channel).ScoreStream()
+            await stream.write(CONFIG)
+            assert (await stream.read()).provenance
+            before = len(looked)
+            await asyncio.sleep(0.3)
+            assert len(looked) == before, "a stream is open"
+            await stream.done_writing()
+            async with asyncio.timeout(20):
+                while len(looked) == before:  # noqa: ASYNC110 - nothing else tells
+                    await asyncio.sleep(0.02)
+    finally:
+        gc.callbacks.remove(note)
 
 
 @pytest.mark.parametrize("setting", ["port", "http_port"])
