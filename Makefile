@@ -206,7 +206,7 @@ bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
 bench-load: $(VENV)/.dev-installed $(MODEL) ## the knee of every mix and engine and twice as much, into docs/research/load.md; an answer's costs for bench capacity (machine: quiet)
-	@$(TIMED); $(BIN)/python -m benchmarks.load.knees --write $(ARGS); $(BIN)/python -m benchmarks.load.costs --write
+	@$(TIMED); $(BIN)/python -m benchmarks.load.costs --write; $(BIN)/python -m benchmarks.load.knees --write $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python -m benchmarks.load.memory

@@ -124,7 +124,7 @@ def test_the_measurements_that_come_with_gradewire_tell_the_costs_apart() -> Non
     measured = shipped_measurements()
     costs = Costs.fitted(measured.points)
     assert "measured 20" in measured.told
-    assert f"load average {measured.load:.1f}" in measured.told
+    assert f"load average of at most {measured.load:.1f}" in measured.told
     assert f"on {measured.cores} cores" in measured.told
     assert costs.new_word_s > costs.word_s
     assert max(map(abs, costs.errors(measured.points))) < 1
