@@ -30,7 +30,7 @@ def attack_a_server(
     options = parser.parse_args()
 
     async def attack(server: Server) -> list[Figure]:
-        ask_for_short_slices()  # of this process alone: the server was started before
+        ask_for_short_slices()  # of the clients: the server was started before
         return await measure(server, options)
 
     with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:

@@ -17,7 +17,7 @@ from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.allocator import return_large_blocks
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
-from gradewire_server.garbage import collect_and_keep, collect_at_rest
+from gradewire_server.garbage import collect_and_keep, collected_at_rest
 from gradewire_server.gateway.endpoint import Endpoint, endpoint, gateway_settings
 from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
 from gradewire_server.guards import guarded
@@ -160,7 +160,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s, gateway=gateway)
         )
         stack.callback(observing.cancel)
-        stack.callback(asyncio.create_task(collect_at_rest(calls.idle)).cancel)
+        await stack.enter_async_context(collected_at_rest(calls.idle))
         if place is None:
             _log.info("serving on port %d", port)
         else:

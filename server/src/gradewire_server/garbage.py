@@ -2,46 +2,56 @@
 
 By itself Python looks through everything that has become old whenever a quarter of it is new, and the event loop stands
 still meanwhile: with some thousand remembered results 25 to 125 ms, every other second under overload
-(docs/adr/0039-garbage.md). Calls leave nothing in cycles that was found, so what is looked for is what was overlooked.
+(docs/adr/0039-garbage.md). Calls leave next to nothing in cycles, so what is looked for is what was overlooked.
 """
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Final
 
-_THRESHOLDS: Final = (700, 10, 100)
-"""As Python's own, but for the last: old objects are looked at after 700 000 new ones, in case calls do leave some."""
+_OLD_AFTER: Final = 100
+"""Looks at younger objects until old ones are looked at in any case, in place of 10: some 700 000 new objects."""
 _EVERY_S: Final = 10.0
-_PATIENCE_S: Final = 60.0
-"""Seconds to wait for a moment without calls."""
 _ALL_EVERY: Final = 360
-"""Looks until everything is looked at once more, about an hour: what was in use at one look may be garbage by then."""
+"""Looks until everything is looked at once more, an hour at least: what is in use now may be garbage by then."""
 
 
 def collect_and_keep() -> None:
-    """Frees what is garbage. The rest stays: what is old now is not looked at again, and freed when it is let go."""
+    """Frees what is garbage. What is in use is not looked at again, and freed as ever when it is let go.
+
+    To be called while no call is in flight: what a call holds would be kept for long if it ended up in a cycle.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
 
 
-async def collect_at_rest(idle: Callable[[], Awaitable[None]]) -> None:
-    """Does so again and again, at moments without calls where there are some.
+@asynccontextmanager
+async def collected_at_rest(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Has garbage looked for again and again, always when no call is in flight; afterwards all is as Python has it.
+
+    Where a call is in flight at any time, old objects are looked at after many new ones alone.
 
     Args:
         idle: Waits until no call is in flight.
     """
-    looks = count(1)
-    while True:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*thresholds[:2], _OLD_AFTER)
+    looking = asyncio.create_task(_look(idle))
+    try:
+        yield
+    finally:
+        looking.cancel()
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+
+
+async def _look(idle: Callable[[], Awaitable[None]]) -> None:
+    for looks in count(1):
         await asyncio.sleep(_EVERY_S)
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                await idle()
-        except TimeoutError:
-            pass  # what is new is looked at all the same; the rest can wait for a better moment
-        else:
-            if next(looks) % _ALL_EVERY == 0:
-                gc.unfreeze()
+        await idle()
+        if looks % _ALL_EVERY == 0:
+            gc.unfreeze()
         collect_and_keep()

@@ -104,7 +104,8 @@ class Calls:
 
     async def idle(self) -> None:
         """Waits until no call is in flight."""
-        await self._idle.wait()
+        while self._in_flight:  # another one may have begun between the end of the last and this step
+            await self._idle.wait()
 
     async def quiet(self, for_s: float) -> None:
         """Waits until no call is in flight and none has come for `for_s` seconds.

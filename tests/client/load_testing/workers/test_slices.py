@@ -1,37 +1,52 @@
+import json
 import os
 import platform
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from gradewire.load_testing.workers import slices
 
 PROGRAM = """
-import os
+import json, os, sys
 from pathlib import Path
 from gradewire.load_testing.workers.slices import ask_for_short_slices
 os.nice(3)
-assert ask_for_short_slices()
-print(Path("/proc/self/sched").read_text())
+if sys.argv[1:]:
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+before = os.nice(0)
+taken = ask_for_short_slices()
+shown = Path("/proc/self/sched")
+told = shown.read_text() if shown.exists() else ""
+values = dict(map(str.strip, line.split(":", 1)) for line in told.splitlines() if " : " in line)
+print(json.dumps([taken, before, os.nice(0), os.sched_getscheduler(0), values]))
 """
 
 
-def kernel() -> tuple[int, ...]:
-    return tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
-
-
-def test_the_system_takes_it_and_keeps_the_nice_level() -> None:
+def asked(*arguments: str) -> list[Any]:
+    """In a process of its own: slices of this one would be inherited by all that later tests start."""
     if platform.system() != "Linux" or platform.machine() not in {"x86_64", "aarch64"}:
         pytest.skip("Linux on x86 or ARM")
-    # A process of its own: slices of this one would be inherited by all that later tests start.
-    command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    shown = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line)
-    values = {name.strip(): value.strip() for name, value in shown.items()}
-    assert values["prio"] == str(120 + os.nice(0) + 3)
-    if kernel() >= (6, 12):
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    found: list[Any] = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
+    return found
+
+
+def test_the_system_takes_it_and_keeps_nice_level_and_policy() -> None:
+    taken, nice_before, nice, policy, values = asked()
+    if not taken:
+        pytest.skip("the system, or a container's filter, does not take it")
+    assert nice == nice_before
+    assert policy == os.SCHED_OTHER
+    if "se.slice" in values and tuple(map(int, platform.release().split(".")[:2])) >= (6, 12):
         assert values["se.slice"] == "100000"
+
+
+def test_a_policy_that_somebody_chose_is_left_alone() -> None:
+    taken, nice_before, nice, policy, _ = asked("batch")
+    assert (taken, nice, policy) == (False, nice_before, os.SCHED_BATCH)
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "riscv64")])

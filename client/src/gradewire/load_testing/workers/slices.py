@@ -7,6 +7,7 @@ short slices its core at once, and no more of it than before (EEVDF; Linux 6.12 
 import ctypes
 import os
 import platform
+import sys
 from typing import Final
 
 _SET_ATTRIBUTES: Final = {"x86_64": 314, "aarch64": 274}
@@ -36,8 +37,10 @@ def ask_for_short_slices() -> bool:
     An older Linux takes it and changes nothing.
     """
     number = _SET_ATTRIBUTES.get(platform.machine())
-    if os.name != "posix" or platform.system() != "Linux" or number is None:
-        return False
+    if platform.system() != "Linux" or number is None or sys.maxsize < 2**32:
+        return False  # elsewhere, and in 32 bits, the numbers are others
+    if os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return False  # somebody chose another policy for it
     wanted = _Attributes(size=ctypes.sizeof(_Attributes), nice=os.nice(0), runtime_ns=_SLICE_NS)
     taken: int = ctypes.CDLL(None, use_errno=True).syscall(number, 0, ctypes.byref(wanted), 0)
     return taken == 0

@@ -46,7 +46,7 @@ class ItemReplies:
         count_result: CountResult,
     ) -> None:
         self.items: list[Item] = []
-        self.on_overflow: Callable[[], object] = lambda: None
+        self.on_overflow: Callable[[], object] | None = None
         self._form = size.form
         self._reply = reply
         self._count = 0
@@ -104,4 +104,5 @@ class ItemReplies:
         self._form.fill(result, index, scored, diagnostics=diagnostics)
         if not self._size.add_result(result):
             self._closed = True
-            self.on_overflow()
+            if self.on_overflow is not None:
+                self.on_overflow()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -125,11 +126,14 @@ class ScoreHandler:
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:
+            replies.on_overflow = None  # the task has the replies: both were a cycle
             if not scoring.done():
                 self._cancel(scoring)
         if scoring in self._cancelled:
             replies.close(_LATE)
-        elif not scoring.cancelled():
+        elif scoring.cancelled():
+            _clear_frames(scoring)
+        else:
             scoring.result()
 
     def _cancel(self, scoring: asyncio.Task[None]) -> None:
@@ -140,8 +144,18 @@ class ScoreHandler:
 
     def _ended(self, scoring: asyncio.Task[None]) -> None:
         self._cancelled.discard(scoring)
-        if not scoring.cancelled() and (error := scoring.exception()) is not None:
+        if scoring.cancelled():
+            _clear_frames(scoring)
+        elif (error := scoring.exception()) is not None:
             _log.error("scoring failed after its deadline", exc_info=error)
+
+
+def _clear_frames(cancelled: asyncio.Task[None]) -> None:
+    """Frees what a cancelled task worked on: its error leads to its frames, and that of a task group to the error."""
+    try:
+        cancelled.exception()
+    except asyncio.CancelledError as error:
+        traceback.clear_frames(error.__traceback__)
 
 
 def _is_urgent(request: RequestT) -> bool:

@@ -101,6 +101,7 @@ class Receiver:
             raise TimeoutError from None
         finally:
             self._expected.discard(expected)
+            del expected, task  # an error's traceback keeps this frame, and a task its error: both were a cycle
         if data is not None:
             self._take(peer, len(data))
         return data
