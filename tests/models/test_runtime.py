@@ -33,7 +33,7 @@ def test_nothing_is_recorded_about_the_machine_or_its_models(tiny_repository: Pa
 def test_the_exact_kernel_is_for_processors_without_vnni_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "has_vnni", lambda: False)
     assert cpu_session_options(1).get_session_config_entry(EXACT) == "1"
-    # With it ONNX Runtime rewrites graphs there too: encoders lose a quarter of their speed, and no judge can be opened.
+    # With it ONNX Runtime rewrites graphs there too: encoders are a quarter slower, and no judge can be opened.
     monkeypatch.setattr(runtime, "has_vnni", lambda: True)
     with pytest.raises(RuntimeError, match=EXACT):
         cpu_session_options(1).get_session_config_entry(EXACT)
