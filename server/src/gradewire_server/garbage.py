@@ -1,7 +1,7 @@
 """When Python looks for garbage in cycles: seldom, and when no call is in flight.
 
 By itself Python looks through everything that has become old whenever a quarter of it is new, and the event loop stands
-still meanwhile: with some thousand remembered results 25 to 125 ms, every other second under overload
+still meanwhile: with some thousand remembered results 54 to 126 ms, every other second under overload
 (docs/adr/0039-garbage.md). Calls leave next to nothing in cycles, so what is looked for is what was overlooked.
 """
 
@@ -9,20 +9,19 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from itertools import count
 from typing import Final
 
 _OLD_AFTER: Final = 100
 """Looks at younger objects until old ones are looked at in any case, in place of 10: some 700 000 new objects."""
 _EVERY_S: Final = 10.0
-_ALL_EVERY: Final = 360
-"""Looks until everything is looked at once more, an hour at least: what is in use now may be garbage by then."""
+_ALL_EVERY_S: Final = 3600.0
+"""Then everything is looked at once more: what is in use now may be garbage by then."""
 
 
 def collect_and_keep() -> None:
     """Frees what is garbage. What is in use is not looked at again, and freed as ever when it is let go.
 
-    To be called while no call is in flight: what a call holds would be kept for long if it ended up in a cycle.
+    To be called while no call is answered: what a call holds would be kept for long if it ended up in a cycle.
     """
     gc.collect()
     gc.freeze()
@@ -30,9 +29,10 @@ def collect_and_keep() -> None:
 
 @asynccontextmanager
 async def collected_at_rest(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Has garbage looked for again and again, always when no call is in flight; afterwards all is as Python has it.
+    """Has garbage looked for again and again, only when no call is in flight; afterwards all is as Python has it.
 
-    Where a call is in flight at any time, old objects are looked at after many new ones alone.
+    Where a call is in flight at any time, old objects are looked at after many new ones alone. For one server in a
+    process: the collector is the process's.
 
     Args:
         idle: Waits until no call is in flight.
@@ -49,9 +49,12 @@ async def collected_at_rest(idle: Callable[[], Awaitable[None]]) -> AsyncIterato
 
 
 async def _look(idle: Callable[[], Awaitable[None]]) -> None:
-    for looks in count(1):
+    clock = asyncio.get_running_loop().time
+    all_due_s = clock() + _ALL_EVERY_S
+    while True:
         await asyncio.sleep(_EVERY_S)
         await idle()
-        if looks % _ALL_EVERY == 0:
+        if clock() >= all_due_s:
             gc.unfreeze()
+            all_due_s = clock() + _ALL_EVERY_S
         collect_and_keep()

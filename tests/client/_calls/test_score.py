@@ -227,7 +227,9 @@ def test_what_was_answered_before_a_failure_stands(client: Client, small_server:
     assert len(report) == 400
     statuses = report.summary()["smile"].counts
     assert statuses[Status.OK] >= 10
-    assert statuses[Status.UNAVAILABLE] == 400 - statuses[Status.OK]
+    assert statuses[Status.UNAVAILABLE] > 0
+    # A last try that the deadline cuts off is a TIMEOUT, as one on a busy machine may be.
+    assert statuses[Status.UNAVAILABLE] + statuses.get(Status.TIMEOUT, 0) == 400 - statuses[Status.OK]
     lost = next(item.scores["smile"] for item in report if item.scores["smile"].status is Status.UNAVAILABLE)
     assert lost.score is None
     assert "gone" in lost.message

@@ -13,7 +13,7 @@ from grpc import aio
 from tests.support.servers.wire import EXACT, SMILE, Wire, item, request, until, wire_server
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
-from gradewire_server.settings.limits import Capacity
+from gradewire_server.settings.limits import Capacity, Limits
 
 CONFIG = scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT]))
 
@@ -100,6 +100,25 @@ async def late(wire: Wire) -> None:
         await until(lambda: not wire.engine.running)
 
 
+async def too_long(wire: Wire) -> None:
+    """Its reply finds no room, which cancels what is left to score."""
+    cats = [item(f"cat {n} sat") for n in range(80)]
+    await ends_with(wire.scoring.Score(request(*cats)), grpc.StatusCode.INVALID_ARGUMENT)
+
+
+async def stream_cut_off_in_work(wire: Wire) -> None:
+    with hanging(wire):
+        before = wire.engine.running
+        call = wire.scoring.ScoreStream()
+        for message in [message async for message in messages(SMILE)]:
+            await call.write(message)
+        await until(lambda: wire.engine.running > before)
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call.code()
+        await until(lambda: wire.engine.running == before)
+
+
 async def cancelled_stream(wire: Wire) -> None:
     call = wire.scoring.ScoreStream()
     await call.write(CONFIG)
@@ -138,12 +157,15 @@ async def ends_with(call: Awaitable[Any], code: grpc.StatusCode) -> None:
         streamed,
         refused_stream,
         cancelled_stream,
+        stream_cut_off_in_work,
+        too_long,
         late_stream,
         refused_prepare,
     ],
 )
 async def test_nothing_of_a_call_is_left_in_a_cycle(ask: Callable[[Wire], Awaitable[None]]) -> None:
-    async with wire_server(capacity=Capacity(max_items=4096)) as wire:
+    limits = Limits(max_message_bytes=8_000) if ask is too_long else None
+    async with wire_server(capacity=Capacity(max_items=4096), limits=limits) as wire:
         await ask(wire)
         await wire.calls.idle()
         with left_in_cycles() as found:

@@ -1,6 +1,8 @@
+import errno
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from typing import Any
@@ -40,13 +42,25 @@ def test_the_system_takes_it_and_keeps_nice_level_and_policy() -> None:
         pytest.skip("the system, or a container's filter, does not take it")
     assert nice == nice_before
     assert policy == os.SCHED_OTHER
-    if "se.slice" in values and tuple(map(int, platform.release().split(".")[:2])) >= (6, 12):
+    version = re.match(r"(\d+)\.(\d+)", platform.release())
+    if "se.slice" in values and version is not None and tuple(map(int, version.groups())) >= (6, 12):
         assert values["se.slice"] == "100000"
 
 
 def test_a_policy_that_somebody_chose_is_left_alone() -> None:
     taken, nice_before, nice, policy, _ = asked("batch")
     assert (taken, nice, policy) == (False, nice_before, os.SCHED_BATCH)
+
+
+def test_where_the_policy_cannot_be_read_nothing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_process: int) -> int:
+        raise OSError(errno.ENOSYS, "not here")
+
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(os, "sched_getscheduler", refuse, raising=False)
+    monkeypatch.setattr(slices.ctypes, "CDLL", lambda *_, **__: pytest.fail("a call to the system"))
+    assert not slices.ask_for_short_slices()
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "riscv64")])

@@ -39,8 +39,12 @@ def ask_for_short_slices() -> bool:
     number = _SET_ATTRIBUTES.get(platform.machine())
     if platform.system() != "Linux" or number is None or sys.maxsize < 2**32:
         return False  # elsewhere, and in 32 bits, the numbers are others
-    if os.sched_getscheduler(0) != os.SCHED_OTHER:
-        return False  # somebody chose another policy for it
+    try:
+        policy = os.sched_getscheduler(0)
+    except OSError:  # a C library or a container without it
+        return False
+    if policy != os.SCHED_OTHER:
+        return False  # somebody chose another one for it
     wanted = _Attributes(size=ctypes.sizeof(_Attributes), nice=os.nice(0), runtime_ns=_SLICE_NS)
     taken: int = ctypes.CDLL(None, use_errno=True).syscall(number, 0, ctypes.byref(wanted), 0)
     return taken == 0
