@@ -120,7 +120,7 @@ async def abort(
 
 
 async def end_with(status: WireStatus, context: AnyContext, of_process: Trailing) -> NoReturn:
-    """Ends a failed call with its status, and with what callers are told about this process."""
+    """Ends a failed call with its status, and tells the caller about this process."""
     try:
         async with asyncio.timeout(_STATUS_FLUSH_S):
             await abort(context, status.code, status.details, (*status.trailing_metadata, *of_process))
