@@ -30,9 +30,9 @@ from gradewire.errors import (
 from gradewire.items import Item, ItemLike
 from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.calibrated import Calibrated, Grader
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.metric_types.comparisons import Compare, CompareDecision, CompareMode, ComparisonLike
+from gradewire.metric_types.correctness import Correctness, Grader
 from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
 from gradewire.metric_types.judges import (
     BinaryQuestions,
@@ -81,7 +81,7 @@ from gradewire.score_report import MetricSummary, ScoreReport
 from gradewire.scorer import AsyncScorer, Scorer
 from gradewire.tls import Tls
 from gradewire.transport import Transport
-from gradewire.verdict_parts import AutoParts, CalibratedParts, GraderParts, JudgeParts
+from gradewire.verdict_parts import AutoParts, CorrectnessParts, GraderParts, JudgeParts
 
 __all__ = [
     "AccessDenied",
@@ -95,8 +95,6 @@ __all__ = [
     "Bleu",
     "BleuParts",
     "CacheHits",
-    "Calibrated",
-    "CalibratedParts",
     "Cider",
     "CiderParts",
     "Client",
@@ -107,6 +105,8 @@ __all__ = [
     "Comparison",
     "ComparisonLike",
     "Corpus",
+    "Correctness",
+    "CorrectnessParts",
     "DeadlineExceeded",
     "Demonstrations",
     "EasyMatch",

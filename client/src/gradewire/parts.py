@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import get_type_hints
 
-from gradewire.verdict_parts import AutoParts, CalibratedParts, GraderParts, JudgeParts
+from gradewire.verdict_parts import AutoParts, CorrectnessParts, GraderParts, JudgeParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ Parts = (
     | MeteorParts
     | CiderParts
     | JudgeParts
-    | CalibratedParts
+    | CorrectnessParts
     | AutoParts
     | GraderParts
 )
@@ -175,7 +175,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "meteor": MeteorParts,
         "cider": CiderParts,
         "judge": JudgeParts,
-        "calibrated": CalibratedParts,
+        "correctness": CorrectnessParts,
         "auto": AutoParts,
         "value_match": ValueMatchParts,
         "grader": GraderParts,

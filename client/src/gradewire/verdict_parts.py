@@ -1,4 +1,4 @@
-"""What verdicts are made of: of judges, of graders and of `calibrated`."""
+"""What verdicts are made of: of judges, of graders and of `correctness`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,8 +46,8 @@ class JudgeParts:
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedParts:
-    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset one_pass.
+class CorrectnessParts:
+    """What a probability of `correctness` rests on; terms of SMILE as in `SmileParts`, preset one_pass.
 
     Attributes:
         smile: SMILE's score.
@@ -102,11 +102,11 @@ class AutoParts:
     """Who decided, and why.
 
     Attributes:
-        decided_by: "exact_match", "calibrated" or "judge"; "nobody" where the judge was asked and failed: the status is
-            the judge's then, and these parts stand beside it.
+        decided_by: "exact_match", "correctness" or "judge"; "nobody" where the judge was asked and failed: the status
+            is the judge's then, and these parts stand beside it.
         reason: "certain": outside the band. "sample": the same, and the judge is asked as well. "band": inside it, so
             the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
-        probability: That of calibrated; None where exact_match decided.
+        probability: That of correctness; None where exact_match decided.
         band_lower: Probabilities above it and below `band_upper` are inside the band; 0 and 1: all, both ends included.
         band_upper: See there.
         sampled: Whether the answer is of the sample that the judge is asked about whoever decides.

@@ -5,8 +5,8 @@ from typing import get_args
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.auto import Auto
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.calibrated import Calibrated, Grader
 from gradewire.metric_types.comparisons import Compare
+from gradewire.metric_types.correctness import Correctness, Grader
 from gradewire.metric_types.encoders import Bertscore, Preset, Sbert, Sfve, Smile, Synthetic
 from gradewire.metric_types.judges import JudgeGrade, JudgeSimilarity, JudgeVerdict, Lave
 from gradewire.metric_types.wire import wire_parameters
@@ -33,7 +33,7 @@ METRIC_TYPES: dict[str, type[Metric]] = {
         *(Smile, Sbert, Sfve, Bertscore),
         *(ExactMatch, EasyMatch, LexicalMatch, ValueMatch, VqaAccuracy, SoftVqaAccuracy),
         *(RougeL, Bleu, Meteor, Cider),
-        *(Calibrated, Grader),
+        *(Correctness, Grader),
         *(Lave, JudgeGrade, JudgeSimilarity, JudgeVerdict),
         Auto,
     )

@@ -10,7 +10,7 @@ AutoJudge = Literal["lave", "judge_verdict", "judge_grade", "judge_similarity"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auto(Metric):
-    """exact_match and calibrated where they are sure, a judge where they are not; says who decided and why.
+    """exact_match and correctness where they are sure, a judge where they are not; says who decided and why.
 
     How sure they have to be was fitted on labelled answers (`gradewire calibrate --metric auto`), and the judge is not
     asked where it was no better there.
@@ -29,7 +29,7 @@ class Auto(Metric):
         sample_seed: Another number draws another sample; None: 0.
         caption: Whether the judge sees the item's captions; default False.
         fit: Insist on a fit by 8 hex digits or more of its identity; None: the one that the model has.
-        model: Encoder of calibrated, NAME or NAME@DIGEST (at least 8 hex digits); None: the server's default.
+        model: Encoder of correctness, NAME or NAME@DIGEST (at least 8 hex digits); None: the server's default.
     """
 
     name: ClassVar[Literal["auto"]] = "auto"

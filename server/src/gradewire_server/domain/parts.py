@@ -126,8 +126,8 @@ class JudgeParts:
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedParts:
-    """What a probability rests on; fields as in gradewire.v1.CalibratedParts.
+class CorrectnessParts:
+    """What a probability rests on; fields as in gradewire.v1.CorrectnessParts.
 
     Attributes:
         smile: SMILE's score, preset one_pass.
@@ -172,9 +172,9 @@ class AutoParts:
     """Who decided, and why; fields as in gradewire.v1.AutoParts.
 
     Attributes:
-        decided_by: "exact_match", "calibrated", "judge"; "nobody" where the judge was asked and failed.
+        decided_by: "exact_match", "correctness", "judge"; "nobody" where the judge was asked and failed.
         reason: "certain", "sample", "band" or "refused".
-        probability: That of `calibrated`; None where exact_match decided.
+        probability: That of `correctness`; None where exact_match decided.
         band_lower: Probabilities above it and below `band_upper` are inside the band; 0 and 1: all.
         band_upper: See there.
         sampled: Whether the answer is of the sample that the judge is asked about whoever decides.
@@ -206,7 +206,7 @@ Parts: TypeAlias = (
     | MeteorParts
     | CiderParts
     | JudgeParts
-    | CalibratedParts
+    | CorrectnessParts
     | AutoParts
     | GraderParts
 )

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradewire_server.domain.metric import Metric
-from gradewire_server.metrics.calibrated.metric import Calibrated
 from gradewire_server.metrics.cascade.metric import Auto
 from gradewire_server.metrics.compared.compare import COMPARE
+from gradewire_server.metrics.correctness.metric import Correctness
 from gradewire_server.metrics.embedding.bertscore import Bertscore
 from gradewire_server.metrics.embedding.sbert import Sbert
 from gradewire_server.metrics.embedding.sfve import Sfve
@@ -42,7 +42,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     Bleu(),
     Meteor(),
     Cider(),
-    Calibrated(),
+    Correctness(),
     Grader(),
     LAVE,
     JUDGE_GRADE,

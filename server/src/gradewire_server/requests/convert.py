@@ -16,8 +16,8 @@ from gradewire_server.domain.parts import (
     AutoParts,
     BertscoreParts,
     BleuParts,
-    CalibratedParts,
     CiderParts,
+    CorrectnessParts,
     GraderParts,
     JudgeParts,
     MeteorParts,
@@ -59,7 +59,7 @@ _PARTS: Final[Mapping[type[Parts], str]] = {
     MeteorParts: "meteor",
     CiderParts: "cider",
     JudgeParts: "judge",
-    CalibratedParts: "calibrated",
+    CorrectnessParts: "correctness",
     GraderParts: "grader",
     AutoParts: "auto",
 }

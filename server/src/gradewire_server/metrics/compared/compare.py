@@ -49,7 +49,7 @@ COMPARE_INFO: Final = MetricInfo(
         PROMPT_INFO,
     ),
     needs_judge=True,
-    advice="On short answers with references smile and calibrated choose better and cost nothing; a small judge "
+    advice="On short answers with references smile and correctness choose better and cost nothing; a small judge "
     "prefers what it is shown first: docs/research/comparisons.md.",
 )
 """Its public face."""

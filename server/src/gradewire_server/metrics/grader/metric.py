@@ -45,7 +45,7 @@ class Grader:
             ),
         ),
         needs_grader=True,
-        advice="On labelled answers to text questions grader-mini agrees less with people than smile and calibrated "
+        advice="On labelled answers to text questions grader-mini agrees less with people than smile and correctness "
         "do: docs/research/grader.md.",
     )
     parameters_type = GraderParameters
