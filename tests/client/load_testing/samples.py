@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from gradewire.load_testing.counts import CallTimes, Ended, StepCounts
-from gradewire.load_testing.server_figures import ServerFigures
+from gradewire.load_testing.counts import CallResult, StepCounts
+from gradewire.load_testing.server_usage import ServerUsage
 from gradewire.load_testing.steps import Objective, Step
 
 OBJECTIVE = Objective(p99_s=0.25, max_lag_s=0.025)
@@ -14,28 +14,20 @@ def counts_of(
     latency_s: float, *, scored: int = 1000, refused: int = 0, hinted: int = 0, failed: int = 0
 ) -> StepCounts:
     counts = StepCounts()
-    ends = [Ended("OK", statuses=Counter(OK=1))] * scored + [Ended("RESOURCE_EXHAUSTED", hinted=True)] * hinted
-    ends += [Ended("RESOURCE_EXHAUSTED")] * (refused - hinted) + [Ended("UNAVAILABLE")] * failed
-    for ended in ends:
+    results = [CallResult("OK", statuses=Counter(OK=1))] * scored + [
+        CallResult("RESOURCE_EXHAUSTED", hinted=True)
+    ] * hinted
+    results += [CallResult("RESOURCE_EXHAUSTED")] * (refused - hinted) + [CallResult("UNAVAILABLE")] * failed
+    for result in results:
         counts.due += 1
         counts.sent_items += 1
-        counts.words += 4
-        counts.lag.record(0.001)
-        counts.count(ended, CallTimes(0.0, 0.001, latency_s), 1, in_time_until_s=10.0)
+        counts.lag_s.append(0.001)
+        counts.count(result, items=1, latency_s=latency_s, in_time=latency_s <= 10.0)
     return counts
 
 
-def server_figures(**changes: float) -> ServerFigures:
-    usual: dict[str, Any] = {
-        "cpu_s": 10.0,
-        "resident_bytes": 400 * 2**20,
-        "items_in_flight": 0.0,
-        "admission_wait_s": 0.0,
-        "judge_queue_items": 0.0,
-        "cached_texts": 0.0,
-        "computed_texts": 0.0,
-    }
-    return ServerFigures(**usual | changes)
+def usage(cpu_s: float = 10.0, resident_bytes: float = 400 * 2**20) -> ServerUsage:
+    return ServerUsage(cpu_s, resident_bytes)
 
 
 def step_of(counts: StepCounts, **changes: Any) -> Step:

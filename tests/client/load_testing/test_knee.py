@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire.load_testing.knee import Outcome, find_knee
+from gradewire.load_testing.run import find_knee
+from gradewire.load_testing.steps import Outcome
 
 
 def server(capacity: float, client: float = float("inf")) -> tuple[Callable[[float], Outcome], list[float]]:

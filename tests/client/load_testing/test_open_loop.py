@@ -1,17 +1,22 @@
 """A server that stalls once: the open loop shows what queueing arithmetic gives; a closed loop hides it."""
 
 import asyncio
+import math
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 from tests.client.load_testing.virtual_time import run_virtually
+from tests.support.examples import example_count
 
-from gradewire.load_testing.arrivals import constant
-from gradewire.load_testing.content.mixes import MIXES
-from gradewire.load_testing.counts import REFUSED, STOPPED, Ended, StepCounts
-from gradewire.load_testing.open_loop import open_loop
-from gradewire.load_testing.sender import Sender, send_once
+from gradewire.load_testing.content import MIXES
+from gradewire.load_testing.counts import STOPPED, CallResult, StepCounts, percentile_s
+from gradewire.load_testing.open_loop import Sender, constant, open_loop, poisson
 from gradewire_proto.v1 import types_pb2
 
 SERVICE_S, INTERVAL_S, CALLS = 0.002, 0.010, 1000
@@ -24,21 +29,21 @@ class OneAtATime:
     def __init__(self) -> None:
         self._free_s = 0.0
 
-    async def call(self, items: Sequence[types_pb2.Item]) -> Ended:
+    async def call(self, items: Sequence[types_pb2.Item]) -> CallResult:
         now_s = asyncio.get_running_loop().time()
         begins_s = max(now_s, self._free_s)
         if STALL_BEGINS_S <= begins_s < STALL_BEGINS_S + STALL_S:
             begins_s = STALL_BEGINS_S + STALL_S
         self._free_s = begins_s + SERVICE_S
         await asyncio.sleep(self._free_s - now_s)
-        return Ended("OK", statuses=Counter(OK=len(items)))
+        return CallResult("OK", statuses=Counter(OK=len(items)))
 
     async def close(self) -> None:
         return
 
 
 def sender(caller: OneAtATime | None = None) -> Sender:
-    return Sender(caller or OneAtATime(), MIXES["short"].items("0"), batch=1)
+    return Sender(caller or OneAtATime(), MIXES["short"].supply(0, 0, 1), batch=1)
 
 
 def expected_latencies() -> list[float]:
@@ -54,23 +59,23 @@ def expected_latencies() -> list[float]:
 def test_the_open_loop_shows_a_stall_in_all_calls_that_waited_for_it() -> None:
     measured = sender()
     run_virtually(measured.open(constant(1 / INTERVAL_S, CALLS * INTERVAL_S).tolist()))
-    latency, expected = measured.counts.latency, sorted(expected_latencies())
+    latency, expected = measured.counts.latency_s, sorted(expected_latencies())
     assert len(latency) == CALLS == measured.counts.due
     # 125 calls wait: the queue of one second is worked off at 8 ms a call.
     assert sum(each > SERVICE_S + 1e-9 for each in expected) == 125
     for percentile in (50, 85, 90, 95, 99, 99.9, 100):
         wanted = expected[round(percentile / 100 * CALLS) - 1]
-        assert latency.percentile_s(percentile) == pytest.approx(wanted, rel=2e-3), percentile
-    assert latency.percentile_s(99) == pytest.approx(0.93, abs=0.01)
-    assert measured.counts.lag.max_s == 0
+        assert percentile_s(latency, percentile) == pytest.approx(wanted, rel=2e-3), percentile
+    assert percentile_s(latency, 99) == pytest.approx(0.93, abs=0.01)
+    assert max(measured.counts.lag_s) == 0
 
 
 def test_a_closed_loop_hides_the_same_stall() -> None:
     measured = sender()
     run_virtually(measured.closed(CALLS * INTERVAL_S, 1))
-    latency = measured.counts.latency
-    assert latency.max_s == pytest.approx(STALL_S, rel=0.01)
-    assert latency.percentile_s(99.9) == pytest.approx(SERVICE_S, rel=2e-3)
+    latency = measured.counts.latency_s
+    assert max(latency) == pytest.approx(STALL_S, rel=0.01)
+    assert percentile_s(latency, 99.9) == pytest.approx(SERVICE_S, rel=2e-3)
 
 
 def test_a_client_that_is_late_tells_so_and_its_lateness_counts() -> None:
@@ -79,7 +84,7 @@ def test_a_client_that_is_late_tells_so_and_its_lateness_counts() -> None:
     class Blocking(OneAtATime):
         """Holds the client's own event loop once, as a collection of garbage does."""
 
-        async def call(self, items: Sequence[types_pb2.Item]) -> Ended:
+        async def call(self, items: Sequence[types_pb2.Item]) -> CallResult:
             loop = asyncio.get_running_loop()
             if loop.time() == pytest.approx(1.0):
                 loop._selector.now_s += late_s  # type: ignore[attr-defined]
@@ -88,9 +93,9 @@ def test_a_client_that_is_late_tells_so_and_its_lateness_counts() -> None:
     measured = sender(Blocking())
     run_virtually(measured.open(constant(1 / INTERVAL_S, 2.0).tolist()))
     counts = measured.counts
-    assert counts.lag.max_s == pytest.approx(late_s - INTERVAL_S, rel=0.05)
-    assert counts.latency.max_s >= counts.lag.max_s
-    assert counts.due == len(counts.latency) == 200
+    assert max(counts.lag_s) == pytest.approx(late_s - INTERVAL_S, rel=0.05)
+    assert max(counts.latency_s) >= max(counts.lag_s)
+    assert counts.due == len(counts.latency_s) == 200
 
 
 def test_calls_in_time_are_those_scored_before_the_limit() -> None:
@@ -122,35 +127,32 @@ def test_calls_that_are_on_their_way_when_the_run_is_stopped_are_counted_apart()
     counts = run_virtually(stopped())
     assert counts.codes[STOPPED] == pytest.approx(STALL_S / 2 / INTERVAL_S, abs=2)
     assert counts.failed == 0
-    assert len(counts.latency) + counts.codes[STOPPED] == counts.due
+    assert len(counts.latency_s) + counts.codes[STOPPED] == counts.due
 
 
-def test_what_is_sent_once_is_sent_again_after_a_refusal() -> None:
-    seen: list[str] = []
+def test_gaps_of_poisson_arrivals_are_exponential_and_repeat_with_the_seed() -> None:
+    offsets = poisson(200.0, 50.0, seed=3)
+    assert abs(len(offsets) - 10_000) < 5 * 100  # five standard deviations
+    assert stats.kstest(np.diff(offsets), "expon", args=(0, 1 / 200)).pvalue > 0.01
+    assert (np.diff(offsets) >= 0).all()
+    assert offsets[-1] < 50
+    assert np.array_equal(offsets, poisson(200.0, 50.0, seed=3))
+    assert not np.array_equal(offsets[:10], poisson(200.0, 50.0, seed=4)[:10])
+    # Counts of a second vary as much as their mean.
+    counts = np.bincount(offsets.astype(int), minlength=50)
+    assert 0.5 < counts.var() / counts.mean() < 1.8
 
-    class Refusing(OneAtATime):
-        async def call(self, items: Sequence[types_pb2.Item]) -> Ended:
-            seen.extend(item.prediction for item in items)
-            return Ended(REFUSED, hinted=True) if len(seen) < 5 else await super().call(items)
 
-    items = [types_pb2.Item(prediction=str(number)) for number in range(7)]
-    run_virtually(send_once(Refusing(), items, batch=2, in_flight=2))
-    assert set(seen) == {item.prediction for item in items}
-    assert len(seen) > len(items)
+def test_constant_arrivals_are_even_and_at_least_one() -> None:
+    assert constant(4.0, 2.0).tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]
+    assert constant(0.01, 1.0).tolist() == [0.0]
 
 
-def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:
-    class Refusing(OneAtATime):
-        calls = 0
-
-        async def call(self, items: Sequence[types_pb2.Item]) -> Ended:
-            del items
-            type(self).calls += 1
-            return Ended(REFUSED, hinted=True)
-
-    async def ended_s() -> float:
-        await send_once(Refusing(), [types_pb2.Item()] * 7, batch=2, in_flight=2)
-        return asyncio.get_running_loop().time()
-
-    assert 20 <= run_virtually(ended_s()) < 22
-    assert 150 < Refusing.calls < 250
+@given(st.lists(st.floats(1e-6, 3000), min_size=1, max_size=200), st.sampled_from([0.0, 50, 90, 95, 99, 99.9, 100]))
+@settings(max_examples=example_count(30))
+def test_so_many_calls_lie_at_or_below_a_percentile(values_s: list[float], percentile: float) -> None:
+    found = percentile_s(array("d", values_s), percentile)
+    at_most = sum(value <= found for value in values_s)
+    below = sum(value < found for value in values_s)
+    assert below < max(1, percentile / 100 * len(values_s)) <= at_most + 1e-9
+    assert math.isnan(percentile_s(array("d"), percentile))

@@ -1,1 +1,1 @@
-"""Puts a load on a server and measures what it does: open loop, steps to the knee, capacity from measured costs."""
+"""An open loop of calls against a server: the search for the knee, and a step at twice the knee."""

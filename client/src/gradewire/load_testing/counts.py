@@ -1,29 +1,44 @@
-"""What was counted of the calls of one step."""
+"""Counts of the calls of one step, and their latencies."""
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from gradewire.load_testing.latencies import Latencies
+import numpy as np
 
-OK = "OK"
-REFUSED = "RESOURCE_EXHAUSTED"
-UNAVAILABLE = "UNAVAILABLE"
-HANGING = "HANGING"
-"""A call that did not end although its deadline was long past."""
-STOPPED = "STOPPED"
-"""A call that was on its way when the run was interrupted."""
+OK: Final = "OK"
+REFUSED: Final = "RESOURCE_EXHAUSTED"
+UNAVAILABLE: Final = "UNAVAILABLE"
+HANGING: Final = "HANGING"
+"""A call without a result although its deadline was long past."""
+STOPPED: Final = "STOPPED"
+"""A call that was in flight when the run was interrupted."""
 
 
-class Ended(NamedTuple):
-    """How a call ended.
+def percentile_s(latencies_s: array[float], percentile: float) -> float:
+    """Return the least latency that so many of 100 do not exceed, seconds; NaN without any."""
+    if not latencies_s:
+        return math.nan
+    # By hand, since numpy's own takes the next rank where the product is not exact, as of 99.9 % of 1000.
+    rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
+    return float(np.sort(latencies_s)[rank - 1])
+
+
+def _no_latencies() -> array[float]:
+    return array("d")
+
+
+class CallResult(NamedTuple):
+    """The result of a call.
 
     Attributes:
         code: Name of its gRPC status, or HANGING.
-        hinted: Whether it says when to come back.
-        statuses: Of its results, how many of each; None where there is no reply.
+        hinted: Whether it says when to try again.
+        statuses: Number of its results by status; None without a reply.
     """
 
     code: str
@@ -36,33 +51,21 @@ class Ended(NamedTuple):
         return self.code == OK and self.statuses is not None and set(self.statuses) <= {OK}
 
 
-class CallTimes(NamedTuple):
-    """When a call was due, left and ended, seconds on one clock."""
-
-    due_s: float
-    left_s: float
-    ended_s: float
-
-
 @dataclass(slots=True)
 class StepCounts:
-    """How the calls of one step ended.
+    """Counts of the calls of one step.
 
     Attributes:
         due: Calls that were due.
-        codes: Ends by gRPC code; HANGING and STOPPED are ours.
+        codes: Calls by gRPC code; HANGING and STOPPED are ours.
         statuses: Results by status.
-        items: Items of calls that ended OK.
+        items: Items of calls that returned OK.
         sent_items: Items of all calls.
         in_time: Calls whose results were all OK before the step was over and the SLO's time had passed as well.
-        hinted: Refused calls that said when to come back.
+        hinted: Refused calls that said when to try again.
         repeated: Items that had been sent before.
-        again: Of these, items that were to be new, and a file has no further rows.
-        words: Words of all answers that were sent.
-        latency: Of calls whose results were all OK, from when they were due.
-        refusal: Of refused calls, from when they left.
-        lag: Of all calls: how late they left.
-        cpu_s: CPU seconds of the client's processes.
+        latency_s: Latencies of calls whose results were all OK, from when they were due.
+        lag_s: Delays of all calls between when they were due and when they left.
     """
 
     due: int = 0
@@ -73,12 +76,8 @@ class StepCounts:
     in_time: int = 0
     hinted: int = 0
     repeated: int = 0
-    again: int = 0
-    words: int = 0
-    latency: Latencies = field(default_factory=Latencies)
-    refusal: Latencies = field(default_factory=Latencies)
-    lag: Latencies = field(default_factory=Latencies)
-    cpu_s: float = 0.0
+    latency_s: array[float] = field(default_factory=_no_latencies)
+    lag_s: array[float] = field(default_factory=_no_latencies)
 
     @property
     def refused(self) -> int:
@@ -87,34 +86,25 @@ class StepCounts:
 
     @property
     def failed(self) -> int:
-        """Calls that ended neither scored nor refused, those whose results are not all OK among them."""
-        return sum(self.codes.values()) - len(self.latency) - self.refused - self.codes[STOPPED]
+        """Calls neither scored nor refused, those whose results are not all OK among them."""
+        return sum(self.codes.values()) - len(self.latency_s) - self.refused - self.codes[STOPPED]
 
     def add(self, other: StepCounts) -> None:
-        """Adds what another process counted."""
-        for name in ("due", "items", "sent_items", "in_time", "hinted", "repeated", "again", "words", "cpu_s"):
+        """Add the counts of another process."""
+        for name in ("due", "items", "sent_items", "in_time", "hinted", "repeated"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.codes += other.codes
         self.statuses += other.statuses
-        for mine, theirs in ((self.latency, other.latency), (self.refusal, other.refusal), (self.lag, other.lag)):
-            mine.add(theirs)
+        self.latency_s.extend(other.latency_s)
+        self.lag_s.extend(other.lag_s)
 
-    def count(self, ended: Ended, times: CallTimes, items: int, in_time_until_s: float) -> None:
-        """Counts a call of so many items.
-
-        Args:
-            ended: How it ended.
-            times: When.
-            items: How many it had.
-            in_time_until_s: When it had to be scored in order to count as in time, on the clock of `times`.
-        """
-        self.codes[ended.code] += 1
-        if ended.code == REFUSED:
-            self.refusal.record(times.ended_s - times.left_s)
-            self.hinted += ended.hinted
-        if ended.statuses is not None:
-            self.statuses += ended.statuses
+    def count(self, result: CallResult, *, items: int, latency_s: float, in_time: bool) -> None:
+        """Count a call of `items` items that returned `latency_s` after it was due."""
+        self.codes[result.code] += 1
+        self.hinted += result.hinted and result.code == REFUSED
+        if result.statuses is not None:
+            self.statuses += result.statuses
             self.items += items
-        if ended.is_scored:
-            self.latency.record(times.ended_s - times.due_s)
-            self.in_time += times.ended_s <= in_time_until_s
+        if result.is_scored:
+            self.latency_s.append(latency_s)
+            self.in_time += in_time

@@ -1,83 +1,125 @@
-"""A whole run: what is repeated is sent once, then steps to the knee and one at twice the knee, or a single step."""
+"""A whole run: the search for the knee and a step at twice the knee, or a single step."""
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final
 
 from gradewire.errors import InvalidRequest
-from gradewire.load_testing.arrivals import constant, poisson
-from gradewire.load_testing.checks import Check, overload_checks
-from gradewire.load_testing.knee import Knee, Outcome, find_knee
-from gradewire.load_testing.server_figures import ServerFigures, read_server_figures
-from gradewire.load_testing.steps import Objective, Step
-from gradewire.load_testing.workers.worker import Fill, Probe
+from gradewire.load_testing.open_loop import poisson
+from gradewire.load_testing.server_usage import ServerUsage, read_usage
+from gradewire.load_testing.steps import Check, Objective, Outcome, Step, overload_checks
 
 if TYPE_CHECKING:
-    from gradewire.load_testing.arrivals import Offsets
-    from gradewire.load_testing.workers.processes import LoadProcesses
+    from collections.abc import Callable
 
-ArrivalKind = Literal["poisson", "constant"]
+    from gradewire.load_testing.processes import LoadProcesses
 
+_UP: Final = 1.5
+_NEAR: Final = 1.1
+_LEAST_PER_S: Final = 0.01
 _PROBE_S: Final = 3.0
-_PROBE_IN_FLIGHT: Final = 8
 # A closed loop with a few calls in flight finds about the capacity; the knee is below.
 _START_SHARE: Final = 0.5
+_STEP_S: Final = 10.0
+_STEP_CALLS: Final = 500
 _LONGEST_STEP_S: Final = 60.0
 
 
-class Told(Protocol):
-    """Learns how a run goes."""
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """The result of the search.
 
-    def passed(self, what: str, passed_s: float, of_s: float) -> None:
-        """So many seconds of `of_s` have passed."""
-        ...
+    Attributes:
+        rate_per_s: The highest rate that held; None if none did.
+        client_limited: The client could not offer more, so the server's own knee is higher.
+        at_most: The search ended at the highest rate that it may offer.
+        lost: The server could not be reached any more, so that the search did not end.
+        stopped: The user interrupted the search.
+    """
 
-    def measured(self, step: Step) -> None:
-        """A step has ended."""
-        ...
+    rate_per_s: float | None
+    client_limited: bool = False
+    at_most: bool = False
+    lost: bool = False
+    stopped: bool = False
+
+
+def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
+    """Raise the rate by halves until it misses, then bisect (in the logarithm) until both ends are within 10 %.
+
+    A rate that misses is tried once more, since a busy machine makes a good rate miss now and then; the second try
+    counts. If the first rate misses, rates go down instead. A server that is lost in the second try ends the search.
+
+    Args:
+        measure: Puts a rate (calls per second) on the server for a step.
+        start_per_s: The first rate.
+        most_per_s: The highest rate.
+    """
+    low: float | None = None
+    high: float | None = None
+    high_is_void = False
+    rate = min(start_per_s, most_per_s)
+    while rate >= _LEAST_PER_S:
+        outcome = measure(rate)
+        if outcome in {Outcome.MISSES, Outcome.VOID, Outcome.LOST}:
+            outcome = measure(rate)
+        if outcome in {Outcome.LOST, Outcome.STOPPED}:
+            return Knee(low, high_is_void, lost=outcome is Outcome.LOST, stopped=outcome is Outcome.STOPPED)
+        if outcome is Outcome.HOLDS:
+            low = rate
+        else:
+            high, high_is_void = rate, outcome is Outcome.VOID
+        if low == most_per_s:
+            return Knee(low, at_most=True)
+        if high is None:
+            rate = min(rate * _UP, most_per_s)
+        elif low is None:
+            rate /= _UP
+        elif high / low > _NEAR:
+            rate = (low * high) ** 0.5
+        else:
+            break
+    return Knee(low, high_is_void)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlan:
-    """What is offered.
+    """The load that is offered.
 
     Attributes:
-        arrivals: How calls of a step come.
-        step_s: Least duration of a step.
-        min_calls: A step takes longer, up to a minute, until it has as many.
-        seed: Of arrivals.
+        step_s: Duration of a step; None: 10 seconds, and longer, up to a minute, until a step has 500 calls.
+        seed: Seed of arrivals.
         batch: Items of a call.
-        objective: What keeping up means.
+        objective: The conditions of keeping up.
         start_per_s: First rate, calls per second; None: half of what a short closed loop gets done.
         most_per_s: Highest rate.
-        metrics_url: The server's page of metrics; None: it is not asked.
+        metrics_url: The server's page of metrics; None: it is not read.
     """
 
-    arrivals: ArrivalKind
-    step_s: float
-    min_calls: int
+    step_s: float | None
     seed: int
     batch: int
     objective: Objective
     start_per_s: float | None = None
-    most_per_s: float = float("inf")
+    most_per_s: float = math.inf
     metrics_url: str | None = None
 
 
 @dataclass(slots=True)
 class LoadResult:
-    """What was found, as far as the run got.
+    """The results, as far as the run got.
 
     Attributes:
-        steps: In their order.
+        steps: Steps in their order.
         knee: None for a single step.
-        checks: At twice the knee.
+        checks: Promises at twice the knee.
         stopped: The user interrupted it.
-        error: What else ended it early; "" where nothing did.
-        unread: Why the server's page of metrics could not be read, for each time but the first, which ends a run.
-        missing_rows: Items that were to be new, and were sent again because a file has no further rows.
+        error: The reason why it ended early otherwise; "" if it did not.
+        unread: The last reason why the server's page of metrics could not be read during the run; "" if it could.
+        sent_items: Items of all calls, those of the probe among them.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -85,12 +127,12 @@ class LoadResult:
     checks: list[Check] = field(default_factory=list)
     stopped: bool = False
     error: str = ""
-    unread: list[str] = field(default_factory=list)
-    missing_rows: int = 0
+    unread: str = ""
+    sent_items: int = 0
 
     @property
     def is_partial(self) -> bool:
-        """Whether it ended before its end."""
+        """Whether it ended early."""
         return self.stopped or bool(self.error)
 
     @property
@@ -102,112 +144,81 @@ class LoadResult:
 
 
 class LoadRun:
-    """Measures, with client processes that are connected.
+    """A run with client processes that are connected.
 
     Args:
         processes: The client.
-        plan: What is offered.
-        told: Learns how it goes.
-        result: Takes in what is found, as it is found: whatever ends the run, this is there.
+        plan: The load that is offered.
+        on_step: Called after each step.
+        result: Takes the results as they come: whatever ends the run, they are there.
     """
 
-    def __init__(self, processes: LoadProcesses, plan: LoadPlan, told: Told, result: LoadResult) -> None:
+    def __init__(
+        self, processes: LoadProcesses, plan: LoadPlan, on_step: Callable[[Step], None], result: LoadResult
+    ) -> None:
         self._processes = processes
         self._plan = plan
-        self._told = told
-        self._page_was_read = False
-        self.result = result
+        self._on_step = on_step
+        self._result = result
 
-    def fill(self) -> None:
-        """Sends what will be repeated, once.
-
-        Raises:
-            InvalidRequest: The server's page of metrics is asked for and cannot be read: nothing was sent.
-        """
-        self._server()
-        count = self._processes.count
-        run = self._processes.run(
-            [Fill(part, count) for part in range(count)], lambda passed_s: self._told.passed("fill", passed_s, 0.0)
-        )
-        self.result.stopped |= run.stopped
-
-    def to_the_knee(self) -> None:
-        """Finds the knee, and holds the server to its promises at twice the knee."""
+    def search(self) -> None:
+        """Find the knee, and check the server's promises at twice the knee."""
         start_per_s = self._plan.start_per_s or self._probe()
-        result = self.result
+        result = self._result
         if result.stopped:
             return
         result.knee = find_knee(
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self._plan.most_per_s
         )
-        result.stopped |= result.knee.stopped
         knee = result.knee_step
-        # Twice of what the client could offer is not twice of what the server keeps up with.
-        ended = result.stopped or result.knee.lost or result.knee.client_limited
+        # Twice the client's own limit is not twice of what the server keeps up with.
+        ended = result.knee.stopped or result.knee.lost or result.knee.client_limited
         if knee is not None and not ended:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
 
     def step(self, rate_per_s: float, *, over_knee: bool = False) -> Step:
-        """One step at a rate, in calls per second."""
-        plan = self._plan
-        duration_s = min(max(plan.step_s, plan.min_calls / rate_per_s), max(_LONGEST_STEP_S, plan.step_s))
-        if plan.arrivals == "constant":
-            offsets = constant(rate_per_s, duration_s)
-        else:
-            offsets = poisson(rate_per_s, duration_s, plan.seed + len(self.result.steps))
-        return self.offer(offsets, rate_per_s, duration_s, over_knee=over_knee)
-
-    def offer(self, offsets: Offsets, rate_per_s: float, duration_s: float, *, over_knee: bool = False) -> Step:
-        """One step of given arrivals; `rate_per_s` and `duration_s` say what they are."""
-        objective = self._plan.objective
+        """Run one step at a rate, in calls per second."""
+        plan, result, objective = self._plan, self._result, self._plan.objective
+        duration_s = plan.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
         if over_knee:
             # Twice the latency is promised there, so the client may be late by twice as much.
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
-        before = self._server()
-        run = self._processes.open_step(
-            offsets,
-            duration_s + objective.p99_s,
-            lambda passed_s: self._told.passed(f"{rate_per_s:.4g} calls/s", passed_s, duration_s),
-        )
+        before = self._usage()
+        offsets = poisson(rate_per_s, duration_s, plan.seed + len(result.steps))
+        run = self._processes.open_step(offsets, duration_s + objective.p99_s)
         step = Step(
             rate_per_s=rate_per_s,
             duration_s=duration_s,
             counts=run.counts,
             objective=objective,
-            batch=self._plan.batch,
+            batch=plan.batch,
             before=before,
-            after=self._server(),
+            after=self._usage(),
             load=os.getloadavg()[0],
             over_knee=over_knee,
             stopped=run.stopped,
         )
-        self.result.steps.append(step)
-        self.result.missing_rows += run.counts.again
-        self.result.stopped |= run.stopped
-        self._told.measured(step)
+        result.steps.append(step)
+        result.sent_items += run.counts.sent_items
+        result.stopped |= run.stopped
+        self._on_step(step)
         return step
 
     def _probe(self) -> float:
-        """The first rate, from what a closed loop gets done."""
-        orders = [Probe(_PROBE_S, _PROBE_IN_FLIGHT)] * self._processes.count
-        run = self._processes.run(orders, lambda passed_s: self._told.passed("probe", passed_s, _PROBE_S))
-        self.result.stopped |= run.stopped
-        self.result.missing_rows += run.counts.again
-        scored = len(run.counts.latency)
-        return _START_SHARE * max(1, scored) / _PROBE_S
+        """Return the first rate: a share of what a closed loop gets done."""
+        run = self._processes.probe(_PROBE_S)
+        self._result.stopped |= run.stopped
+        self._result.sent_items += run.counts.sent_items
+        return _START_SHARE * max(1, len(run.counts.latency_s)) / _PROBE_S
 
-    def _server(self) -> ServerFigures | None:
-        """What the server says of itself; None where nobody asks, and where it could be read before and cannot now."""
+    def _usage(self) -> ServerUsage | None:
+        """Return the server's usage; None without a page, or if the server is gone or too busy to send it."""
         if self._plan.metrics_url is None:
             return None
         try:
-            figures = read_server_figures(self._plan.metrics_url)
+            return read_usage(self._plan.metrics_url)
         except InvalidRequest as error:
-            # The address was right: it is the server that has gone, or has no time for it, and steps tell that.
-            if not self._page_was_read:
-                raise
-            self.result.unread.append(str(error))
+            # The command has read it before the run: the steps show that the server is gone.
+            self._result.unread = str(error)
             return None
-        self._page_was_read = True
-        return figures

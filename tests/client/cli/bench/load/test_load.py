@@ -7,27 +7,31 @@ import pytest
 from tests.client.cli.conftest import Command, write_rows
 from tests.client.small_server import SmallServer
 
+from gradewire.load_testing.content import MIXES
+from gradewire.load_testing.open_loop import poisson
 from gradewire.manifests import read_manifest
+
+CALLS = len(poisson(50, 0.6, seed=4))
 
 
 def test_one_rate_is_measured_and_written_as_table_json_page_and_manifest(
     command: Command, server: SmallServer, metrics_url: str, tmp_path: Path
 ) -> None:
-    rows = [{"question": "?", "references": ["two", "2"], "prediction": f"answer {n}"} for n in range(30)]
+    rows = [{"question": "?", "references": ["two", "2"], "prediction": f"answer {n}"} for n in range(50)]
     path, out, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "load.json", tmp_path / "load.html"
     server.script.requests.clear()
     at = ("--server", server.address, "--metrics-url", metrics_url)
-    step = ("--rate", "50", "--duration", "0.6", "--arrivals", "constant", "--slo-s", "20", "--metrics", "exact_match")
+    step = ("--rate", "50", "--duration", "0.6", "--seed", "4", "--slo-s", "20", "--metrics", "exact_match")
     done = command("bench", "load", path, *at, *step, "--json", out, "--html", page)
     assert done.exit_code == 0, done.output
     assert "50        keeps up" in done.output
     document = json.loads(out.read_text())
     (measured,) = document["steps"]
-    assert measured["calls"] == measured["scored_calls"] == 30
-    assert measured["codes"] == {"OK": 30}
-    assert measured["server_cpu_s_per_item"] == pytest.approx(1 / 30)
+    assert measured["calls"] == measured["scored_calls"] == CALLS
+    assert measured["codes"] == {"OK": CALLS}
+    assert measured["server_cpu_s_per_item"] == pytest.approx(1 / CALLS)
     assert measured["answers_repeated_share"] == 0
-    assert len({item.prediction for request in server.script.requests for item in request.items}) == 30
+    assert len({item.prediction for request in server.script.requests for item in request.items}) == CALLS
     assert "too few rows" not in done.output
     assert measured["latency_s"]["p50"] <= measured["latency_s"]["p99"] <= measured["latency_s"]["max"]
     assert document["knee"] is None
@@ -36,21 +40,19 @@ def test_one_rate_is_measured_and_written_as_table_json_page_and_manifest(
     manifest = read_manifest(tmp_path / "load.json.manifest.json")
     assert manifest.command == "bench load"
     assert manifest.versions.server == "small"
-    assert manifest.counts.rows == 30
+    assert manifest.counts.rows == CALLS
     assert manifest.counts.failed == manifest.counts.unscored == 0
     assert manifest.inputs[0].sha256
-    assert "Latency by percentile" in page.read_text()
-    # New rows alone do not say what repeated ones cost.
-    told = command("bench", "capacity", "--rate", "10", "--words", "2", "--from", out)
-    assert told.exit_code == 2
-    assert "--repeat-share 1" in told.output
+    shown = page.read_text(encoding="utf-8")
+    assert "50 calls/s: p99" in shown
+    assert shown.count("<tr>") == 2
 
 
 def test_the_search_ends_at_the_highest_rate_and_offers_twice_as_much(
     command: Command, server: SmallServer, tmp_path: Path
 ) -> None:
     out = tmp_path / "load.json"
-    step = ("--duration", "0.3", "--min-calls", "1", "--slo-s", "30", "--metrics", "exact_match", "--quiet")
+    step = ("--duration", "0.3", "--slo-s", "30", "--metrics", "exact_match", "--quiet")
     rates = ("--start-rate", "40", "--max-rate", "60", "--batch", "2")
     done = command("bench", "load", "--server", server.address, *rates, *step, "--json", out)
     # On a busy machine calls at twice the rate may take more than twice as long, which is what 4 says.
@@ -72,16 +74,12 @@ def test_the_search_ends_at_the_highest_rate_and_offers_twice_as_much(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--rate", "1", "--replay", "{rows}"], "--replay says when calls arrive"),
         (["--rate", "1", "--max-rate", "2"], "--max-rate is for the search"),
-        (["{rows}", "--words", "4"], "--words is for a --mix"),
         (["--rate", "nan"], "nan is no finite number"),
         (["--duration", "inf"], "inf is no finite number"),
-        (["--repeat-share", "nan"], "nan is no finite number"),
         (["--metrics-url", "localhost:9100"], "write http://HOST:PORT/metrics"),
         (["--server", "nowhere"], "write HOST:PORT"),
         (["--metrics", "smiel"], "smiel"),
-        (["--replay", "{rows}"], "it holds no arrivals"),
         (["{rows}"], "line 2"),
     ],
 )
@@ -99,12 +97,30 @@ def test_every_run_sends_answers_of_its_own(command: Command, server: SmallServe
     def sent(name: str) -> set[str]:
         server.script.requests.clear()
         out = tmp_path / name
-        step = ("--rate", "40", "--duration", "0.2", "--arrivals", "constant", "--metrics", "exact_match", "--quiet")
+        step = ("--rate", "40", "--duration", "0.5", "--metrics", "exact_match", "--quiet")
         done = command("bench", "load", "--server", server.address, *step, "--slo-s", "30", "--json", out)
         assert done.exit_code == 0, done.output
         assert f"seed {json.loads(out.read_text())['parameters']['seed']}" in done.output
         return {item.prediction for request in server.script.requests for item in request.items}
 
     first, other = sent("first.json"), sent("other.json")
-    assert len(first) == 8
+    assert len(first) > 5
     assert first.isdisjoint(other)
+
+
+def test_what_a_mix_repeats_is_sent_once_before_anything_is_measured(
+    command: Command, server: SmallServer, tmp_path: Path
+) -> None:
+    server.script.requests.clear()
+    out = tmp_path / "load.json"
+    step = ("--rate", "50", "--duration", "0.6", "--slo-s", "20", "--metrics", "exact_match", "--quiet")
+    done = command("bench", "load", "--mix", "repeats", "--server", server.address, *step, "--json", out)
+    assert done.exit_code == 0, done.output
+    (measured,) = json.loads(out.read_text())["steps"]
+    sent = [item.prediction for request in server.script.requests for item in request.items]
+    pool = {item.prediction for item in MIXES["repeats"].pool()}
+    before = sent[: len(sent) - measured["calls"]]
+    assert len(before) == 500
+    assert set(before) == pool
+    share = sum(prediction in pool for prediction in sent[500:]) / measured["calls"]
+    assert measured["answers_repeated_share"] == share > 0

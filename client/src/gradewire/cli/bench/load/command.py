@@ -1,31 +1,72 @@
-"""`gradewire bench load`: how much a server keeps up with, and what it does at twice as much."""
+"""`gradewire bench load`: the rate that a server keeps up with, and its behaviour at twice that rate."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from gradewire import AsyncClient
-from gradewire.cli.bench.load.document import load_document, write_load_manifest
-from gradewire.cli.bench.load.live import Live
-from gradewire.cli.bench.load.option_group import load_options
-from gradewire.cli.bench.load.options import LoadOptions, load_options_of
-from gradewire.cli.bench.load.page import write_page
-from gradewire.cli.bench.load.tables import load_notes, step_tables
-from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.output.files import write_json
+from gradewire.cli.bench.load.output import load_notes, step_table, write_document, write_load_manifest, write_page
+from gradewire.cli.bench.load.run import load_options_of, measured, prepared
+from gradewire.cli.input.files import ALIAS_HELP, column_options
+from gradewire.cli.options.connection import SERVER_VARIABLE, credential_options, wait_option
+from gradewire.cli.options.group import OUTPUT_FILE, FiniteRange, option_group
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import EXIT_CONDITION, EXIT_INTERRUPTED, exit_codes, one_line_errors
-from gradewire.cli.url_keys import without_keys
-from gradewire.load_testing.run import LoadResult, LoadRun
-from gradewire.load_testing.workers.processes import LoadProcesses
+from gradewire.cli.run.manifest_file import manifest_option
+from gradewire.load_testing.content import MIXES
 from gradewire.manifests import RunClock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from gradewire.load_testing.run import LoadResult
+    from gradewire.load_testing.steps import Step
+
+_POSITIVE: Final = FiniteRange(min=0, min_open=True)
+_RATE: Final = FiniteRange(min=0.01, max=1e6)
+_load_options = option_group(
+    click.argument("files", metavar="[FILE]...", nargs=-1),
+    click.option(
+        "--server",
+        metavar="HOST:PORT",
+        envvar=SERVER_VARIABLE,
+        show_envvar=True,
+        default="127.0.0.1:50051",
+        help="The server under load; `gradewire serve` starts one.",
+    ),
+    credential_options,
+    wait_option,
+    click.option("--mix", type=click.Choice(list(MIXES)), default="short", help="Send these answers; listed below."),
+    column_options,
+    click.option("--metrics", help="Metrics, as in gradewire score. Default: smile; lave with --mix judge."),
+    click.option("--batch", type=click.IntRange(1, 1000), default=1, help="Answers of a call."),
+    click.option("--deadline-s", type=_POSITIVE, default=5.0, help="Deadline of a call, seconds."),
+    click.option("--rate", type=_RATE, help="Measure these calls per second in one step, in place of the search."),
+    click.option(
+        "--duration",
+        type=_POSITIVE,
+        help="Seconds of a step. Default: 30 with --rate, else 10, and up to 60 until there are 500 calls.",
+    ),
+    click.option("--slo-s", type=_POSITIVE, default=0.25, help="Most that p99 may be at the knee, seconds."),
+    click.option("--start-rate", type=_RATE, help="First rate of the search. Default: from a short probe."),
+    click.option("--max-rate", type=_RATE, help="Highest rate of the search; twice the knee may be more."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        help="Repeat the arrivals and answers of a run: a server that has seen them answers from its cache. Default: "
+        "drawn for each run, and printed.",
+    ),
+    click.option("--client-processes", type=click.IntRange(1, 256), default=1, help="Processes that send calls."),
+    click.option(
+        "--metrics-url",
+        metavar="URL",
+        help="Read the server's CPU time and memory from its page of metrics: http://HOST:PORT/metrics.",
+    ),
+    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all figures here."),
+    click.option("--html", type=OUTPUT_FILE, help="Write a page with a plot here; it loads nothing."),
+    manifest_option,
+    click.option("--quiet", is_flag=True, help="Show no progress."),
+)
 
 
 @click.command(
@@ -36,16 +77,15 @@ Examples:
   gradewire serve --port 50051 --http-port 9100            in another terminal
   gradewire bench load --metrics-url http://127.0.0.1:9100/metrics --html load.html
   gradewire bench load --server 10.0.0.7:50051 --mix verbose --metrics smile:fast --json verbose.json
-  gradewire bench load --rate 200 --duration 60
-  gradewire bench load answers.jsonl --replay requests.log --speed 2
+  gradewire bench load answers.jsonl --rate 200 --duration 60
 
-Calls leave on a schedule, whether or not earlier ones are back, and latency counts from when a call was due, so a stall
-is seen by all calls that it kept waiting. Where the client itself is late (p99 of its lag above a tenth of --slo-s), a
-step says nothing of the server and is void: give more --client-processes, or run them on another machine.
+Calls leave on a schedule, whether or not earlier ones have returned, and latency counts from when a call was due, so a
+stall is seen by all calls that it kept waiting. If the client itself is late (p99 of its lag above a tenth of --slo-s),
+a step shows nothing about the server and is void: give more --client-processes, or run them on another machine.
 
 The knee is the highest rate at which the 99th percentile of scored calls is at most --slo-s, at most 0.1 % of the calls
 are refused and as many fail, and at least 99 % are scored before the step is over (and --slo-s has passed). It is found
-within 10 %. Then twice that rate is offered, and the server is held to what it promises under overload.
+within 10 %. Then twice that rate is offered, and the server's promises under overload are checked.
 
 \b
 Mixes (answers to questions about pictures, made up; those that are not repeated are new to the server):
@@ -62,7 +102,7 @@ Mixes (answers to questions about pictures, made up; those that are not repeated
         )
     }""",
 )
-@load_options
+@_load_options
 @click.pass_context
 def load_command(ctx: click.Context, /, **options: Any) -> None:
     """Put a load on a server: raise the rate to the knee, then offer twice as much; or one fixed --rate.
@@ -72,53 +112,26 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
     """
     clock = RunClock()
     given = load_options_of(options)
-    check_outputs(given.outputs.named, {path: path for path in given.inputs})
+    check_outputs(given.outputs, {path: path for path in given.files})
     with one_line_errors():
-        lines, version = asyncio.run(_asked(given))
-        result, broken = _measured(given)
+        lines, version = prepared(given)
+        result, broken = measured(given, _silent if options["quiet"] else _show_step)
     notes = load_notes(result, given)
-    show_figures(step_tables(result), notes, ())
-    if given.outputs.json is not None:
-        write_json(given.outputs.json, load_document(result, given, lines))
-    if given.outputs.html is not None:
-        write_page(given.outputs.html, result, given, notes)
+    table = step_table(result)
+    show_figures([table], notes, ())
+    write_document(result, given, lines)
+    write_page(result, given, table, notes)
     write_load_manifest(result, given, lines, version, clock)
     if broken is not None:
         with one_line_errors():
             raise broken
     if result.stopped:
         ctx.exit(EXIT_INTERRUPTED)
-    if _is_broken(result):
+    if _has_failed(result):
         ctx.exit(EXIT_CONDITION)
 
 
-def _measured(given: LoadOptions) -> tuple[LoadResult, BaseException | None]:
-    """What was measured, and what broke the run off; raised here where nothing had been measured."""
-    result = LoadResult()
-    try:
-        with Live.shown(quiet=given.quiet) as live, LoadProcesses(given.setup, given.processes) as processes:
-            _run(LoadRun(processes, given.plan, live, result), given)
-    except BaseException as error:
-        if not result.steps:
-            raise
-        result.error = without_keys(" ".join(str(error).split())) or type(error).__name__
-        return result, error
-    return result, None
-
-
-def _run(run: LoadRun, given: LoadOptions) -> None:
-    run.fill()
-    if run.result.stopped:
-        return
-    if given.arrivals is not None:
-        run.offer(given.arrivals, given.rate_per_s or 0.0, given.plan.step_s)
-    elif given.rate_per_s is not None:
-        run.step(given.rate_per_s)
-    else:
-        run.to_the_knee()
-
-
-def _is_broken(result: LoadResult) -> bool:
+def _has_failed(result: LoadResult) -> bool:
     knee = result.knee
     if knee is None:
         return any(step.client_limited or step.is_lost for step in result.steps)
@@ -127,10 +140,16 @@ def _is_broken(result: LoadResult) -> bool:
     return no_result or late or any(check.holds is False for check in result.checks)
 
 
-async def _asked(given: LoadOptions) -> tuple[Mapping[str, str], str]:
-    """Lines of the metrics by label, as the server computes them, and its version."""
-    endpoint = given.setup.endpoint
-    async with AsyncClient(endpoint.address, token=endpoint.token, tls=endpoint.tls) as client:
-        listed = await client.models(deadline_s=given.setup.wait_s)
-        report = await client.score([], metrics=given.metrics.named)
-    return {label: provenance.line for label, provenance in report.provenance.items()}, listed.server_version
+def _show_step(step: Step) -> None:
+    """Print a line on standard error after each step."""
+    counts = step.counts
+    click.echo(
+        f"{step.rate_per_s:.4g} calls/s{' (twice the knee)' if step.over_knee else ''}: {counts.due} calls, p50 "
+        f"{step.latency_s(50) * 1e3:.1f} ms, p99 {step.latency_s(99) * 1e3:.1f} ms, refused "
+        f"{step.share(counts.refused):.1%}, client lag p99 {step.lag_s * 1e3:.1f} ms: {step.outcome.value}",
+        err=True,
+    )
+
+
+def _silent(step: Step) -> None:
+    """Print nothing."""

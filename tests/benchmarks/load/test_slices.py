@@ -8,13 +8,12 @@ import sys
 from typing import Any
 
 import pytest
-
-from gradewire.load_testing.workers import slices
+from benchmarks.load import slices
 
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
-from gradewire.load_testing.workers.slices import ask_for_short_slices
+from benchmarks.load.slices import ask_for_short_slices
 os.nice(3)
 if sys.argv[1:]:
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

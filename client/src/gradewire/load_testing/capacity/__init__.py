@@ -1,1 +1,0 @@
-"""What a rate of answers needs, from measured costs."""

@@ -1,1 +1,0 @@
-"""What a load run sends."""

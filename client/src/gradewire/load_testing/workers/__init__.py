@@ -1,1 +1,0 @@
-"""The client processes that send the calls of a run."""

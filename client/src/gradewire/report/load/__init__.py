@@ -1,1 +1,0 @@
-"""The page of a load run: one HTML file that loads nothing."""
