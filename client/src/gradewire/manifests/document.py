@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from gradewire.manifests.durable import replace_synced
+from gradewire.manifests.durable import replacing
 from gradewire.manifests.manifest import RunManifest
 
 FORMAT: Final = "gradewire-manifest/1"
@@ -43,14 +43,8 @@ def write_manifest(path: Path, manifest: RunManifest) -> None:
     document = {"format": FORMAT, **_plain(manifest)}
     document |= document.pop(_OTHERS)
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with unfinished.open("w", encoding="utf-8", errors="replace") as stream:
-            stream.write(text)
-        replace_synced(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    with replacing(path, unfinished=path.with_name(f".{path.name}.{os.getpid()}.new")) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", errors="replace")
 
 
 def read_manifest(path: Path) -> RunManifest:

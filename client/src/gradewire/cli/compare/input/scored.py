@@ -11,8 +11,9 @@ import click
 
 from gradewire.cli.choosing.pairs import Result
 from gradewire.cli.input.pictures import with_picture_digests
+from gradewire.cli.output.journal import files_of
 from gradewire.cli.output.progress import progress
-from gradewire.cli.output.results_file import ResultsFile, files_of
+from gradewire.cli.output.results_file import ResultsFile
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
