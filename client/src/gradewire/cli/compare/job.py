@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib.metadata
 from collections import Counter
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.opening import open_chooser
-from gradewire.cli.choosing.pair_file import PairFile, choose_all
 from gradewire.cli.choosing.pairs import AnswerPair
 from gradewire.cli.compare.conditions import check_names
 from gradewire.cli.compare.input.collected import Collected
@@ -220,15 +219,11 @@ class CompareJob:
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None
         pairs = [pair.with_picture_digests(shown_from) for pair in _pairs(collected, matchings)]
-        with contextlib.ExitStack() as stack:
-            file: PairFile | None = None
-            if self.outputs.pairs is not None:
-                file = stack.enter_context(PairFile(self.outputs.pairs, chooser.identity))
-                file.open(resume=self.outputs.resume)
-            shown = stack.enter_context(progress("comparing", len(pairs), quiet=self.quiet))
-            chosen = await choose_all(pairs, chooser, file, anew=self.comparison is None, done=shown.done)
-            if file is not None:
-                file.finish()
+        with PairEngine(chooser, self.outputs.pairs) as engine:
+            engine.open(resume=self.outputs.resume, anew=self.comparison is None)
+            with progress("comparing", len(pairs), quiet=self.quiet) as shown:
+                chosen = await engine.judge(pairs, done=lambda: shown.done(engine.judged))
+            engine.finish(chosen)
         return chosen
 
     def _manifests(

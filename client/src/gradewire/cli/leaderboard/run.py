@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.metric_chooser import MetricChooser
 from gradewire.cli.choosing.options import is_comparison
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.input.records import read_records
-from gradewire.cli.leaderboard.answers import Answers
+from gradewire.cli.leaderboard.answers import Answers, texts_digest
 from gradewire.cli.leaderboard.judging import PairJudging, Sampling
 from gradewire.cli.leaderboard.reading import holds_pairs
 from gradewire.cli.leaderboard.scoring import AnswerScorer
-from gradewire.cli.leaderboard.store import PairStore
 from gradewire.cli.leaderboard.verdicts import Verdicts
 from gradewire.cli.options.prompts import with_prompts
+from gradewire.cli.output.journal import refuse_existing
 from gradewire.cli.output.progress import progress
 from gradewire.cli.run.plan import judge_name, judge_remarks
 from gradewire.metric_types.comparisons import Compare
@@ -148,32 +149,29 @@ class LeaderboardRun:
     async def _judged(
         self, answers: Answers, recorded: Verdicts, chooser: Chooser, scorer: AnswerScorer | None
     ) -> Verdicts:
-        with PairStore(self.out, chooser.identity) as store:
-            store.open(resume=self.resume, overwrite=self.overwrite)
-            before = len(store.pairs)
+        with PairEngine(chooser, self.out, texts_digest) as engine:
+            if not (self.resume or self.overwrite):
+                refuse_existing(self.out)
             judging = PairJudging(
-                answers=answers,
-                recorded=recorded,
-                store=store,
-                chooser=chooser,
-                options=self.options,
-                scorer=scorer,
+                answers=answers, recorded=recorded, engine=engine, options=self.options, scorer=scorer
             )
+            judging.open(resume=self.resume)
             full = answers.pool(judging.models).pairs
             # With a width to reach nobody knows how many pairs it takes.
             total = full if self.sampling is None else self.sampling.most
-            with progress("judging", total, quiet=self.quiet, already=before) as shown:
+            with progress("judging", total, quiet=self.quiet, already=judging.before) as shown:
                 if self.sampling is None:
                     await judging.all_pairs(shown)
                 else:
                     await judging.until(self.sampling, shown)
+            engine.finish()
             self.by = str(chooser.identity["by"])
-            self.notes += _notes(judging, before=before, full=full)
+            self.notes += _notes(judging, full=full)
             return judging.verdicts()
 
 
-def _notes(judging: PairJudging, *, before: int, full: int) -> list[str]:
-    judged = len(judging.store.pairs)
+def _notes(judging: PairJudging, *, full: int) -> list[str]:
+    judged = len(judging.pairs)
     # Others' files may have a pair several times.
     known = len(
         {
@@ -182,10 +180,9 @@ def _notes(judging: PairJudging, *, before: int, full: int) -> list[str]:
             if all(model in judging.answers.rows.get(pair.instruction, {}) for model in pair.models)
         }
     )
-    saved, kept = full - known, before - judging.outdated
-    told = [
-        f"judged {judged - kept} pairs by {judging.chooser.name}; {kept} were known, {known - judged} of other files"
-    ]
+    saved, kept = full - known, judging.before - judging.outdated
+    by = judging.engine.chooser.name
+    told = [f"judged {judged - kept} pairs by {by}; {kept} were known, {known - judged} of other files"]
     if judging.outdated:
         told.append(f"{judging.outdated} pairs were judged anew, for their answers changed")
     if saved:

@@ -163,11 +163,6 @@ class Journal:
             self._stream.close()
         self._held.close()
 
-    def lines(self, path: Path | None = None) -> Iterator[tuple[int, int, bytes]]:
-        """Yield `whole_lines` of what is there, or of another file; none where there is none."""
-        with contextlib.suppress(FileNotFoundError), (path or self.path).open("rb") as stream:
-            yield from whole_lines(stream)
-
     def begin(self, at: int = 0) -> None:
         """Open the file to add lines behind its first `at` bytes; the others are cut off.
 
