@@ -12,7 +12,7 @@ import click
 
 from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
-from gradewire.cli.choosing.opening import open_chooser
+from gradewire.cli.choosing.metric_chooser import MetricChooser
 from gradewire.cli.choosing.pairs import AnswerPair
 from gradewire.cli.compare.conditions import check_names
 from gradewire.cli.compare.input.collected import Collected
@@ -25,6 +25,7 @@ from gradewire.cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire.cli.compare.runs import read_summary, runs_beside
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.labels import label_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -212,9 +213,9 @@ class CompareJob:
 
     def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:
         lines = next(iter(collected.lines.values()), {})
-        chooser = open_chooser(self.by, labels=labels, lines=lines, tie_margin=self.drawing.tie_margin)
-        check_names(self.conditions, labels, chooser.name)
-        return chooser
+        label = labels[0] if self.by is None else label_named(labels, self.by, "--by")
+        check_names(self.conditions, labels, label)
+        return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
 
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from gradewire.cli.leaderboard.answers import Answers
     from gradewire.cli.leaderboard.pairs import JudgedPair
     from gradewire.cli.leaderboard.result import RatingOptions
-    from gradewire.cli.leaderboard.scoring import AnswerScorer
     from gradewire.cli.output.progress import Progress
     from gradewire.ratings import ModelRating
 
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 LEAST_INSTRUCTIONS = 30
 LEAST_ROUND, ROUNDS = 32, 50
 """Pairs of a round, at least; and how many rounds a full round robin would be."""
-# Scored before their pairs are written: what a break loses.
-_ANSWERS_AT_A_TIME = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,6 @@ class PairJudging:
         recorded: Pairs that were judged elsewhere; those of the same models and instruction are not judged again.
         engine: Has the pairs judged; made with `texts_digest`, and opened here.
         options: Of the ratings.
-        scorer: Scores the answers that a metric chooses between; None for choosers that need no scores.
         pairs: What this run and those before have judged, by instruction and models, in the order in which they first
             were.
         models: All of them, sorted: those with answers and those of pairs that are judged.
@@ -68,7 +63,6 @@ class PairJudging:
     recorded: Verdicts
     engine: PairEngine
     options: RatingOptions
-    scorer: AnswerScorer | None = None
     pairs: dict[tuple[str, frozenset[str]], JudgedPair] = field(default_factory=dict)
     models: list[str] = field(init=False)
     before: int = field(init=False)
@@ -106,11 +100,7 @@ class PairJudging:
 
     async def all_pairs(self, shown: Progress) -> None:
         """Judges every pair; raises GradewireError as the chooser does."""
-        pairs = self.answers.pool(self.models).all_pairs()
-        by_instruction = [list(group) for _, group in itertools.groupby(pairs, lambda pair: pair.instruction)]
-        size = len(by_instruction) if self.scorer is None else max(1, _ANSWERS_AT_A_TIME // len(self.models))
-        for start in range(0, len(by_instruction), max(1, size)):
-            await self._judge(list(itertools.chain(*by_instruction[start : start + size])), None, shown)
+        await self._judge(list(self.answers.pool(self.models).all_pairs()), None, shown)
 
     async def until(self, sampling: Sampling, shown: Progress) -> None:
         """Judges round by round until every model that has answers is known well enough, or no pair is left.
@@ -186,13 +176,7 @@ class PairJudging:
         """Has the pairs judged that are not known yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
-        results = None
-        if self.scorer is not None and left:
-            needed = dict.fromkeys(
-                (each.instruction, self.models[model]) for each in left for model in (each.first, each.second)
-            )
-            results = await self.scorer.results((key, self.answers.rows[key[0]][key[1]]) for key in needed)
-        asked = [self.answers.pair(each, self.models, place, results) for place, each in enumerate(left)]
+        asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
         told = {} if number is None else {"round": number}
         await self.engine.judge(asked, anew=True, told=told, done=lambda: shown.done(len(self.pairs)))
 
