@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradewire.cli.bulk.parts import RUN_NAME
@@ -14,7 +12,7 @@ from gradewire.cli.output.journal import refuse_other_run, told
 from gradewire.cli.output.metric_lines import counts_over_unknown, line_parts
 from gradewire.cli.problems import InputError
 from gradewire.cli.url_keys import shown_url
-from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
+from gradewire.manifests import InputDigest, ManifestError, decode_manifest, encode_manifest, file_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,10 +42,7 @@ def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
-        made = Path(folder) / name
-        write_manifest(made, run)
-        store.write(name, made.read_bytes())
+    store.write(name, encode_manifest(run))
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
@@ -63,14 +58,10 @@ def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
                 "another OUTPUT, or --overwrite"
             )
         return None
-    with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
-        copy = Path(folder) / name
-        copy.write_bytes(store.read(name))
-        try:
-            return read_manifest(copy)
-        except ManifestError as error:
-            reason = str(error).removeprefix(f"{copy}")
-            raise InputError(f"{store.place}/{name}{reason}; --overwrite begins again") from error
+    try:
+        return decode_manifest(store.read(name), f"{store.place}/{name}")
+    except ManifestError as error:
+        raise InputError(f"{error}; --overwrite begins again") from error
 
 
 def check_same(output: str, before: RunManifest, now: RunManifest) -> None:

@@ -10,11 +10,12 @@ from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import question_key_of
 from gradewire.cli.leaderboard.messages import answer_at, user_turns
-from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS, OK, JudgedOrder, JudgedPair, Winner
+from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS, OK, JudgedOrder, JudgedPair
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    from gradewire.cli.choosing.pairs import Winner
     from gradewire.cli.input.record import Record
 
 # Columns in which a field stands, the first that a row has wins.

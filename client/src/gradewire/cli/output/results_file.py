@@ -7,6 +7,7 @@ results of rows that are no longer in the input stay in FILE.resume.
 """
 
 import contextlib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -76,6 +77,21 @@ class ResultsFile:
         self._journal.begin()
         with named_errors(self.path):
             self.aside_path.unlink(missing_ok=True)
+
+    def left(
+        self,
+        rows: Iterator[Row],
+        lines: Mapping[str, str],
+        keep: Callable[[Row, dict[str, Any]], None],
+        *,
+        resume: bool,
+        input_rows: int | None = None,
+    ) -> Iterator[Row]:
+        """Begin the file, or go on with it as `resume` does; return the rows that are left to be scored."""
+        if not resume:
+            self.create()
+            return rows
+        return itertools.chain(self.resume(rows, lines, keep, input_rows=input_rows), rows)
 
     def resume(
         self,
@@ -210,12 +226,12 @@ class ResultsFile:
         self._journal.write(encode_rows(listed, first=not self._has_first))
         self._has_first = self._has_first or bool(listed)
 
-    def finish(self) -> int:
+    def finish(self) -> str:
         """Ends the file after its last row.
 
         Returns:
-            Rows of an earlier run that are not in the file now, because no row of the input is like them; they stay in
-            FILE.resume.
+            What is to be said of rows of an earlier run that are not in the file now, because no row of the input is
+            like them: they stay in FILE.resume; "" where there are none.
 
         Raises:
             InputError: The file cannot be written.
@@ -225,8 +241,8 @@ class ResultsFile:
         if left:
             for _, result in read_results(self.path):
                 left.pop(result_key(result), None)
-        if left:
-            self._gather(left)
-        else:
+        if not left:
             self.aside_path.unlink(missing_ok=True)
-        return len(left)
+            return ""
+        self._gather(left)
+        return f"{len(left)} earlier results fit no row of the input any more: they stay in {self.aside_path}"

@@ -19,7 +19,6 @@ from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
-from gradewire.cli.output.journal import files_of
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.result_rows import encode_rows
 from gradewire.cli.output.results_file import ResultsFile
@@ -103,16 +102,13 @@ class ScoreJob:
                     await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
                 told = self.output.summary is not None or self.output.manifest is not None
                 version = (await client.models()).server_version if told else ""
-            left = results.finish() if results else 0
+            left = results.finish() if results else ""
             for note in opened.late_notes:
                 click.echo(note, err=True)
             if not self.summary.rows:
                 click.echo("nothing was scored: the input has no rows", err=True)
-            if out and left:
-                click.echo(
-                    f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}",
-                    err=True,
-                )
+            if left:
+                click.echo(left, err=True)
             figures = RunFigures(
                 command=self._reproduce(scorer),
                 place=self.connection.place,
@@ -185,10 +181,7 @@ class ScoreJob:
         rows = self._watched(rows)
         if results is None:
             return rows
-        if not self.output.resume:
-            results.create()
-            return rows
-        return itertools.chain(results.resume(rows, scorer.lines, self._kept, input_rows=total), rows)
+        return results.left(rows, scorer.lines, self._kept, resume=self.output.resume, input_rows=total)
 
     def _kept(self, row: Row, output: Mapping[str, Any]) -> None:
         """Takes in a row that an earlier run scored."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.choosing.pairs import Result
+from gradewire.cli.choosing.pairs import results_of
 from gradewire.cli.input.pictures import with_picture_digests
-from gradewire.cli.output.journal import files_of
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
@@ -19,7 +17,7 @@ from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gradewire import AsyncClient
@@ -69,8 +67,7 @@ class AnswerFiles:
         check(plan.chosen.labels)
 
         def take(row: Row, output: Mapping[str, Any]) -> None:
-            results = output["scores"].items()
-            collected.results[row.index] = {label: Result.of_output(label, result) for label, result in results}
+            collected.results[row.index] = results_of(output)
 
         def take_batch(batch: Sequence[ScoredRow]) -> None:
             if results is not None:
@@ -86,17 +83,10 @@ class AnswerFiles:
             scorer = await RowScorer.open(client, plan, deadline_s=self.deadline_s, known=known)
             collected.lines[""] = scorer.lines
             read = with_picture_digests(iter(rows), plan.pictures)
-            waiting: Iterator[Row] = read
-            if results is not None and self.resume:
-                waiting = itertools.chain(results.resume(read, scorer.lines, take), read)
-            elif results is not None:
-                results.create()
+            waiting = results.left(read, scorer.lines, take, resume=self.resume) if results else read
             already = len(collected.results)
             shown = stack.enter_context(progress("scoring", len(rows), quiet=self.quiet, already=already))
             await scorer.score(waiting, take_batch, shown, already=already)
-            left = results.finish() if results else 0
-        if left and self.kept:
-            click.echo(
-                f"{left} earlier results fit no row of the input any more: they stay in {files_of(self.kept)[1]}",
-                err=True,
-            )
+            left = results.finish() if results else ""
+        if left:
+            click.echo(left, err=True)
