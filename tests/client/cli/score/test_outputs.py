@@ -146,6 +146,8 @@ def test_a_finished_table_of_something_else_is_refused(suffix: str, command: Com
     for rows in ([*ROWS, ROWS[0]], ROWS[:4], [ROWS[0], {**ROWS[1], "prediction": "new"}, *ROWS[2:]]):
         write_rows(file, rows)
         assert "of it is not that of the input, which has changed, grown or shrunk since" in refused()
+    out.write_bytes(whole := b"\xff no table")
+    assert "is no table that gradewire score wrote" in refused()
 
 
 def test_rows_without_an_answer_are_scored_again_into_the_table(command: Command, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 A run writes JSONL beside it, which can be taken up after a break, and the table is made of that at the end.
 """
 
+import contextlib
 import csv
 import itertools
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -87,7 +89,7 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
     """
     statuses: list[set[str]] = []
     remaining = iter(rows)
-    with named_errors(path):
+    with named_errors(path), _named_format_errors(path):
         for cells in _cells(path):
             labels = [name.removesuffix(".status") for name in cells if name.endswith(".status")]
             found = {label: str(cells[f"{label}.status"]) for label in labels if f"{label}.score" in cells}
@@ -107,6 +109,15 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
     )
 
 
+@contextlib.contextmanager
+def _named_format_errors(path: Path) -> Iterator[None]:
+    """Turn errors of a table that is none into the command's."""
+    try:
+        yield
+    except (csv.Error, ValueError) as error:
+        raise InputError(f"{path} is no table that gradewire score wrote ({error}): give another --out") from error
+
+
 def _cells(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table by the names of their columns."""
     if path.suffix.lower() in _PARQUET:
@@ -115,6 +126,7 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
             for batch in file.iter_batches(_BATCH_ROWS):
                 yield from batch.to_pylist()
     else:
+        csv.field_size_limit(sys.maxsize)
         with path.open(newline="", encoding="utf-8") as stream:
             yield from csv.DictReader(stream, delimiter=_DELIMITERS[path.suffix.lower()])
 
