@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
 from collections import Counter
 from dataclasses import dataclass
@@ -13,19 +14,23 @@ import click
 from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.metric_chooser import MetricChooser
-from gradewire.cli.choosing.pairs import AnswerPair
+from gradewire.cli.choosing.pairs import AnswerPair, results_of
 from gradewire.cli.compare.conditions import check_names
 from gradewire.cli.compare.input.collected import Collected
 from gradewire.cli.compare.input.matching import Duplicates, Matching, Rule, match
-from gradewire.cli.compare.input.scored import AnswerFiles
 from gradewire.cli.compare.input.sides import sides_of
 from gradewire.cli.compare.input.stored import read_outputs
 from gradewire.cli.compare.manifests import SideManifest, manifest_of
 from gradewire.cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire.cli.compare.runs import read_summary, runs_beside
+from gradewire.cli.input.pictures import with_picture_digests
 from gradewire.cli.output.progress import progress
+from gradewire.cli.output.results_file import ResultsFile
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.labels import label_named
+from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.row_scorer import RowScorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +41,10 @@ if TYPE_CHECKING:
     from gradewire.cli.compare.input.sides import Side
     from gradewire.cli.compare.outputs import Outputs
     from gradewire.cli.input.files import InputFile
+    from gradewire.cli.input.rows import Row
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.cli.run.row_scorer import ScoredRow
     from gradewire.comparison.conditions import Condition
     from gradewire.metric_types.comparisons import Compare
     from gradewire.transport import Transport
@@ -175,23 +182,35 @@ class CompareJob:
     async def _score(
         self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching], *, has_synthetic: bool
     ) -> None:
-        answers = AnswerFiles(
-            source=self.source,
-            metrics=self.metrics,
-            deadline_s=self.connection.deadline_s,
-            kept=self.outputs.scores,
-            resume=self.outputs.resume,
-            quiet=self.quiet,
-        )
+        """Score the answers that are paired, into `collected`; what is kept beside the pairs is not scored again."""
+        quiet, kept = self.quiet, self.outputs.scores
+        plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
+        self._check_chooser(plan.chosen.labels, collected)
         paired = {row.index for matching in matchings for pair in matching.pairs for row in pair}
         rows = [row for row in collected.rows if row.index in paired]
-        await answers.score(
-            client,
-            collected,
-            rows,
-            has_synthetic=has_synthetic,
-            check=lambda labels: self._check_chooser(labels, collected),
-        )
+
+        def take(row: Row, output: Mapping[str, Any]) -> None:
+            collected.results[row.index] = results_of(output)
+
+        def take_batch(batch: Sequence[ScoredRow]) -> None:
+            if results is not None:
+                results.write([scored.output for scored in batch])
+            for scored in batch:
+                take(scored.row, scored.output)
+
+        with ResultsFile(kept) if kept else contextlib.nullcontext() as results:
+            if kept and self.outputs.resume:
+                refuse_part_of_a_request(plan.chosen, self.source, kept, plan.pictures)
+            known = results.waiting if results else lambda _: None
+            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
+            collected.lines[""] = scorer.lines
+            read = with_picture_digests(iter(rows), plan.pictures)
+            waiting = results.left(read, scorer.lines, take, resume=self.outputs.resume) if results else read
+            already = len(collected.results)
+            with progress("scoring", len(rows), quiet=quiet, already=already) as shown:
+                await scorer.score(waiting, take_batch, shown, already=already)
+            if results is not None and (left := results.finish()):
+                click.echo(left, err=True)
 
     def _check_chooser(self, labels: Sequence[str], collected: Collected) -> None:
         """Refuses a chooser or a condition that names what there is not; raises InputError."""
