@@ -7,13 +7,15 @@ from tests.client.cli.choosing.samples import LengthChooser, pair
 
 from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.pairs import Choice
+from gradewire.cli.output.journal import Journal
 from gradewire.cli.problems import InputError
 
 PAIRS = [pair(number) for number in range(5)]
 
 
 async def run(path: Path, chooser: LengthChooser, *, resume: bool = False, finish: bool = True) -> list[str | None]:
-    with PairEngine(chooser, path) as engine:
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
         engine.open(resume=resume)
         chosen = await engine.judge(PAIRS)
         if finish:
@@ -73,7 +75,8 @@ async def test_a_break_while_it_goes_on_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     await run(path, LengthChooser())
     whole = path.read_bytes()
-    with PairEngine(LengthChooser(), path) as engine:
+    with Journal(path) as journal:
+        engine = PairEngine(LengthChooser(), journal)
         engine.open(resume=True)  # and the process dies here
     assert path.read_bytes() == whole
     again = LengthChooser()
@@ -136,7 +139,9 @@ async def test_pairs_that_version_0_left_waiting_beside_are_not_asked_again(tmp_
 async def test_pairs_of_scores_that_may_have_changed_are_chosen_anew(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     await run(path, LengthChooser({1: Choice(winner="tie")}))
-    with PairEngine(chooser := LengthChooser(), path) as engine:
+    chooser = LengthChooser()
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
         engine.open(resume=True, anew=True)
         engine.finish(await engine.judge(PAIRS))
     assert chooser.asked == list(range(5))
@@ -145,7 +150,8 @@ async def test_pairs_of_scores_that_may_have_changed_are_chosen_anew(tmp_path: P
 
 async def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
-    with PairEngine(LengthChooser(), path) as engine:
+    with Journal(path) as journal:
+        engine = PairEngine(LengthChooser(), journal)
         engine.open(resume=False)
         with pytest.raises(InputError, match=rf"another run writes there \(process {os.getpid()} on .*wait for"):
             await run(path, LengthChooser(), resume=True)

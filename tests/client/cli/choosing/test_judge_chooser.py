@@ -10,6 +10,7 @@ from gradewire import AsyncClient, Compare, InvalidRequest, Winner
 from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.pairs import Choice
+from gradewire.cli.output.journal import Journal
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_proto.v1 import judging_pb2
 
@@ -65,7 +66,8 @@ async def test_a_run_that_goes_on_asks_for_what_is_missing_alone(tmp_path: Path)
     pairs = [pair(number) for number in range(40)]
     judge = Judge()
     chooser = await opened(judge)
-    with PairEngine(chooser, path) as engine:
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
         engine.open(resume=False)
         await engine.judge(pairs)
     whole = path.read_bytes()
@@ -74,7 +76,8 @@ async def test_a_run_that_goes_on_asks_for_what_is_missing_alone(tmp_path: Path)
 
     again = Judge()
     chooser = await opened(again)
-    with PairEngine(chooser, path) as engine:
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
         engine.open(resume=True)
         chosen = await engine.judge(pairs)
         engine.finish(chosen)

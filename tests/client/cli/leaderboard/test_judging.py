@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from gradewire.cli.leaderboard.answers import Answers, texts_digest
 from gradewire.cli.leaderboard.judging import PairJudging, Sampling
 from gradewire.cli.leaderboard.result import RatingOptions
 from gradewire.cli.leaderboard.verdicts import Verdicts
+from gradewire.cli.output.journal import Journal
 from gradewire.cli.output.progress import progress
 
 MODELS = ("a", "b", "c", "d", "e")
@@ -77,7 +79,8 @@ def judge(
     width: float | None = 190,
     most: int | None = None,
 ) -> PairJudging:
-    with PairEngine(judge, out, texts_digest) as engine, progress("", None, quiet=True) as silent:
+    with Journal(out) if out else nullcontext() as journal, progress("", None, quiet=True) as silent:
+        engine = PairEngine(judge, journal, texts_digest)
         judging = PairJudging(answers=answers(models), recorded=Verdicts(), engine=engine, options=OPTIONS)
         judging.open(resume=True)
         asyncio.run(judging.all_pairs(silent) if width is None else judging.until(Sampling(width, most), silent))

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.client.cli.conftest import write_rows
+from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.output.test_output_errors import PROGRAM
 from tests.support.syncs import Syncs
 
@@ -134,6 +134,22 @@ def test_a_second_run_is_told_whose_file_it_is_until_the_first_is_killed(tmp_pat
         journal.write(b"two\n")
     assert path.read_bytes() == b"one\ntwo\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["score", "compare", "leaderboard"])
+def test_a_command_does_not_write_where_another_run_does(tmp_path: Path, command: Command, name: str) -> None:
+    rows = [{"question": f"{number}?", "references": ["a"], "prediction": "x" * (number + 1)} for number in range(5)]
+    files = [write_rows(tmp_path / f"{name}.jsonl", rows) for name in ("one", "two")]
+    out = tmp_path / "out.jsonl"
+    for resume in ([], ["--resume"]):
+        with Journal(out):
+            done = command(name, *files, "--out", out, *resume, "--quiet")
+        assert (done.exit_code, f"{out}: another run writes there (process {os.getpid()}" in done.stderr) == (2, True)
+        assert not out.exists()
+    for resume in ([], ["--resume"], ["--resume"]):
+        done = command(name, *files, "--out", out, *resume, "--quiet")
+        assert done.exit_code == 0, done.output
+    assert not list(tmp_path.glob("*.lock"))
 
 
 def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:

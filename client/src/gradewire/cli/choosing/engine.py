@@ -9,10 +9,10 @@ import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.choosing.pairs import Choice
-from gradewire.cli.output.journal import Journal, files_of, identity_differences, refuse_other_run, whole_lines
+from gradewire.cli.output.journal import files_of, identity_differences, refuse_other_run, whole_lines
 from gradewire.cli.output.result_rows import encode_row
 from gradewire.cli.problems import InputError, named_errors
 
@@ -22,43 +22,31 @@ if TYPE_CHECKING:
 
     from gradewire.cli.choosing.choosers import Chooser, Chosen
     from gradewire.cli.choosing.pairs import AnswerPair
+    from gradewire.cli.output.journal import Journal
 
 _NEEDED = ("digest", "winner", "status", "by")
 
 
 @dataclass(slots=True)
 class PairEngine:
-    """A chooser with the file of what it has said; use it with `with`.
+    """A chooser with the file of what it has said.
 
     Attributes:
         chooser: Asked for what the file does not know.
-        path: The file, a line for each pair; None keeps none.
+        journal: The file, a line for each pair; None keeps none.
         digest: Tells pairs apart; it stands in every line.
         take: Given the number, from 1, and the content of every line that stands: those of earlier runs, then new ones.
         judged: Pairs of the last call of `judge` that have a choice by now.
     """
 
     chooser: Chooser
-    path: Path | None = None
+    journal: Journal | None = None
     digest: Callable[[AnswerPair], str] = attrgetter("digest")
     take: Callable[[int, Mapping[str, Any]], object] = lambda _, __: None
     judged: int = 0
     _known: dict[str, Choice] = field(default_factory=dict)
     _digests: list[str] = field(default_factory=list)
-    _journal: Journal | None = None
-
-    def __post_init__(self) -> None:
-        if self.path is not None:
-            self._journal = Journal(self.path)
-
-    def __enter__(self) -> Self:
-        if self._journal is not None:
-            self._journal.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._journal is not None:
-            self._journal.__exit__(*error)
+    _goes_on: bool = False
 
     def open(self, *, resume: bool, anew: bool = False) -> None:
         """Begin the file, or go on with it.
@@ -71,10 +59,10 @@ class PairEngine:
         Raises:
             InputError: It cannot be written, holds no pairs, or those of another chooser; nothing was changed.
         """
-        if self._journal is None or self.path is None:
+        if self.journal is None:
             return
         end = 0
-        path, aside = files_of(self.path)[:2]
+        path, aside = files_of(self.journal.path)[:2]
         # Versions before this one let pairs wait in FILE.resume.
         for source in (aside, path) if resume else ():
             self._digests, end = [], 0
@@ -87,7 +75,8 @@ class PairEngine:
                     self.take(number, line)
         if anew:
             self._digests, self._known, end = [], {}, 0
-        self._journal.begin(end)
+        self._goes_on = bool(self._digests)
+        self.journal.begin(end)
         if anew or not resume:
             self._forget_aside()
 
@@ -128,27 +117,28 @@ class PairEngine:
 
         With `chosen` it has these pairs alone, in their order.
         """
-        if self._journal is None:
+        if self.journal is None:
             return
-        if chosen is not None and [self.digest(pair) for pair, _ in chosen] != self._digests:
-            self._journal.replace(encode_row(line_of(*each, self._said_of(each[0]))) for each in chosen)
-        self._journal.finish()
+        # What a chooser gives comes in order.
+        if self._goes_on and chosen is not None and [self.digest(pair) for pair, _ in chosen] != self._digests:
+            self.journal.replace(encode_row(line_of(*each, self._said_of(each[0]))) for each in chosen)
+        self.journal.finish()
         self._forget_aside()
 
     def _said_of(self, pair: AnswerPair, told: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return {**self.chooser.identity, "digest": self.digest(pair), **(told or {})}
 
     def _write(self, lines: Sequence[Mapping[str, Any]]) -> None:
-        if self._journal is not None:
-            self._journal.write(b"".join(map(encode_row, lines)))
+        if self.journal is not None:
+            self.journal.write(b"".join(map(encode_row, lines)))
         for line in lines:
             self._digests.append(line["digest"])
             self.take(len(self._digests), line)
 
     def _forget_aside(self) -> None:
-        if self.path is not None:
-            with named_errors(self.path):
-                files_of(self.path)[1].unlink(missing_ok=True)
+        if self.journal is not None:
+            with named_errors(self.journal.path):
+                files_of(self.journal.path)[1].unlink(missing_ok=True)
 
 
 def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[str, Any]:

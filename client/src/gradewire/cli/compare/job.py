@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import importlib.metadata
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +24,7 @@ from gradewire.cli.compare.manifests import SideManifest, manifest_of
 from gradewire.cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire.cli.compare.runs import read_summary, runs_beside
 from gradewire.cli.input.pictures import with_picture_digests
+from gradewire.cli.output.journal import Journal
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile
 from gradewire.cli.problems import InputError
@@ -79,6 +80,7 @@ class CompareJob:
         stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
         by: Chooser; None: the first metric.
         comparison: The same where it is a judge that is shown both answers; None where it is a metric.
+        journal: File of pairs while it runs; None where none is kept.
     """
 
     source: InputFile
@@ -92,6 +94,7 @@ class CompareJob:
     drawing: Drawing
     outputs: Outputs
     quiet: bool
+    journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
         """Scores the answers or reads their scores, has the pairs chosen, and computes all figures.
@@ -102,7 +105,12 @@ class CompareJob:
         Raises:
             click.ClickException: A file, an option or the server is not as it has to be.
         """
-        self.outputs.check()
+        pairs = self.outputs.pairs
+        with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
+            self.outputs.check()
+            return self._run(transport)
+
+    def _run(self, transport: Transport | None) -> CompareResult:
         has_synthetic = False
         if self.stored:
             collected = read_outputs(self.source)
@@ -239,11 +247,11 @@ class CompareJob:
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None
         pairs = [pair.with_picture_digests(shown_from) for pair in _pairs(collected, matchings)]
-        with PairEngine(chooser, self.outputs.pairs) as engine:
-            engine.open(resume=self.outputs.resume, anew=self.comparison is None)
-            with progress("comparing", len(pairs), quiet=self.quiet) as shown:
-                chosen = await engine.judge(pairs, done=lambda: shown.done(engine.judged))
-            engine.finish(chosen)
+        engine = PairEngine(chooser, self.journal)
+        engine.open(resume=self.outputs.resume, anew=self.comparison is None)
+        with progress("comparing", len(pairs), quiet=self.quiet) as shown:
+            chosen = await engine.judge(pairs, done=lambda: shown.done(engine.judged))
+        engine.finish(chosen)
         return chosen
 
     def _manifests(

@@ -88,7 +88,8 @@ class PairJudging:
         try:
             pair = judged_pair(Record(number - 1, f"line {number}", line), PAIR_COLUMNS)
         except ValueError as error:
-            raise InputError(f"{self.engine.path}: line {number}: {error}: give another --out") from error
+            path = self.engine.journal and self.engine.journal.path
+            raise InputError(f"{path}: line {number}: {error}: give another --out") from error
         # An id that looks like a list of turns is read as their text elsewhere; here it has to be what answers have.
         if isinstance(instruction := line.get("instruction_id"), str):
             pair = replace(pair, instruction=instruction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from gradewire.cli.leaderboard.answers import Answers, texts_digest
 from gradewire.cli.leaderboard.judging import PairJudging, Sampling
 from gradewire.cli.leaderboard.reading import holds_pairs
 from gradewire.cli.leaderboard.verdicts import Verdicts
-from gradewire.cli.output.journal import refuse_existing
+from gradewire.cli.output.journal import Journal, refuse_existing
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.plan import judge_name, judge_remarks, resolve_plan
@@ -110,8 +111,12 @@ class LeaderboardRun:
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)
         recorded.left_out.first |= found.left_out.first
-        async with self.connection.open(transport) as client:
-            return await self._judged(found, recorded, await self._chooser(client, answers, found))
+        with Journal(self.out) if self.out else contextlib.nullcontext() as journal:
+            if not (self.resume or self.overwrite):
+                refuse_existing(self.out)
+            async with self.connection.open(transport) as client:
+                chooser = await self._chooser(client, answers, found)
+                return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
 
     async def _chooser(self, client: AsyncClient, source: InputFile, answers: Answers) -> Chooser:
         """What --by names."""
@@ -135,24 +140,21 @@ class LeaderboardRun:
             answers.show_pictures(source.folder)
         return await JudgeChooser.open(client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s)
 
-    async def _judged(self, answers: Answers, recorded: Verdicts, chooser: Chooser) -> Verdicts:
-        with PairEngine(chooser, self.out, texts_digest) as engine:
-            if not (self.resume or self.overwrite):
-                refuse_existing(self.out)
-            judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.options)
-            judging.open(resume=self.resume)
-            full = answers.pool(judging.models).pairs
-            # With a width to reach nobody knows how many pairs it takes.
-            total = full if self.sampling is None else self.sampling.most
-            with progress("judging", total, quiet=self.quiet, already=judging.before) as shown:
-                if self.sampling is None:
-                    await judging.all_pairs(shown)
-                else:
-                    await judging.until(self.sampling, shown)
-            engine.finish()
-            self.by = str(chooser.identity["by"])
-            self.notes += _notes(judging, full=full)
-            return judging.verdicts()
+    async def _judged(self, answers: Answers, recorded: Verdicts, engine: PairEngine) -> Verdicts:
+        judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.options)
+        judging.open(resume=self.resume)
+        full = answers.pool(judging.models).pairs
+        # With a width to reach nobody knows how many pairs it takes.
+        total = full if self.sampling is None else self.sampling.most
+        with progress("judging", total, quiet=self.quiet, already=judging.before) as shown:
+            if self.sampling is None:
+                await judging.all_pairs(shown)
+            else:
+                await judging.until(self.sampling, shown)
+        engine.finish()
+        self.by = str(engine.chooser.identity["by"])
+        self.notes += _notes(judging, full=full)
+        return judging.verdicts()
 
 
 def _notes(judging: PairJudging, *, full: int) -> list[str]:
