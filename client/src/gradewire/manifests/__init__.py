@@ -17,7 +17,14 @@ write_manifest(manifest_path(output), run)
 read_manifest(manifest_path(output)).counts.failed
 """
 
-from gradewire.manifests.document import FORMAT, ManifestError, read_manifest, write_manifest
+from gradewire.manifests.document import (
+    FORMAT,
+    ManifestError,
+    decode_manifest,
+    encode_manifest,
+    read_manifest,
+    write_manifest,
+)
 from gradewire.manifests.machine import RunClock
 from gradewire.manifests.manifest import Cost, InputDigest, Machine, RunCounts, RunManifest, RunTimes, Versions
 from gradewire.manifests.sources import file_digest, manifest_path, pinned_names, versions
@@ -33,6 +40,8 @@ __all__ = [
     "RunManifest",
     "RunTimes",
     "Versions",
+    "decode_manifest",
+    "encode_manifest",
     "file_digest",
     "manifest_path",
     "pinned_names",

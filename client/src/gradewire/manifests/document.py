@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from gradewire.manifests.durable import replace_synced
+from gradewire.manifests.durable import replacing
 from gradewire.manifests.manifest import RunManifest
 
 FORMAT: Final = "gradewire-manifest/1"
@@ -34,23 +34,24 @@ class ManifestError(ValueError):
 def write_manifest(path: Path, manifest: RunManifest) -> None:
     """Writes a manifest, all or nothing: a reader sees the old file or the whole new one.
 
-    NaN and infinities become null.
-
     Raises:
         OSError: The file cannot be written.
+        TypeError: As `encode_manifest`.
+    """
+    text = encode_manifest(manifest)
+    with replacing(path, unfinished=path.with_name(f".{path.name}.{os.getpid()}.new")) as unfinished:
+        unfinished.write_bytes(text)
+
+
+def encode_manifest(manifest: RunManifest) -> bytes:
+    """Return the content of a manifest's file; NaN and infinities become null.
+
+    Raises:
         TypeError: A value of `parameters` or `results` is nothing that JSON has.
     """
     document = {"format": FORMAT, **_plain(manifest)}
     document |= document.pop(_OTHERS)
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with unfinished.open("w", encoding="utf-8", errors="replace") as stream:
-            stream.write(text)
-        replace_synced(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="replace")
 
 
 def read_manifest(path: Path) -> RunManifest:
@@ -60,8 +61,13 @@ def read_manifest(path: Path) -> RunManifest:
         ManifestError: It is none, of a format that this version does not know, or a field is not what it has to be.
         OSError: The file cannot be read.
     """
+    return decode_manifest(path.read_bytes(), str(path))
+
+
+def decode_manifest(text: bytes, path: str) -> RunManifest:
+    """Reads the content of a manifest's file, which errors call `path`; raises ManifestError as `read_manifest`."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ManifestError(f"{path} is no manifest of gradewire: it is not JSON") from error
     written = document.get("format") if isinstance(document, dict) else None

@@ -1,13 +1,34 @@
 """Files that are there after a power cut."""
 
+import contextlib
 import errno
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 _NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
 """What opening or syncing a folder fails with where the file system, or a folder that may not be read, has no such
 thing: then the file system alone decides when a new name lasts."""
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
+    """Give the name to write a file under, and the file its own name then, as `replace_synced` does.
+
+    Args:
+        path: Its name.
+        unfinished: Its name until all is there; None: PATH.new. It is gone at the end, whatever happens.
+
+    Raises:
+        OSError: The disk does not take it.
+    """
+    new = unfinished or path.with_name(f"{path.name}.new")
+    try:
+        yield new
+        replace_synced(new, path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def replace_synced(unfinished: Path, path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_run_is_saved_and_the_same_one_goes_on(bulk: Callable[..., Bulk]) -> N
     save_run(run.store, now)
     before = saved_run(run.store)
     assert before is not None
-    check_same(run.store, before, replace(now, machine=replace(RUN.machine, cores=64), counts=RunCounts(rows=9)))
+    check_same(run.store.place, before, replace(now, machine=replace(RUN.machine, cores=64), counts=RunCounts(rows=9)))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_run_is_saved_and_the_same_one_goes_on(bulk: Callable[..., Bulk]) -> N
 def test_what_differs_is_named(bulk: Callable[..., Bulk], changes: dict[str, Any], message: str) -> None:
     run = bulk(answers(1))
     with pytest.raises(InputError) as refused:
-        check_same(run.store, RUN, replace(RUN, **changes))
+        check_same(run.store.place, RUN, replace(RUN, **changes))
     assert message in str(refused.value)
     assert "--overwrite" in str(refused.value)
 
@@ -64,9 +64,9 @@ def test_a_reference_set_that_may_have_grown_is_refused(bulk: Callable[..., Bulk
     run = bulk(answers(1))
     line = "cider/1?corpus=prepared&reference_set=prod"
     grows, stays = (replace(RUN, metrics={"cider": each}) for each in (line, f"{line}@{'0' * 32}"))
-    check_same(run.store, stays, stays)
+    check_same(run.store.place, stays, stays)
     with pytest.raises(InputError, match=r"cider counts over a reference set .* it may have grown.*--overwrite"):
-        check_same(run.store, grows, grows)
+        check_same(run.store.place, grows, grows)
 
 
 def test_parts_of_which_nothing_says_what_they_are_made_with_are_refused(bulk: Callable[..., Bulk]) -> None:

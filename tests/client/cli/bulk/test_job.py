@@ -18,7 +18,7 @@ from gradewire.cli.bulk.parts import RUN_NAME, PartId, PartStore
 from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.problems import InputError
-from gradewire.cli.run.manifest_file import reading_parameters
+from gradewire.cli.run.manifest_file import output_digest, reading_parameters
 from gradewire.manifests import RunCounts
 
 Make = Callable[..., Bulk]
@@ -94,6 +94,28 @@ def test_an_output_that_another_run_has_finished_meanwhile_is_not_replaced(
         job.run(asked)
     assert out.read_bytes() == b"whole\n"
     assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_a_finished_output_is_not_scored_again(bulk: Make, tmp_path: Path) -> None:
+    out, run = tmp_path / "out.jsonl", bulk(answers(PART_ROWS))
+    job, asked = job_of(run, str(out), resume=True)
+    job.output.store.remove_all()
+    out.write_bytes(b"whole\n")
+    folder, name = job.output.manifest_place
+    described = job._described(asked, input_digests(run.source), RunCounts(rows=4, failed=1, unscored=2))
+    save_run(folder, replace(described, output=output_digest(out)), name)
+    before = folder.read(name)
+    job.run(asked)
+    assert (job.summary.failed_rows, job.summary.unscored_rows) == (1, 2)
+    assert (out.read_bytes(), folder.read(name)) == (b"whole\n", before)
+    assert not (tmp_path / "out.jsonl.parts").exists()
+
+    out.write_bytes(b"changed\n")
+    with pytest.raises(InputError, match=r"out.jsonl has changed since out.jsonl.manifest.json was written"):
+        job.run(asked)
+    save_run(folder, replace(described, metrics={"bleu": "bleu/1"}), name)
+    with pytest.raises(InputError, match=r"out.jsonl was made otherwise: --metrics were bleu and are smile"):
+        job.run(asked)
 
 
 @pytest.fixture

@@ -201,13 +201,15 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
     store = PartStore(str(tmp_path / "parts"))
     with store.held():
         with (
-            pytest.raises(InputError, match=r"parts: another run of bulk writes there: wait for its end"),
+            pytest.raises(
+                InputError, match=rf"parts: another run writes there \(process {os.getpid()} on .*\): wait for its end"
+            ),
             store.held(),
         ):
             pass
         store.write_part(PartId(0, 0), b"row\n", answered=True)
         store.empty()
-        with pytest.raises(InputError, match="another run of bulk"), PartStore(f"file://{tmp_path}/parts").held():
+        with pytest.raises(InputError, match="another run writes there"), PartStore(f"file://{tmp_path}/parts").held():
             pass
     with store.held():
         assert store.names() == set()
@@ -220,9 +222,9 @@ def test_the_lock_of_a_folder_that_was_removed_keeps_nobody_out_and_is_not_taken
     begun = os.open
     removed: list[str] = []
 
-    def opened(path: Path, flags: int) -> int:
+    def opened(path: Path, flags: int, mode: int = 0o777) -> int:
         # The run before ends between the opening of its folder and the lock.
-        found = begun(path, flags)
+        found = begun(path, flags, mode)
         if not removed:
             removed.append(str(path))
             store.remove_all()
@@ -233,7 +235,7 @@ def test_the_lock_of_a_folder_that_was_removed_keeps_nobody_out_and_is_not_taken
         with store.held():
             assert removed
             store.write_part(PartId(0, 0), b"row\n", answered=True)
-            with pytest.raises(InputError, match="another run of bulk"), PartStore(store.place).held():
+            with pytest.raises(InputError, match="another run writes there"), PartStore(store.place).held():
                 pass
 
 

@@ -7,9 +7,10 @@ import pytest
 from tests.client.cli.choosing.samples import pair
 
 from gradewire import AsyncClient, Compare, InvalidRequest, Winner
+from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
-from gradewire.cli.choosing.pair_file import PairFile, choose_all
 from gradewire.cli.choosing.pairs import Choice
+from gradewire.cli.output.journal import Journal
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_proto.v1 import judging_pb2
 
@@ -65,19 +66,21 @@ async def test_a_run_that_goes_on_asks_for_what_is_missing_alone(tmp_path: Path)
     pairs = [pair(number) for number in range(40)]
     judge = Judge()
     chooser = await opened(judge)
-    with PairFile(path, chooser.identity) as file:
-        file.open(resume=False)
-        await choose_all(pairs, chooser, file)
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
+        engine.open(resume=False)
+        await engine.judge(pairs)
     whole = path.read_bytes()
     kept = whole.splitlines(keepends=True)[:17]
     path.write_bytes(b"".join(kept) + b'{"id": "torn')
 
     again = Judge()
     chooser = await opened(again)
-    with PairFile(path, chooser.identity) as file:
-        file.open(resume=True)
-        chosen = await choose_all(pairs, chooser, file)
-        file.finish()
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
+        engine.open(resume=True)
+        chosen = await engine.judge(pairs)
+        engine.finish(chosen)
     assert path.read_bytes() == whole
     assert sorted(int(each.id[1:]) for each in again.asked) == list(range(17, 40))
     assert [each.index for each, _ in chosen] == list(range(40))

@@ -206,7 +206,7 @@ def test_another_margin_is_not_mixed_with_earlier_pairs(compare: Compare, tmp_pa
     compare(*files, options=("--out", out))
     done = compare(*files, options=("--out", out, "--resume", "--tie-margin", "0.5"))
     assert done.exit_code == 2
-    assert "was chosen with tie_margin 0.2 and this run chooses with 0.5" in done.stderr
+    assert "was made otherwise: tie_margin was 0.2 and is 0.5" in done.stderr
     assert len(read_rows(out.read_text())) == 2
 
 

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ from typing import Any
 import pytest
 
 from gradewire.cli.choosing.choosers import Chosen
+from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.pairs import AnswerPair, Choice
 from gradewire.cli.input.rows import Row
-from gradewire.cli.leaderboard.answers import Answers
+from gradewire.cli.leaderboard.answers import Answers, texts_digest
 from gradewire.cli.leaderboard.judging import PairJudging, Sampling
 from gradewire.cli.leaderboard.result import RatingOptions
-from gradewire.cli.leaderboard.store import PairStore
 from gradewire.cli.leaderboard.verdicts import Verdicts
+from gradewire.cli.output.journal import Journal
 from gradewire.cli.output.progress import progress
 
 MODELS = ("a", "b", "c", "d", "e")
@@ -77,9 +79,10 @@ def judge(
     width: float | None = 190,
     most: int | None = None,
 ) -> PairJudging:
-    with PairStore(out, judge.identity) as store, progress("", None, quiet=True) as silent:
-        store.open(resume=True, overwrite=False)
-        judging = PairJudging(answers=answers(models), recorded=Verdicts(), store=store, chooser=judge, options=OPTIONS)
+    with Journal(out) if out else nullcontext() as journal, progress("", None, quiet=True) as silent:
+        engine = PairEngine(judge, journal, texts_digest)
+        judging = PairJudging(answers=answers(models), recorded=Verdicts(), engine=engine, options=OPTIONS)
+        judging.open(resume=True)
         asyncio.run(judging.all_pairs(silent) if width is None else judging.until(Sampling(width, most), silent))
         return judging
 

@@ -109,10 +109,45 @@ def test_a_table_that_broke_off_is_taken_up(command: Command, tmp_path: Path) ->
     assert command("score", file, "--out", out, "--resume").exit_code == 0
     assert parquet.read_table(out).num_rows == 5
     assert not part.exists()
-    done = command("score", file, "--out", out, "--resume")
-    assert (done.exit_code, "is a whole table" in done.stderr) == (2, True)
     assert command("score", file, "--out", out).exit_code == 2
     assert command("score", file, "--out", out, "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv", ".parquet"])
+def test_a_finished_output_is_not_scored_again(suffix: str, command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / f"out{suffix}"
+    arguments = ("score", file, "--out", out, "--keep-columns", "model", "--resume")
+    assert command(*arguments).exit_code == 0
+    whole = out.read_bytes()
+
+    def unasked(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        assert not request.items
+        return answer(request)
+
+    assert command(*arguments, stub=StubTransport(unasked)).exit_code == 0
+    assert command(*arguments, "--fail-on", "no-score", stub=StubTransport(unasked)).exit_code == 1
+    assert out.read_bytes() == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", f"out{suffix}", f"out{suffix}.manifest.json"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_finished_table_of_something_else_is_refused(suffix: str, command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / f"out{suffix}"
+    assert command("score", file, "--out", out).exit_code == 0
+    whole = out.read_bytes()
+
+    def refused(*options: str | Path) -> str:
+        done = command("score", file, "--out", out, "--resume", *options)
+        assert (done.exit_code, out.read_bytes()) == (2, whole), done.stderr
+        return done.stderr
+
+    assert "has the metrics smile and this run computes exact_match" in refused("--metrics", "exact_match")
+    assert "is whole, and nothing is scored that could be told" in refused("--summary-json", tmp_path / "s.json")
+    for rows in ([*ROWS, ROWS[0]], ROWS[:4], [ROWS[0], {**ROWS[1], "prediction": "new"}, *ROWS[2:]]):
+        write_rows(file, rows)
+        assert "of it is not that of the input, which has changed, grown or shrunk since" in refused()
+    out.write_bytes(whole := b"\xff no table")
+    assert "is no table that gradewire score wrote" in refused()
 
 
 def test_rows_without_an_answer_are_scored_again_into_the_table(command: Command, tmp_path: Path) -> None:

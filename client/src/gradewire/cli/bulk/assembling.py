@@ -14,7 +14,7 @@ from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.result_rows import encode_row
 from gradewire.cli.output.table_file import is_table, write_table
 from gradewire.cli.problems import InputError, named_errors
-from gradewire.manifests.durable import replace_synced
+from gradewire.manifests.durable import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -91,18 +91,16 @@ class Assembly:
 
     def _write_file(self, path: Path) -> None:
         table = is_table(path)
-        rows = path.with_name(f".{path.name}.rows.jsonl") if table else path.with_name(f".{path.name}.new")
-        try:
-            with named_errors(path), rows.open("wb") as stream:
-                for place, part in enumerate(sorted(self.found)):
-                    stream.writelines(self._lines(part) if place == 0 else _without_lines(self._lines(part)))
-            if table:
+        rows = path.with_name(f".{path.name}.rows.jsonl") if table else path
+        unfinished = path.with_name(f".{path.name}.new")
+        with named_errors(path), replacing(rows, unfinished=unfinished), unfinished.open("wb") as stream:
+            for place, part in enumerate(sorted(self.found)):
+                stream.writelines(self._lines(part) if place == 0 else _without_lines(self._lines(part)))
+        if table:
+            try:
                 write_table(path, rows)
-            else:
-                with named_errors(path):
-                    replace_synced(rows, path)
-        finally:
-            rows.unlink(missing_ok=True)
+            finally:
+                rows.unlink(missing_ok=True)
 
     def _rows(self, part: PartId) -> Iterator[dict[str, Any]]:
         for line in self._lines(part):

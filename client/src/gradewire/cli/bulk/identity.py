@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradewire.cli.bulk.parts import RUN_NAME
 from gradewire.cli.input.urls import is_url, open_url, place_errors
+from gradewire.cli.output.journal import refuse_other_run, told
 from gradewire.cli.output.metric_lines import counts_over_unknown, line_parts
 from gradewire.cli.problems import InputError
 from gradewire.cli.url_keys import shown_url
-from gradewire.manifests import InputDigest, ManifestError, file_digest, read_manifest, write_manifest
+from gradewire.manifests import InputDigest, ManifestError, decode_manifest, encode_manifest, file_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from gradewire.cli.bulk.parts import PartStore
     from gradewire.cli.input.files import InputFile
     from gradewire.manifests import RunManifest
-
-_WAY_OUT = "give the same, another OUTPUT, or --overwrite"
 
 
 def input_digests(source: InputFile) -> list[InputDigest]:
@@ -45,43 +42,31 @@ def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
-        made = Path(folder) / name
-        write_manifest(made, run)
-        store.write(name, made.read_bytes())
+    store.write(name, encode_manifest(run))
 
 
-def saved_run(store: PartStore) -> RunManifest | None:
-    """What the parts that are there were made with; None where there is no run.
+def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
+    """What the parts that are there were made with, or a manifest of another name; None where there is no run.
 
     Raises:
         InputError: The file that says so is broken, or of a newer gradewire; or there are parts without it.
     """
-    if RUN_NAME not in store.names():
-        if store.parts():
+    if name not in store.names():
+        if name == RUN_NAME and store.parts():
             raise InputError(
                 f"--resume: {store.place} has parts and no {RUN_NAME}, which says what they are made with: give "
                 "another OUTPUT, or --overwrite"
             )
         return None
-    with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder:
-        copy = Path(folder) / RUN_NAME
-        copy.write_bytes(store.read(RUN_NAME))
-        try:
-            return read_manifest(copy)
-        except ManifestError as error:
-            reason = str(error).removeprefix(f"{copy}")
-            raise InputError(f"{store.place}/{RUN_NAME}{reason}; --overwrite begins again") from error
+    try:
+        return decode_manifest(store.read(name), f"{store.place}/{name}")
+    except ManifestError as error:
+        raise InputError(f"{error}; --overwrite begins again") from error
 
 
-def check_same(store: PartStore, before: RunManifest, now: RunManifest) -> None:
-    """Refuses to go on with parts of another run.
-
-    Raises:
-        InputError: Says in what the runs differ.
-    """
-    if different := list(_differences(before, now)):
-        raise InputError(f"--resume: {store.place} was made otherwise: {'; '.join(different)}: {_WAY_OUT}")
+def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
+    """Refuses to go on with what another run made; raises InputError, which says in what the runs differ."""
+    refuse_other_run(output, _differences(before, now), way_out="give the same, another OUTPUT, or --overwrite")
 
 
 def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
@@ -90,7 +75,7 @@ def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
     for name in sorted({*before.parameters, *now.parameters}):
         there, here = before.parameters.get(name), now.parameters.get(name)
         if json.loads(json.dumps(here)) != there:
-            yield f"--{name.replace('_', '-')} was {_told(there)} and is {_told(here)}"
+            yield f"--{name.replace('_', '-')} was {told(there)} and is {told(here)}"
 
 
 def _changed_input(before: Sequence[InputDigest], now: Sequence[InputDigest]) -> Iterator[str]:
@@ -114,8 +99,4 @@ def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterato
         there, here = line_parts(before[label]), line_parts(line)
         for name in sorted(there | here):
             if there.get(name) != here.get(name):
-                yield f"{name} of {label} was {_told(there.get(name))} and is {_told(here.get(name))}"
-
-
-def _told(value: Any) -> str:
-    return "nothing" if value in (None, "", [], {}) else str(value)
+                yield f"{name} of {label} was {told(there.get(name))} and is {told(here.get(name))}"

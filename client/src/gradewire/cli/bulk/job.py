@@ -115,6 +115,9 @@ class BulkJob:
         inputs = input_digests(self.source)
         with self.output.store.held():
             self._check_output()  # another run may have ended since
+            if self._is_whole():
+                self._check_whole(asked, inputs)
+                return
             found = self._begin(asked, inputs)
             ends = self._score(asked, rows_by_file, found)
             self._end(asked, inputs, ends)
@@ -132,19 +135,40 @@ class BulkJob:
             if is_there
         ]
         if output.resume:
-            if store.names() or not there:
-                return
-            raise InputError(f"{there[0]} is whole, and nothing is left to resume; --overwrite begins again")
+            return
         if there and not output.overwrite:
             raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
         check_place(store)
+
+    def _is_whole(self) -> bool:
+        """Whether a run that goes on has nothing to go on with but an output."""
+        output = self.output
+        return output.resume and not output.is_folder and not output.store.names() and output_exists(output.output)
+
+    def _check_whole(self, asked: Asked, inputs: list[InputDigest]) -> None:
+        """Finds that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
+        output, (folder, name) = self.output.output, self.output.manifest_place
+        before = saved_run(folder, name)
+        if before is None:
+            raise InputError(
+                f"{output} is whole, so that nothing is left to resume, and {name}, which says what it was made with, "
+                "is not there: give another OUTPUT, or --overwrite"
+            )
+        now = self._described(asked, inputs, RunCounts(rows=0))
+        check_same(output, before, now)
+        there = output_digest(self.output.file)
+        if before.output is not None and there is not None and before.output.sha256 != there.sha256:
+            raise InputError(f"{output} has changed since {name} was written: give another OUTPUT, or --overwrite")
+        self.summary.failed_rows, self.summary.unscored_rows = before.counts.failed, before.counts.unscored
+        if not self.quiet:
+            click.echo(f"{shown_url(output)} is whole: nothing is left to score", err=True)
 
     def _begin(self, asked: Asked, inputs: list[InputDigest]) -> dict[PartId, bool]:
         """The parts that are there and stand; what they are made with is written first."""
         store = self.output.store
         now = self._described(asked, inputs, RunCounts(rows=0))
         if self.output.resume and (before := saved_run(store)) is not None:
-            check_same(store, before, now)
+            check_same(store.place, before, now)
         else:
             if self.output.overwrite:
                 store.empty()

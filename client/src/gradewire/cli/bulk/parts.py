@@ -10,22 +10,23 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gradewire.cli.bulk.whole_files import hidden_name, is_object_store, named_of, put_back, write_whole
 from gradewire.cli.input.urls import file_system, is_url, local_path, place_errors
+from gradewire.cli.output.journal import only_run
 from gradewire.cli.problems import InputError
 from gradewire.cli.url_keys import shown_url
-from gradewire.manifests.durable import replace_synced
+from gradewire.manifests.durable import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NAME: Final = re.compile(r"part-(?P<file>\d+)-(?P<number>\d+)\.(?P<state>done|unanswered)\.jsonl")
 _STOP: Final = "stop"
+_LOCK: Final = "lock"
 RUN_NAME: Final = "run.manifest.json"
 """File of the folder that says what the parts are made with."""
 FOLDER_MANIFEST: Final = "manifest.json"
@@ -86,45 +87,19 @@ class PartStore:
             InputError: Another run has it.
         """
         local = self._local()
-        if local is None or sys.platform == "win32":
+        if local is None:
             self.create()
-            if local is None:
-                self._put_back()
+            self._put_back()
             yield
             return
         was_there = local.exists()
-        folder = self._locked(local)
         try:
-            yield
+            with only_run(self.place, local / _LOCK, way_out="give another OUTPUT", make=self.create):
+                yield
         finally:
             if not was_there:
                 with contextlib.suppress(OSError):  # it has files, or is gone
                     local.rmdir()
-            os.close(folder)
-
-    def _locked(self, local: Path) -> int:
-        """The folder, opened and locked; the kernel frees it when the process ends, however it ends."""
-        import fcntl  # noqa: PLC0415 - not on Windows
-
-        while True:
-            self.create()
-            with place_errors(self.place):
-                try:
-                    folder = os.open(local, os.O_RDONLY | os.O_CLOEXEC)
-                except FileNotFoundError:
-                    continue  # a run that ended just now has removed it
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(folder)
-                raise InputError(
-                    f"{self.place}: another run of bulk writes there: wait for its end, or give another OUTPUT"
-                ) from None
-            except OSError:
-                return folder  # a network file system that locks no folders keeps nobody out
-            if local.exists() and os.path.samestat(os.fstat(folder), local.stat()):
-                return folder
-            os.close(folder)  # removed since it was opened: its lock keeps nobody out
 
     def _put_back(self) -> None:
         with place_errors(self.place):
@@ -132,13 +107,17 @@ class PartStore:
             put_back(system, path, self.names())
 
     def names(self) -> set[str]:
-        """Files in the folder; empty where it is not there; raises InputError where they cannot be told."""
+        """Files in the folder but its lock; empty where it is not there.
+
+        Raises:
+            InputError: They cannot be told.
+        """
         with place_errors(self.place), contextlib.suppress(FileNotFoundError):
             if not is_url(self.place):
-                return set(os.listdir(self.place))  # noqa: PTH208 - names alone
+                return set(os.listdir(self.place)) - {_LOCK}  # noqa: PTH208 - names alone
             system, path = file_system(self.place)
             system.invalidate_cache()
-            return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)}
+            return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)} - {_LOCK}
         return set()
 
     def parts(self) -> dict[PartId, bool]:
@@ -184,13 +163,8 @@ class PartStore:
                 system, path = file_system(self.place)
                 write_whole(system, path, name, data)
                 return
-            unfinished = local / hidden_name(name, "new")
-            try:
+            with replacing(local / name, unfinished=local / hidden_name(name, "new")) as unfinished:
                 unfinished.write_bytes(data)
-                replace_synced(unfinished, local / name)
-            except BaseException:
-                unfinished.unlink(missing_ok=True)
-                raise
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the folder; raises InputError where it cannot be read."""
@@ -227,6 +201,7 @@ class PartStore:
         with contextlib.suppress(InputError), place_errors(self.place):
             local = self._local()
             if local is not None:
+                (local / _LOCK).unlink(missing_ok=True)
                 local.rmdir()
             else:
                 system, path = file_system(self.place)

@@ -19,6 +19,7 @@ from gradewire.cli.bulk.absolute import absolute_connection, absolute_place
 from gradewire.cli.bulk.parts import PartStore
 from gradewire.cli.bulk.records import PartRecord, costs_of
 from gradewire.cli.input.rows import result_key
+from gradewire.cli.output.journal import whole_lines
 from gradewire.cli.output.metric_lines import with_lines
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.result_rows import encode_rows, may_pass
@@ -182,9 +183,9 @@ class PartScorer:
         """Results of an earlier run that stand, by `Row.key`, where it left rows of this part without an answer."""
         if part.part not in self.setup.unanswered:
             return {}
-        lines = self.setup.store.read_latest(part.part).splitlines(keepends=True)
-        # The last line may have no end where a kill left the beginning of a part (`write_whole`).
-        rows = [with_lines(json.loads(line), self.setup.lines) for line in lines if line.endswith(b"\n")]
+        # The last line may be torn where a kill left the beginning of a part (`write_whole`).
+        lines = whole_lines(self.setup.store.read_latest(part.part).splitlines(keepends=True))
+        rows = [with_lines(json.loads(line), self.setup.lines) for _, _, line in lines]
         return {result_key(row): row for row in rows if not may_pass(row)}
 
     def _write(self, part: PartRows, rows: Sequence[Mapping[str, Any]], *, answered: bool) -> None:

@@ -56,6 +56,11 @@ class Result:
         )
 
 
+def results_of(output: Mapping[str, Any]) -> dict[str, Result]:
+    """Return the results of an output row by label; raises ValueError as `Result.of_output` does."""
+    return {label: Result.of_output(label, result) for label, result in output["scores"].items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer of one side.

@@ -6,26 +6,32 @@ import asyncio
 import contextlib
 import importlib.metadata
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
-from gradewire.cli.choosing.opening import open_chooser
-from gradewire.cli.choosing.pair_file import PairFile, choose_all
-from gradewire.cli.choosing.pairs import AnswerPair
+from gradewire.cli.choosing.metric_chooser import MetricChooser
+from gradewire.cli.choosing.pairs import AnswerPair, results_of
 from gradewire.cli.compare.conditions import check_names
 from gradewire.cli.compare.input.collected import Collected
 from gradewire.cli.compare.input.matching import Duplicates, Matching, Rule, match
-from gradewire.cli.compare.input.scored import AnswerFiles
 from gradewire.cli.compare.input.sides import sides_of
 from gradewire.cli.compare.input.stored import read_outputs
 from gradewire.cli.compare.manifests import SideManifest, manifest_of
 from gradewire.cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire.cli.compare.runs import read_summary, runs_beside
+from gradewire.cli.input.pictures import with_picture_digests
+from gradewire.cli.output.journal import Journal
 from gradewire.cli.output.progress import progress
+from gradewire.cli.output.results_file import ResultsFile
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.file_corpus import refuse_part_of_a_request
+from gradewire.cli.run.labels import label_named
+from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.row_scorer import RowScorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +42,10 @@ if TYPE_CHECKING:
     from gradewire.cli.compare.input.sides import Side
     from gradewire.cli.compare.outputs import Outputs
     from gradewire.cli.input.files import InputFile
+    from gradewire.cli.input.rows import Row
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.cli.run.row_scorer import ScoredRow
     from gradewire.comparison.conditions import Condition
     from gradewire.metric_types.comparisons import Compare
     from gradewire.transport import Transport
@@ -72,6 +80,7 @@ class CompareJob:
         stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
         by: Chooser; None: the first metric.
         comparison: The same where it is a judge that is shown both answers; None where it is a metric.
+        journal: File of pairs while it runs; None where none is kept.
     """
 
     source: InputFile
@@ -85,6 +94,7 @@ class CompareJob:
     drawing: Drawing
     outputs: Outputs
     quiet: bool
+    journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
         """Scores the answers or reads their scores, has the pairs chosen, and computes all figures.
@@ -95,7 +105,12 @@ class CompareJob:
         Raises:
             click.ClickException: A file, an option or the server is not as it has to be.
         """
-        self.outputs.check()
+        pairs = self.outputs.pairs
+        with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
+            self.outputs.check()
+            return self._run(transport)
+
+    def _run(self, transport: Transport | None) -> CompareResult:
         has_synthetic = False
         if self.stored:
             collected = read_outputs(self.source)
@@ -175,23 +190,35 @@ class CompareJob:
     async def _score(
         self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching], *, has_synthetic: bool
     ) -> None:
-        answers = AnswerFiles(
-            source=self.source,
-            metrics=self.metrics,
-            deadline_s=self.connection.deadline_s,
-            kept=self.outputs.scores,
-            resume=self.outputs.resume,
-            quiet=self.quiet,
-        )
+        """Score the answers that are paired, into `collected`; what is kept beside the pairs is not scored again."""
+        quiet, kept = self.quiet, self.outputs.scores
+        plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
+        self._check_chooser(plan.chosen.labels, collected)
         paired = {row.index for matching in matchings for pair in matching.pairs for row in pair}
         rows = [row for row in collected.rows if row.index in paired]
-        await answers.score(
-            client,
-            collected,
-            rows,
-            has_synthetic=has_synthetic,
-            check=lambda labels: self._check_chooser(labels, collected),
-        )
+
+        def take(row: Row, output: Mapping[str, Any]) -> None:
+            collected.results[row.index] = results_of(output)
+
+        def take_batch(batch: Sequence[ScoredRow]) -> None:
+            if results is not None:
+                results.write([scored.output for scored in batch])
+            for scored in batch:
+                take(scored.row, scored.output)
+
+        with ResultsFile(kept) if kept else contextlib.nullcontext() as results:
+            if kept and self.outputs.resume:
+                refuse_part_of_a_request(plan.chosen, self.source, kept, plan.pictures)
+            known = results.waiting if results else lambda _: None
+            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
+            collected.lines[""] = scorer.lines
+            read = with_picture_digests(iter(rows), plan.pictures)
+            waiting = results.left(read, scorer.lines, take, resume=self.outputs.resume) if results else read
+            already = len(collected.results)
+            with progress("scoring", len(rows), quiet=quiet, already=already) as shown:
+                await scorer.score(waiting, take_batch, shown, already=already)
+            if results is not None and (left := results.finish()):
+                click.echo(left, err=True)
 
     def _check_chooser(self, labels: Sequence[str], collected: Collected) -> None:
         """Refuses a chooser or a condition that names what there is not; raises InputError."""
@@ -213,22 +240,18 @@ class CompareJob:
 
     def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:
         lines = next(iter(collected.lines.values()), {})
-        chooser = open_chooser(self.by, labels=labels, lines=lines, tie_margin=self.drawing.tie_margin)
-        check_names(self.conditions, labels, chooser.name)
-        return chooser
+        label = labels[0] if self.by is None else label_named(labels, self.by, "--by")
+        check_names(self.conditions, labels, label)
+        return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
 
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None
         pairs = [pair.with_picture_digests(shown_from) for pair in _pairs(collected, matchings)]
-        with contextlib.ExitStack() as stack:
-            file: PairFile | None = None
-            if self.outputs.pairs is not None:
-                file = stack.enter_context(PairFile(self.outputs.pairs, chooser.identity))
-                file.open(resume=self.outputs.resume)
-            shown = stack.enter_context(progress("comparing", len(pairs), quiet=self.quiet))
-            chosen = await choose_all(pairs, chooser, file, anew=self.comparison is None, done=shown.done)
-            if file is not None:
-                file.finish()
+        engine = PairEngine(chooser, self.journal)
+        engine.open(resume=self.outputs.resume, anew=self.comparison is None)
+        with progress("comparing", len(pairs), quiet=self.quiet) as shown:
+            chosen = await engine.judge(pairs, done=lambda: shown.done(engine.judged))
+        engine.finish(chosen)
         return chosen
 
     def _manifests(

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire._calls.arguments import check_comparison
-from gradewire.cli.choosing.options import is_comparison, tie_margin_option
+from gradewire.cli.choosing.options import comparison_of, is_comparison, tie_margin_option
 from gradewire.cli.compare.conditions import parse_conditions
 from gradewire.cli.compare.input.matching import DUPLICATES, RULES
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
-from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.run.every_metric import ALL_METRICS
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
@@ -99,14 +97,13 @@ def comparison_with(metrics: MetricOptions, by: str | None) -> tuple[MetricOptio
         return metrics, None
     mine = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
     others = [given for given in metrics.prompts if given.prompt.metric != Compare.name]
+    comparison = comparison_of(by, metrics.judge, mine)
     try:
-        comparison = check_comparison(by, metrics.judge)
         # It is refused where none of the metrics asks one.
         judge = metrics.judge if _ask_judge(metrics) else None
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
-    (filled,) = with_prompts([comparison], mine)
-    return replace(metrics, prompts=others, judge=judge), check_comparison(filled, metrics.judge)
+    return replace(metrics, prompts=others, judge=judge), comparison
 
 
 def _ask_judge(metrics: MetricOptions) -> bool:

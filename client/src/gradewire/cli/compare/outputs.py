@@ -9,8 +9,7 @@ import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, check_resume, option_group
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
-from gradewire.cli.output.results_file import files_of
-from gradewire.cli.problems import InputError
+from gradewire.cli.output.journal import files_of, refuse_existing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,11 +73,8 @@ class Outputs:
 
     def check(self) -> None:
         """Refuses to write over pairs and scores that are there; raises InputError."""
-        if self.resume or self.overwrite:
-            return
-        kept = [path for file in (self.pairs, self.scores) if file is not None for path in files_of(file)[:2]]
-        if there := [path for path in kept if path.exists()]:
-            raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
+        if not (self.resume or self.overwrite):
+            refuse_existing(self.pairs, self.scores)
 
     def way_on(self) -> str:
         """The line that is printed where the user interrupts."""

@@ -19,9 +19,8 @@ from gradewire.cli.problems import InputError
 from gradewire.ratings import PairPool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from gradewire.cli.choosing.pairs import Result
     from gradewire.cli.input.files import InputFile
     from gradewire.cli.input.rows import Row
     from gradewire.ratings import ChosenPair
@@ -96,23 +95,11 @@ class Answers:
         numbers = {model: number for number, model in enumerate(models)}
         return PairPool(len(models), {key: [numbers[model] for model in rows] for key, rows in self.rows.items()})
 
-    def pair(
-        self,
-        chosen: ChosenPair,
-        models: Sequence[str],
-        index: int,
-        results: Mapping[tuple[str, str], Mapping[str, Result]] | None = None,
-    ) -> AnswerPair:
-        """The answers of a pair, with what metrics said of them, by instruction and model."""
-        rows, known = self.rows[chosen.instruction], results or {}
+    def pair(self, chosen: ChosenPair, models: Sequence[str], index: int) -> AnswerPair:
+        """The answers of a pair."""
+        rows = self.rows[chosen.instruction]
         a, b = models[chosen.first], models[chosen.second]
-        return AnswerPair(
-            index=index,
-            model_a=a,
-            model_b=b,
-            a=Answer(rows[a], known.get((chosen.instruction, a), {})),
-            b=Answer(rows[b], known.get((chosen.instruction, b), {})),
-        )
+        return AnswerPair(index=index, model_a=a, model_b=b, a=Answer(rows[a]), b=Answer(rows[b]))
 
 
 def texts_digest(pair: AnswerPair) -> str:

@@ -24,6 +24,7 @@ from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import MetricOptions, judge_options
 from gradewire.cli.options.prompts import read_prompt_file
 from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
+from gradewire.cli.output.journal import files_of
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
@@ -128,7 +129,8 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
     rating = RatingOptions(reference=reference, anchor=anchor, controls=controls, resamples=resamples, seed=seed)
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
-    check_outputs([*files.named, ("--html", html), ("--out", run.out)], read)
+    kept = [("--out", path) for path in files_of(run.out)] if run.out is not None else []
+    check_outputs([*files.named, ("--html", html), *kept], read)
     with exit_on_interrupt(run.way_on), one_line_errors():
         verdicts = asyncio.run(run.verdicts(ctx.obj))
     people = _people(verdicts, human, run)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gradewire.cli.input.record import Record
 from gradewire.cli.leaderboard.answers import texts_digest
+from gradewire.cli.leaderboard.reading import PAIR_COLUMNS, judged_pair
 from gradewire.cli.leaderboard.verdicts import Verdicts
+from gradewire.cli.problems import InputError
 from gradewire.ratings import ChosenPair, next_pairs, pair_counts, rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
-    from gradewire.cli.choosing.choosers import Chooser
+    from gradewire.cli.choosing.engine import PairEngine
     from gradewire.cli.leaderboard.answers import Answers
     from gradewire.cli.leaderboard.pairs import JudgedPair
     from gradewire.cli.leaderboard.result import RatingOptions
-    from gradewire.cli.leaderboard.scoring import AnswerScorer
-    from gradewire.cli.leaderboard.store import PairStore
     from gradewire.cli.output.progress import Progress
     from gradewire.ratings import ModelRating
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 LEAST_INSTRUCTIONS = 30
 LEAST_ROUND, ROUNDS = 32, 50
 """Pairs of a round, at least; and how many rounds a full round robin would be."""
-# Scored before their pairs are written: what a break loses.
-_ANSWERS_AT_A_TIME = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,46 +50,58 @@ class PairJudging:
     Attributes:
         answers: What is compared.
         recorded: Pairs that were judged elsewhere; those of the same models and instruction are not judged again.
-        store: Opened; takes what is judged, and has what earlier runs judged.
-        chooser: Asked.
+        engine: Has the pairs judged; made with `texts_digest`, and opened here.
         options: Of the ratings.
-        scorer: Scores the answers that a metric chooses between; None for choosers that need no scores.
+        pairs: What this run and those before have judged, by instruction and models, in the order in which they first
+            were.
         models: All of them, sorted: those with answers and those of pairs that are judged.
-        outdated: Pairs of the store whose answers have changed since: they are left out and judged anew.
+        before: Pairs of runs before.
+        outdated: Of these, those whose answers have changed since: they are left out and judged anew.
     """
 
     answers: Answers
     recorded: Verdicts
-    store: PairStore
-    chooser: Chooser
+    engine: PairEngine
     options: RatingOptions
-    scorer: AnswerScorer | None = None
+    pairs: dict[tuple[str, frozenset[str]], JudgedPair] = field(default_factory=dict)
     models: list[str] = field(init=False)
+    before: int = field(init=False)
     outdated: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        before = len(self.store.pairs)
-        for key, pair in list(self.store.pairs.items()):
+    def open(self, *, resume: bool) -> None:
+        """Take in what earlier runs have judged; raises InputError as `PairEngine.open` does."""
+        self.engine.take = self._take
+        self.engine.open(resume=resume)
+        self.before = len(self.pairs)
+        for key, pair in list(self.pairs.items()):
             rows = self.answers.rows.get(key[0], {})
             if all(model in rows for model in pair.models):
                 chosen = ChosenPair(key[0], 0, 1)
                 if texts_digest(self.answers.pair(chosen, pair.models, 0)) != pair.digest:
-                    del self.store.pairs[key]
-        self.outdated = before - len(self.store.pairs)
-        judged = [*self.recorded.pairs, *self.store.pairs.values()]
+                    del self.pairs[key]
+        self.outdated = self.before - len(self.pairs)
+        judged = self.verdicts().pairs
         self.models = sorted({*self.answers.models, *(model for pair in judged for model in pair.models)})
 
+    def _take(self, number: int, line: Mapping[str, Any]) -> None:
+        """Take in a line of the file."""
+        try:
+            pair = judged_pair(Record(number - 1, f"line {number}", line), PAIR_COLUMNS)
+        except ValueError as error:
+            path = self.engine.journal and self.engine.journal.path
+            raise InputError(f"{path}: line {number}: {error}: give another --out") from error
+        # An id that looks like a list of turns is read as their text elsewhere; here it has to be what answers have.
+        if isinstance(instruction := line.get("instruction_id"), str):
+            pair = replace(pair, instruction=instruction)
+        self.pairs[pair.key] = pair
+
     def verdicts(self) -> Verdicts:
-        """Recorded pairs, then those of the store."""
-        return Verdicts([*self.recorded.pairs, *self.store.pairs.values()], self.recorded.left_out)
+        """Recorded pairs, then those that were judged here."""
+        return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
     async def all_pairs(self, shown: Progress) -> None:
         """Judges every pair; raises GradewireError as the chooser does."""
-        pairs = self.answers.pool(self.models).all_pairs()
-        by_instruction = [list(group) for _, group in itertools.groupby(pairs, lambda pair: pair.instruction)]
-        size = len(by_instruction) if self.scorer is None else max(1, _ANSWERS_AT_A_TIME // len(self.models))
-        for start in range(0, len(by_instruction), max(1, size)):
-            await self._judge(list(itertools.chain(*by_instruction[start : start + size])), None, shown)
+        await self._judge(list(self.answers.pool(self.models).all_pairs()), None, shown)
 
     async def until(self, sampling: Sampling, shown: Progress) -> None:
         """Judges round by round until every model that has answers is known well enough, or no pair is left.
@@ -103,19 +113,19 @@ class PairJudging:
         Raises:
             GradewireError: As the chooser does.
         """
-        number = max((pair.round for pair in self.store.pairs.values() if pair.round is not None), default=-1)
-        last = {key for key, pair in self.store.pairs.items() if pair.round == number}
-        before = [pair for key, pair in self.store.pairs.items() if key not in last]
+        number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
+        last = {key for key, pair in self.pairs.items() if pair.round == number}
+        before = [pair for key, pair in self.pairs.items() if key not in last]
         batch = self._round(sampling, before)
         # Of another field or other options the last round is another one: it stays as it is.
         if last and last <= {self._key(chosen) for chosen in batch}:
             await self._judge(batch, number, shown)
-        while batch := self._round(sampling, list(self.store.pairs.values())):
+        while batch := self._round(sampling, list(self.pairs.values())):
             number += 1
             await self._judge(batch, number, shown)
 
     def _round(self, sampling: Sampling, judged: list[JudgedPair]) -> list[ChosenPair]:
-        """What to judge next where the store has these pairs."""
+        """What to judge next where these pairs are judged."""
         pool = self.answers.pool(self.models)
         numbers = {model: number for number, model in enumerate(self.models)}
         verdicts = Verdicts([*self.recorded.pairs, *judged])
@@ -166,18 +176,10 @@ class PairJudging:
     async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, shown: Progress) -> None:
         """Has the pairs judged that are not known yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
-        left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.store.pairs]
-        results = None
-        if self.scorer is not None and left:
-            needed = dict.fromkeys(
-                (each.instruction, self.models[model]) for each in left for model in (each.first, each.second)
-            )
-            results = await self.scorer.results((key, self.answers.rows[key[0]][key[1]]) for key in needed)
-        asked = [self.answers.pair(each, self.models, place, results) for place, each in enumerate(left)]
-        async with contextlib.aclosing(self.chooser.choose(asked)) as batches:
-            async for batch in batches:
-                self.store.write(batch, round_number=number)
-                shown.done(len(self.store.pairs))
+        left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
+        asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
+        told = {} if number is None else {"round": number}
+        await self.engine.judge(asked, anew=True, told=told, done=lambda: shown.done(len(self.pairs)))
 
     def _key(self, chosen: ChosenPair) -> tuple[str, frozenset[str]]:
         return chosen.instruction, frozenset((self.models[chosen.first], self.models[chosen.second]))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-Winner = Literal["model_a", "model_b", "tie"]
+if TYPE_CHECKING:
+    from gradewire.cli.choosing.pairs import Winner
+
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
 NAME_CHARACTERS = 200
 """Of a model's name, at most."""

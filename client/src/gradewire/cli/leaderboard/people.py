@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradewire.agreement.papers.pairwise import Choice
-    from gradewire.cli.leaderboard.pairs import JudgedPair, Winner
+    from gradewire.cli.choosing.pairs import Winner
+    from gradewire.cli.leaderboard.pairs import JudgedPair
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
 _JUDGE = "judge"

@@ -16,6 +16,7 @@ from gradewire_proto.conventions.metric_lines import current
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    from gradewire.cli.choosing.pairs import Winner
     from gradewire.cli.input.record import Record
 
 # Columns in which a field stands, the first that a row has wins.

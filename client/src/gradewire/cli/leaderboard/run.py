@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import click
 
+from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.judge_chooser import JudgeChooser
 from gradewire.cli.choosing.metric_chooser import MetricChooser
-from gradewire.cli.choosing.options import is_comparison
+from gradewire.cli.choosing.options import comparison_of, is_comparison
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.input.records import read_records
-from gradewire.cli.leaderboard.answers import Answers
+from gradewire.cli.leaderboard.answers import Answers, texts_digest
 from gradewire.cli.leaderboard.judging import PairJudging, Sampling
 from gradewire.cli.leaderboard.reading import holds_pairs
-from gradewire.cli.leaderboard.scoring import AnswerScorer
-from gradewire.cli.leaderboard.store import PairStore
 from gradewire.cli.leaderboard.verdicts import Verdicts
-from gradewire.cli.options.prompts import with_prompts
+from gradewire.cli.output.journal import Journal, refuse_existing
 from gradewire.cli.output.progress import progress
-from gradewire.cli.run.plan import judge_name, judge_remarks
-from gradewire.metric_types.comparisons import Compare
-from gradewire.metric_types.line import parse_comparison_line
+from gradewire.cli.problems import InputError
+from gradewire.cli.run.plan import judge_name, judge_remarks, resolve_plan
+from gradewire.cli.run.row_scorer import RowScorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,69 +111,54 @@ class LeaderboardRun:
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)
         recorded.left_out.first |= found.left_out.first
-        async with self.connection.open(transport) as client:
-            chooser, scorer = await self._chooser(client, answers, found)
-            return await self._judged(found, recorded, chooser, scorer)
+        with Journal(self.out) if self.out else contextlib.nullcontext() as journal:
+            if not (self.resume or self.overwrite):
+                refuse_existing(self.out)
+            async with self.connection.open(transport) as client:
+                chooser = await self._chooser(client, answers, found)
+                return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
 
-    async def _chooser(
-        self, client: AsyncClient, source: InputFile, answers: Answers
-    ) -> tuple[Chooser, AnswerScorer | None]:
-        """What --by names, and what scores answers for it where that is a metric."""
+    async def _chooser(self, client: AsyncClient, source: InputFile, answers: Answers) -> Chooser:
+        """What --by names."""
         text = str(self.metrics.metrics)
         if is_comparison(text):
-            return await self._judge(client, text, source, answers), None
+            return await self._judge(client, text, source, answers)
         if self.sampling is not None:
             raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")
-        scorer = await AnswerScorer.open(
-            client,
-            self.metrics,
-            source,
-            has_synthetic=answers.has_synthetic,
-            deadline_s=self.connection.deadline_s,
-            quiet=self.quiet,
-        )
-        return MetricChooser(scorer.label, scorer.line, self.tie_margin), scorer
+        plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=self.quiet)
+        if len(plan.chosen.labels) != 1:
+            raise InputError(f"--by {text}: name one metric that chooses")
+        scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
+        (label,) = plan.chosen.labels
+        return MetricChooser(label, scorer.lines[label], self.tie_margin, scorer)
 
     async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
-        (by,) = with_prompts([parse_comparison_line(text)], self.metrics.prompts)
-        if not isinstance(by, Compare):
-            raise TypeError(f"{by} is no comparison")
-        by = replace(by, model=by.model or self.metrics.judge)
+        by = comparison_of(text, self.metrics.judge, self.metrics.prompts)
         for line in judge_remarks(await client.models(), {judge_name(by)}):
             click.echo(line, err=True)
         if by.image:
             answers.show_pictures(source.folder)
         return await JudgeChooser.open(client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s)
 
-    async def _judged(
-        self, answers: Answers, recorded: Verdicts, chooser: Chooser, scorer: AnswerScorer | None
-    ) -> Verdicts:
-        with PairStore(self.out, chooser.identity) as store:
-            store.open(resume=self.resume, overwrite=self.overwrite)
-            before = len(store.pairs)
-            judging = PairJudging(
-                answers=answers,
-                recorded=recorded,
-                store=store,
-                chooser=chooser,
-                options=self.options,
-                scorer=scorer,
-            )
-            full = answers.pool(judging.models).pairs
-            # With a width to reach nobody knows how many pairs it takes.
-            total = full if self.sampling is None else self.sampling.most
-            with progress("judging", total, quiet=self.quiet, already=before) as shown:
-                if self.sampling is None:
-                    await judging.all_pairs(shown)
-                else:
-                    await judging.until(self.sampling, shown)
-            self.by = str(chooser.identity["by"])
-            self.notes += _notes(judging, before=before, full=full)
-            return judging.verdicts()
+    async def _judged(self, answers: Answers, recorded: Verdicts, engine: PairEngine) -> Verdicts:
+        judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.options)
+        judging.open(resume=self.resume)
+        full = answers.pool(judging.models).pairs
+        # With a width to reach nobody knows how many pairs it takes.
+        total = full if self.sampling is None else self.sampling.most
+        with progress("judging", total, quiet=self.quiet, already=judging.before) as shown:
+            if self.sampling is None:
+                await judging.all_pairs(shown)
+            else:
+                await judging.until(self.sampling, shown)
+        engine.finish()
+        self.by = str(engine.chooser.identity["by"])
+        self.notes += _notes(judging, full=full)
+        return judging.verdicts()
 
 
-def _notes(judging: PairJudging, *, before: int, full: int) -> list[str]:
-    judged = len(judging.store.pairs)
+def _notes(judging: PairJudging, *, full: int) -> list[str]:
+    judged = len(judging.pairs)
     # Others' files may have a pair several times.
     known = len(
         {
@@ -182,10 +167,9 @@ def _notes(judging: PairJudging, *, before: int, full: int) -> list[str]:
             if all(model in judging.answers.rows.get(pair.instruction, {}) for model in pair.models)
         }
     )
-    saved, kept = full - known, before - judging.outdated
-    told = [
-        f"judged {judged - kept} pairs by {judging.chooser.name}; {kept} were known, {known - judged} of other files"
-    ]
+    saved, kept = full - known, judging.before - judging.outdated
+    by = judging.engine.chooser.name
+    told = [f"judged {judged - kept} pairs by {by}; {kept} were known, {known - judged} of other files"]
     if judging.outdated:
         told.append(f"{judging.outdated} pairs were judged anew, for their answers changed")
     if saved:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from gradewire.cli.input.left_out import LeftOut
-from gradewire.cli.leaderboard.pairs import INCONSISTENT, OK, JudgedPair, Winner
+from gradewire.cli.leaderboard.pairs import INCONSISTENT, OK, JudgedPair
 from gradewire.cli.leaderboard.reading import judged_pair
 from gradewire.ratings import Matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gradewire.cli.choosing.pairs import Winner
     from gradewire.cli.input.record import Record
 
 _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, None: 0.5}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gradewire.cli.output.files import plain
+from gradewire.cli.output.journal import whole_lines
 from gradewire.cli.output.metric_lines import lines_of, with_current_names, with_lines, without_lines
 from gradewire.cli.problems import InputError
 from gradewire.results import Status
@@ -50,13 +51,9 @@ def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         InputError: A line in the middle is no output row.
     """
-    end = 0
     lines: dict[str, str] = {}
     with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            end += len(line)
-            if not line.endswith(b"\n"):
-                return
+        for number, end, line in whole_lines(stream):
             try:
                 row = with_current_names(json.loads(line))
                 complete = isinstance(row["index"], int) and row["digest"]
@@ -81,7 +78,7 @@ def former_labels(path: Path) -> list[str]:
 def count_results(path: Path) -> int:
     """Rows of an output file as it stands: whole lines, even where one is no output row."""
     with path.open("rb") as stream:
-        return sum(line.endswith(b"\n") for line in stream)
+        return sum(1 for _ in whole_lines(stream))
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:

@@ -7,9 +7,8 @@ results of rows that are no longer in the input stay in FILE.resume.
 """
 
 import contextlib
-import errno
+import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,29 +16,15 @@ from typing import Any, BinaryIO, Self
 
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row, result_key
+from gradewire.cli.output.journal import Journal, files_of
 from gradewire.cli.output.metric_lines import check_lines, with_lines, without_lines
 from gradewire.cli.output.result_rows import encode_row, encode_rows, former_labels, may_pass, read_results
 from gradewire.cli.problems import InputError, named_errors
+from gradewire.manifests.durable import replacing
 from gradewire.results import Status
 from gradewire_proto.conventions.metric_lines import current
 
-_WAY_ON = "--resume goes on from what is there"
 _OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
-
-
-def files_of(path: Path) -> tuple[Path, Path, Path]:
-    """The output file, FILE.resume beside it, and the name under which that is made."""
-    aside = path.with_name(path.name + ".resume")
-    return path, aside, aside.with_name(aside.name + ".new")
-
-
-def _sync(stream: BinaryIO) -> None:
-    try:
-        os.fsync(stream.fileno())
-    except OSError as error:
-        # Pipes and devices have nothing to sync and say so.
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-            raise
 
 
 def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -61,11 +46,14 @@ class ResultsFile:
 
     path: Path
     kept: int = 0
-    _stream: BinaryIO | None = None
+    _journal: Journal = field(init=False)
     _aside: dict[tuple[int, str], int] = field(default_factory=dict)
     _aside_stream: BinaryIO | None = None
     _has_first: bool = False
     _lines: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._journal = Journal(self.path)
 
     @property
     def aside_path(self) -> Path:
@@ -73,10 +61,13 @@ class ResultsFile:
         return files_of(self.path)[1]
 
     def __enter__(self) -> Self:
+        self._journal.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        if self._aside_stream is not None:
+            self._aside_stream.close()
+        self._journal.__exit__(*error)
 
     def create(self) -> None:
         """Begins an empty file in place of what is there.
@@ -84,9 +75,24 @@ class ResultsFile:
         Raises:
             InputError: It cannot be written.
         """
+        self._journal.begin()
         with named_errors(self.path):
-            self._stream = self.path.open("wb")
             self.aside_path.unlink(missing_ok=True)
+
+    def left(
+        self,
+        rows: Iterator[Row],
+        lines: Mapping[str, str],
+        keep: Callable[[Row, dict[str, Any]], None],
+        *,
+        resume: bool,
+        input_rows: int | None = None,
+    ) -> Iterator[Row]:
+        """Begin the file, or go on with it as `resume` does; return the rows that are left to be scored."""
+        if not resume:
+            self.create()
+            return rows
+        return itertools.chain(self.resume(rows, lines, keep, input_rows=input_rows), rows)
 
     def resume(
         self,
@@ -138,9 +144,7 @@ class ResultsFile:
                 self._aside_stream = self.aside_path.open("rb")
             else:
                 self.aside_path.unlink(missing_ok=True)
-            self._stream = self.path.open("ab")
-            if self.path.stat().st_size > end:
-                self._stream.truncate(end)
+            self._journal.begin(end)
             self._has_first = end > 0
         return pending
 
@@ -204,20 +208,17 @@ class ResultsFile:
 
     def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
         """Writes the rows that stand at these places into FILE.resume."""
-        temporary = files_of(self.path)[2]
         self._aside = {}
         with contextlib.ExitStack() as stack:
-            stream = stack.enter_context(temporary.open("wb"))
             sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
-            for key, (source, offset) in places.items():
-                sources[source].seek(offset)
-                row = json.loads(sources[source].readline())
-                at = stream.tell()
-                stream.write(encode_row(without_lines(row) if self._aside else with_lines(row, self._lines)))
-                self._aside[key] = at
-            stream.flush()
-            _sync(stream)
-        temporary.replace(self.aside_path)
+            unfinished = stack.enter_context(replacing(self.aside_path))
+            with unfinished.open("wb") as stream:
+                for key, (source, offset) in places.items():
+                    sources[source].seek(offset)
+                    row = json.loads(sources[source].readline())
+                    at = stream.tell()
+                    stream.write(encode_row(without_lines(row) if self._aside else with_lines(row, self._lines)))
+                    self._aside[key] = at
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
         """The result of a row that waits in FILE.resume, if it is there and of the same content."""
@@ -233,43 +234,27 @@ class ResultsFile:
         Raises:
             InputError: The file cannot be written, for instance because the disk is full.
         """
-        if self._stream is None:
-            raise RuntimeError("create or resume the file first")
-        with named_errors(self.path, hint=_WAY_ON):
-            listed = list(rows)
-            self._stream.write(encode_rows(listed, first=not self._has_first))
-            self._has_first = self._has_first or bool(listed)
-            self._stream.flush()
+        listed = list(rows)
+        self._journal.write(encode_rows(listed, first=not self._has_first))
+        self._has_first = self._has_first or bool(listed)
 
-    def finish(self) -> int:
+    def finish(self) -> str:
         """Ends the file after its last row.
 
         Returns:
-            Rows of an earlier run that are not in the file now, because no row of the input is like them; they stay in
-            FILE.resume.
+            What is to be said of rows of an earlier run that are not in the file now, because no row of the input is
+            like them: they stay in FILE.resume; "" where there are none.
 
         Raises:
             InputError: The file cannot be written.
         """
-        if self._stream is not None:
-            with named_errors(self.path, hint=_WAY_ON):
-                self._stream.flush()
-                _sync(self._stream)
-        self.close()
+        self._journal.finish()
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
         if left:
             for _, result in read_results(self.path):
                 left.pop(result_key(result), None)
-        if left:
-            self._gather(left)
-        else:
+        if not left:
             self.aside_path.unlink(missing_ok=True)
-        return len(left)
-
-    def close(self) -> None:
-        """Closes the file; what was written stays."""
-        for stream in (self._stream, self._aside_stream):
-            if stream is not None:
-                # Every write was flushed: what is left here could not be written, and that was said then.
-                with contextlib.suppress(OSError):
-                    stream.close()
+            return ""
+        self._gather(left)
+        return f"{len(left)} earlier results fit no row of the input any more: they stay in {self.aside_path}"

@@ -16,6 +16,7 @@ from gradewire.results import MetricScore, ScoreWarning, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from gradewire.cli.input.rows import Row
     from gradewire.cli.options.judge_prices import JudgePrices
@@ -160,14 +161,17 @@ class Summary:
     seconds: Counter[str] = field(default_factory=Counter)
     prices: JudgePrices | None = None
 
+    def count(self, statuses: AbstractSet[str]) -> None:
+        """Take in a row of which only the statuses are known."""
+        self.rows += 1
+        self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
+        self.unscored_rows += bool(statuses - {Status.OK})
+
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
     ) -> None:
         """Takes in an output row, what it cost where that is known, and the row that it is of."""
-        self.rows += 1
-        statuses = {result["status"] for result in output["scores"].values()}
-        self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
-        self.unscored_rows += bool(statuses - {Status.OK})
+        self.count({result["status"] for result in output["scores"].values()})
         for label, result in output["scores"].items():
             tally = self.metrics.get(label)
             if tally is None:

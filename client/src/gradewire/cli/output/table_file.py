@@ -3,18 +3,21 @@
 A run writes JSONL beside it, which can be taken up after a break, and the table is made of that at the end.
 """
 
+import contextlib
 import csv
 import itertools
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from gradewire.cli.input.record import printable
-from gradewire.cli.output.metric_lines import without_lines
+from gradewire.cli.input.rows import Row
+from gradewire.cli.output.metric_lines import check_lines, without_lines
 from gradewire.cli.output.result_rows import read_results
 from gradewire.cli.problems import InputError, named_errors
-from gradewire.manifests.durable import replace_synced
+from gradewire.manifests.durable import replacing
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})
@@ -63,16 +66,69 @@ def write_table(path: Path, rows: Path) -> None:
             kinds.setdefault(column, set()).add(_kind(value))
     kinds |= {column: kinds.pop(column) for column in _TAIL if column in kinds}
     flat = map(_flat, _rows(rows))
-    unfinished = path.with_name(f"{path.name}.new")
+    with named_errors(path), replacing(path) as unfinished:
+        if path.suffix.lower() in _PARQUET:
+            _write_parquet(unfinished, kinds, flat)
+        else:
+            _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
+
+
+def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
+    """Refuse a table that was not made of these rows by these metrics, as far as a table tells.
+
+    Args:
+        path: A whole table.
+        rows: All rows of the input.
+        lines: What this run computes, by label.
+
+    Returns:
+        The statuses of each row.
+
+    Raises:
+        InputError: Says what differs.
+    """
+    statuses: list[set[str]] = []
+    remaining = iter(rows)
+    with named_errors(path), _named_format_errors(path):
+        for cells in _cells(path):
+            labels = [name.removesuffix(".status") for name in cells if name.endswith(".status")]
+            found = {label: str(cells[f"{label}.status"]) for label in labels if f"{label}.score" in cells}
+            if not statuses:
+                scores = {label: {"line": cells.get(f"{label}.line") or ""} for label in found}
+                check_lines(path, {"scores": scores}, lines)
+            row = next(remaining, None)
+            if row is None or [str(row.index), row.digest] != [str(cells.get("index")), cells.get("digest")]:
+                break
+            statuses.append(set(found.values()))
+        else:
+            if next(remaining, None) is None:
+                return statuses
+    raise InputError(
+        f"{path} is a whole table, and row {len(statuses) + 1} of it is not that of the input, which has changed, "
+        "grown or shrunk since: give another --out, or --overwrite"
+    )
+
+
+@contextlib.contextmanager
+def _named_format_errors(path: Path) -> Iterator[None]:
+    """Turn errors of a table that is none into the command's."""
     try:
-        with named_errors(path):
-            if path.suffix.lower() in _PARQUET:
-                _write_parquet(unfinished, kinds, flat)
-            else:
-                _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
-            replace_synced(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        yield
+    except (csv.Error, ValueError) as error:
+        raise InputError(f"{path} is no table that gradewire score wrote ({error}): give another --out") from error
+
+
+def _cells(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table by the names of their columns."""
+    if path.suffix.lower() in _PARQUET:
+        _, parquet = _pyarrow(path)
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                yield from batch.to_pylist()
+    else:
+        csv.field_size_limit(sys.maxsize)
+        with path.open(newline="", encoding="utf-8") as stream:
+            yield from csv.DictReader(stream, delimiter=_DELIMITERS[path.suffix.lower()])
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -9,10 +9,10 @@ from gradewire import AsyncClient
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.pictures import with_picture_digests
 from gradewire.cli.input.rows import result_key
+from gradewire.cli.output.journal import files_of
 from gradewire.cli.output.metric_lines import CORPUS_PARAMETERS
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.result_rows import may_pass, read_results
-from gradewire.cli.output.results_file import files_of
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.cli.run.batch_size import BATCH_ROWS
 from gradewire.cli.run.every_metric import over_a_file

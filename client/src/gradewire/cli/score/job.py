@@ -21,8 +21,9 @@ from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.result_rows import encode_rows
-from gradewire.cli.output.results_file import ResultsFile, files_of
+from gradewire.cli.output.results_file import ResultsFile
 from gradewire.cli.output.summary import Summary
+from gradewire.cli.output.table_file import check_whole
 from gradewire.cli.problems import InputError, silence_stdout
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.manifest_file import (
@@ -77,9 +78,8 @@ class ScoreJob:
             click.echo(note, err=True)
         clock = RunClock()
         out, quiet = self.output.rows, self.quiet
-        self.output.check()
-        with contextlib.ExitStack() as stack:
-            results = stack.enter_context(ResultsFile(out)) if out else None
+        with ResultsFile(out) if out else contextlib.nullcontext() as results:
+            self.output.check()
             async with self.connection.open(transport) as client:
                 plan = await resolve_plan(
                     client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
@@ -89,43 +89,62 @@ class ScoreJob:
                     refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
                 known = results.waiting if results else lambda _: None
                 scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
-                total = self.source.count() if self.output.resume or not quiet else None
                 # What is written says which picture was shown, so that --resume finds out when it is another one.
                 read = with_picture_digests(opened.rows, plan.pictures if results else None)
+                if self.output.is_whole:
+                    self._check_whole(read, scorer.lines)
+                    return
+                total = self.source.count() if self.output.resume or not quiet else None
                 rows = self._rows(read, results, scorer, total)
                 forget_manifest(self.output.manifest)
                 before = self.summary.rows
-                shown = stack.enter_context(
-                    progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before)
-                )
-                await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
+                with progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before) as shown:
+                    await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
                 told = self.output.summary is not None or self.output.manifest is not None
                 version = (await client.models()).server_version if told else ""
-            left = results.finish() if results else 0
-        for note in opened.late_notes:
-            click.echo(note, err=True)
-        if not self.summary.rows:
-            click.echo("nothing was scored: the input has no rows", err=True)
-        if out and left:
-            click.echo(
-                f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}", err=True
+            left = results.finish() if results else ""
+            for note in opened.late_notes:
+                click.echo(note, err=True)
+            if not self.summary.rows:
+                click.echo("nothing was scored: the input has no rows", err=True)
+            if left:
+                click.echo(left, err=True)
+            figures = RunFigures(
+                command=self._reproduce(scorer),
+                place=self.connection.place,
+                scored_rows=self.summary.rows - before,
+                wall_s=clock.times().wall_s,
+                notes=(*opened.notes, *opened.late_notes),
+                by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_asked),
+                server_version=version,
             )
-        self.output.finish()
-        figures = RunFigures(
-            command=self._reproduce(scorer),
-            place=self.connection.place,
-            scored_rows=self.summary.rows - before,
-            wall_s=clock.times().wall_s,
-            notes=(*opened.notes, *opened.late_notes),
-            by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_asked),
-            server_version=version,
-        )
+            self._write_outputs(clock, figures, scorer)
+        if not quiet:
+            self._print_summary(figures, scorer, plan)
+
+    def _write_outputs(self, clock: RunClock, figures: RunFigures, scorer: RowScorer) -> None:
+        """Writes what is made of all rows; the rows beside a table go when nothing else needs them."""
+        self.output.make_table()
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, figures))
         if self.output.manifest is not None:
             save_manifest(self.output.manifest, self._manifest(clock, figures, scorer.lines))
-        if not quiet:
-            self._print_summary(figures, scorer, plan)
+        self.output.remove_rows()
+
+    def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
+        """Finds that a table is of these rows, so that nothing is left to be scored; raises InputError otherwise."""
+        if self.output.path is None:
+            raise RuntimeError("standard output is no table")
+        statuses = check_whole(self.output.path, rows, lines)
+        if self.output.summary is not None and not self.output.summary.exists():
+            raise InputError(
+                f"--summary-json {self.output.summary}: {self.output.path} is whole, and nothing is scored that could "
+                "be told: leave the option out, or score again with --overwrite"
+            )
+        for found in statuses:
+            self.summary.count(found)
+        if not self.quiet:
+            click.echo(f"{self.output.path} is whole: nothing is left to score", err=True)
 
     def _print_summary(self, figures: RunFigures, scorer: RowScorer, plan: ScorePlan) -> None:
         print_summary(self.summary, figures)
@@ -162,10 +181,7 @@ class ScoreJob:
         rows = self._watched(rows)
         if results is None:
             return rows
-        if not self.output.resume:
-            results.create()
-            return rows
-        return itertools.chain(results.resume(rows, scorer.lines, self._kept, input_rows=total), rows)
+        return results.left(rows, scorer.lines, self._kept, resume=self.output.resume, input_rows=total)
 
     def _kept(self, row: Row, output: Mapping[str, Any]) -> None:
         """Takes in a row that an earlier run scored."""

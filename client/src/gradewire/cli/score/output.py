@@ -9,10 +9,9 @@ import click
 
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.options.group import check_resume, choice_option, option_group
+from gradewire.cli.output.journal import files_of, refuse_existing
 from gradewire.cli.output.result_rows import count_results, may_pass, read_results
-from gradewire.cli.output.results_file import files_of
 from gradewire.cli.output.table_file import is_table, part_of, write_table
-from gradewire.cli.problems import InputError
 from gradewire.cli.run.manifest_file import manifest_beside, row_output_options
 
 output_options = option_group(
@@ -84,27 +83,29 @@ class Output:
 
     def check(self) -> None:
         """Refuses to write over what is there; raises InputError."""
-        if self.path is None or self.rows is None or self.overwrite:
-            return
-        table = [self.path] if self.path != self.rows else []
-        if self.resume:
-            if table and self.path.exists() and not self.rows.exists():
-                raise InputError(
-                    f"{self.path} is a whole table, of which nothing is left to resume; where the input has changed or "
-                    "grown, give another --out, or --overwrite"
-                )
-            return
-        if there := [path for path in (*table, *files_of(self.rows)[:2]) if path.exists()]:
-            raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
+        if not (self.overwrite or self.resume):
+            refuse_existing(self.path, self.rows)
 
-    def finish(self) -> None:
+    @property
+    def is_whole(self) -> bool:
+        """Whether a run that goes on has nothing to go on with but a table."""
+        if self.path is None or self.rows is None or not self.resume:
+            return False
+        return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))
+
+    def make_table(self) -> None:
         """Makes the table that is asked for, of rows that are all there; raises InputError where it cannot."""
         if self.path is not None and self.rows is not None and self.path != self.rows:
             write_table(self.path, self.rows)
-            if any(may_pass(result) for _, result in read_results(self.rows)):
-                click.echo(f"{self.rows} stays: with it, --resume scores the rows again that got no answer", err=True)
-            else:
-                self.rows.unlink()
+
+    def remove_rows(self) -> None:
+        """Removes the rows beside a table, unless some of them are to be scored again."""
+        if self.rows is None or self.path == self.rows:
+            return
+        if any(may_pass(result) for _, result in read_results(self.rows)):
+            click.echo(f"{self.rows} stays: with it, --resume scores the rows again that got no answer", err=True)
+        else:
+            self.rows.unlink()
 
     def way_on(self) -> str:
         """The line that is printed where the user interrupts."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradewire.cli.choosing.pairs import Result
+from gradewire.cli.choosing.pairs import results_of
 from gradewire.cli.compare.input.collected import Collected
 from gradewire.cli.input.cells import CellReading
 from gradewire.cli.input.opening import STDIN
@@ -21,6 +21,7 @@ from gradewire.cli.problems import InputError, named_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gradewire.cli.choosing.pairs import Result
     from gradewire.cli.input.files import InputFile
     from gradewire.cli.input.rows import Row, RowOptions
 
@@ -135,6 +136,6 @@ def _check_lines(place: str, first: Mapping[str, str], own: Mapping[str, str]) -
 
 def _results(place: str, output: Mapping[str, Any]) -> dict[str, Result]:
     try:
-        return {label: Result.of_output(label, result) for label, result in output["scores"].items()}
+        return results_of(output)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{place} holds no results of gradewire score ({error}): score it again") from error

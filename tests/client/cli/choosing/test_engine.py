@@ -1,27 +1,34 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
 from tests.client.cli.choosing.samples import LengthChooser, pair
 
-from gradewire.cli.choosing.pair_file import PairFile, choose_all
+from gradewire.cli.choosing.engine import PairEngine
 from gradewire.cli.choosing.pairs import Choice
+from gradewire.cli.output.journal import Journal
 from gradewire.cli.problems import InputError
 
 PAIRS = [pair(number) for number in range(5)]
 
 
 async def run(path: Path, chooser: LengthChooser, *, resume: bool = False, finish: bool = True) -> list[str | None]:
-    with PairFile(path, chooser.identity) as file:
-        file.open(resume=resume)
-        chosen = await choose_all(PAIRS, chooser, file)
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
+        engine.open(resume=resume)
+        chosen = await engine.judge(PAIRS)
         if finish:
-            file.finish()
+            engine.finish(chosen)
     return [choice.winner for _, choice in chosen]
 
 
 def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 async def test_a_line_has_what_a_leaderboard_reads(tmp_path: Path) -> None:
@@ -68,9 +75,10 @@ async def test_a_break_while_it_goes_on_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     await run(path, LengthChooser())
     whole = path.read_bytes()
-    with PairFile(path, LengthChooser().identity) as file:
-        file.open(resume=True)  # and the process dies here, with the file empty
-    assert not path.read_bytes()
+    with Journal(path) as journal:
+        engine = PairEngine(LengthChooser(), journal)
+        engine.open(resume=True)  # and the process dies here
+    assert path.read_bytes() == whole
     again = LengthChooser()
     await run(path, again, resume=True)
     assert (again.asked, path.read_bytes()) == ([], whole)
@@ -90,7 +98,7 @@ async def test_another_chooser_is_refused_and_nothing_is_lost(tmp_path: Path) ->
     path = tmp_path / "pairs.jsonl"
     await run(path, LengthChooser())
     whole = path.read_bytes()
-    with pytest.raises(InputError, match=r"was chosen with by 'length/1' and this run chooses with 'length/2'"):
+    with pytest.raises(InputError, match=r"was made otherwise: by was length/1 and is length/2: give the same"):
         await run(path, LengthChooser(by="length/2"), resume=True)
     assert path.read_bytes() == whole
 
@@ -106,7 +114,46 @@ async def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str) ->
 
 async def test_a_run_that_keeps_nothing_asks_for_all() -> None:
     chooser = LengthChooser()
+    engine = PairEngine(chooser)
+    engine.open(resume=False)
     done: list[int] = []
-    chosen = await choose_all(PAIRS, chooser, None, done=done.append)
+    chosen = await engine.judge(PAIRS, done=lambda: done.append(engine.judged))
     assert [each.index for each, _ in chosen] == chooser.asked == list(range(5))
-    assert done[-1] == 5
+    assert done == [1, 2, 3, 4, 5]
+
+
+async def test_pairs_that_version_0_left_waiting_beside_are_not_asked_again(tmp_path: Path) -> None:
+    """Before, a run that went on moved what was there to FILE.resume, and wrote FILE anew from it."""
+    path = tmp_path / "pairs.jsonl"
+    await run(path, LengthChooser())
+    whole = path.read_bytes()
+    path.rename(tmp_path / "pairs.jsonl.resume")
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]) + b'{"id": "torn')
+    again = LengthChooser()
+    assert await run(path, again, resume=True, finish=False) == ["model_b"] * 5
+    assert again.asked == []
+    await run(path, again, resume=True)
+    assert (again.asked, path.read_bytes(), names(tmp_path)) == ([], whole, [path.name])
+
+
+async def test_pairs_of_scores_that_may_have_changed_are_chosen_anew(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    await run(path, LengthChooser({1: Choice(winner="tie")}))
+    chooser = LengthChooser()
+    with Journal(path) as journal:
+        engine = PairEngine(chooser, journal)
+        engine.open(resume=True, anew=True)
+        engine.finish(await engine.judge(PAIRS))
+    assert chooser.asked == list(range(5))
+    assert [line["winner"] for line in lines(path)] == ["model_b"] * 5
+
+
+async def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    with Journal(path) as journal:
+        engine = PairEngine(LengthChooser(), journal)
+        engine.open(resume=False)
+        with pytest.raises(InputError, match=rf"another run writes there \(process {os.getpid()} on .*wait for"):
+            await run(path, LengthChooser(), resume=True)
+    await run(path, LengthChooser(), resume=True)
+    assert names(tmp_path) == [path.name]
