@@ -9,8 +9,9 @@ from typing import NoReturn
 import click
 
 from gradewire.cli.lazy_group import LazyGroup
-from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_stdout
+from gradewire.cli.problems import fail, silence_stdout
 from gradewire.cli.tracing import traced_command
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 _COMMANDS = {
     "agree": ("gradewire.cli.agree.command", "Compare scores with human labels."),
@@ -56,7 +57,7 @@ def main() -> NoReturn:
         with traced_command(sys.argv[1:]):
             code = gradewire.main(prog_name="gradewire", standalone_mode=False)
     except click.exceptions.Abort as error:
-        fail(error, EXIT_INTERRUPTED)
+        fail(error, ExitCode.INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -64,12 +65,14 @@ def main() -> NoReturn:
         fail(error, error.exit_code, hint=f"see {error.ctx.command_path} --help" if error.ctx else "")
     except click.ClickException as error:
         fail(error, error.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
+    except (BrokenPipeError, SystemExit) as error:
+        # Whoever read our output has seen enough: there click ends by itself, with a code that says something else.
+        if not isinstance(error if isinstance(error, BrokenPipeError) else error.__context__, BrokenPipeError):
+            raise
         silence_stdout()
-        sys.exit(1)
+        sys.exit(ExitCode.CLOSED)
     except OSError as error:
         # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
         silence_stdout()
-        fail(error, EXIT_USAGE, hint="" if error.filename else "writing to standard output")
+        fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
     sys.exit(code if isinstance(code, int) else 0)
