@@ -13,10 +13,11 @@ from gradewire.cli.options.connection import SERVER_VARIABLE, credential_options
 from gradewire.cli.options.group import OUTPUT_FILE, FiniteRange, option_group
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import EXIT_CONDITION, EXIT_INTERRUPTED, exit_codes, one_line_errors
+from gradewire.cli.problems import exit_codes, one_line_errors
 from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.load_testing.content import MIXES
 from gradewire.manifests import RunClock
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gradewire.load_testing.run import LoadResult
@@ -126,9 +127,9 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
         with one_line_errors():
             raise broken
     if result.stopped:
-        ctx.exit(EXIT_INTERRUPTED)
+        ctx.exit(ExitCode.INTERRUPTED)
     if _has_failed(result):
-        ctx.exit(EXIT_CONDITION)
+        ctx.exit(ExitCode.GATE)
 
 
 def _has_failed(result: LoadResult) -> bool:
