@@ -9,7 +9,7 @@ import click
 from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, FiniteRange
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.output.tables import FigureTable, show_figures
+from gradewire.cli.output.tables import show_tables
 from gradewire.cli.problems import InputError, exit_codes, one_line_errors
 from gradewire.cli.run.manifest_file import (
     digests_of,
@@ -27,6 +27,7 @@ from gradewire.load_testing.capacity.costs import (
 )
 from gradewire.load_testing.capacity.model import ENTRY_BYTES, Needs, Prices, Workload, needs_of
 from gradewire.manifests import RunClock, RunCounts, RunManifest, versions
+from gradewire.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,7 +108,7 @@ def capacity_command(files: tuple[Path, ...], json_path: Path | None, manifest: 
         prices = Prices(core_hour=options["core_hour"], gpu_hour=options["gpu_hour"])
         price = needs.cost_of_a_million(workload, prices)
     errors = costs.errors(measured.points)
-    show_figures([_table(workload, needs, price)], _notes(workload, measured, errors), ())
+    show_tables([_table(workload, needs, price)], _notes(workload, measured, errors), ())
     if json_path is not None:
         document = {
             "workload": workload,
@@ -151,7 +152,7 @@ def _manifest(
     )
 
 
-def _table(workload: Workload, needs: Needs, price: float | None) -> FigureTable:
+def _table(workload: Workload, needs: Needs, price: float | None) -> Table:
     rows = [
         ("CPU time of an answer", f"{needs.cpu_s * 1e3:.3g} ms"),
         ("cores that are busy", f"{needs.busy_cores:.3g}"),
@@ -165,7 +166,7 @@ def _table(workload: Workload, needs: Needs, price: float | None) -> FigureTable
     title = (
         f"{workload.rate_per_s:g} answers/s of {workload.words:g} words, {workload.hit_rate:.0%} of them scored before"
     )
-    return FigureTable(title, ["", "needed"], rows)
+    return Table(title, ["", "needed"], rows)
 
 
 def _notes(workload: Workload, measured: Measured, errors: list[float]) -> list[str]:

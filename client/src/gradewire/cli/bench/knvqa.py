@@ -9,12 +9,11 @@ import click
 
 from gradewire.cli.bench.run import bench_of, bench_options
 from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.output.figure_names import TITLES, cell_names
-from gradewire.cli.output.figures import Figure, count, estimated, measured
 from gradewire.cli.output.interval_notes import PlacedEstimate
-from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.names import TITLES, cell_names
 from gradewire.cli.problems import exit_codes
 from gradewire.cli.run.accuracy_tables import people_of
+from gradewire.tables import Table, Value, count, estimated, measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,33 +72,33 @@ def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
     )
 
 
-def _headline(table: KnvqaTable, people: People) -> Iterator[FigureTable]:
+def _headline(table: KnvqaTable, people: People) -> Iterator[Table]:
     """Positive rate and accuracy; of a single model a line for each evaluator, as narrow as a terminal may be."""
     if len(table.models) > 1:
         yield _positive_rates(table, people)
         yield _by_model(table, "accuracy")
         return
     human = table.models[0]
-    rows: list[list[Figure | str]] = [
+    rows: list[list[Value | str]] = [
         [line.evaluator, *(estimated(line.estimates[name]) for name in _NARROW)] for line in table.lines
     ]
-    yield FigureTable(
+    yield Table(
         f"Verdicts over {human.rows} rows: share called right, and agreement with {people.several}",
         ["evaluator", *(TITLES[name] for name in _NARROW)],
         [*rows, [people.all_rows, estimated(human.human_rate), "", ""]],
     )
 
 
-def _tables(table: KnvqaTable, people: People) -> Iterator[FigureTable]:
+def _tables(table: KnvqaTable, people: People) -> Iterator[Table]:
     names, lines = _model_names(table), _by_evaluator(table)
-    yield FigureTable(
+    yield Table(
         f"Models as {people.judge} them, over all labelled rows",
         ["", *names],
         _as_people_judge(table.models),
     )
     incomplete = [name for name, found in lines.items() if any(line.failed for line in found)]
     for name in incomplete:
-        yield FigureTable(
+        yield Table(
             f"Models as {people.judge} them, on the rows that {name} judged",
             ["", *names],
             _as_people_judge(lines[name]),
@@ -107,21 +106,21 @@ def _tables(table: KnvqaTable, people: People) -> Iterator[FigureTable]:
     yield _positive_rates(table, people)
     yield from (_by_model(table, figure) for figure in _FIGURES)
     if incomplete:
-        yield FigureTable(
+        yield Table(
             "Rows without a verdict",
             ["evaluator", *names],
             [[name, *(count(line.failed) for line in found)] for name, found in lines.items()],
         )
 
 
-def _positive_rates(table: KnvqaTable, people: People) -> FigureTable:
+def _positive_rates(table: KnvqaTable, people: People) -> Table:
     rows = [row for name, lines in _by_evaluator(table).items() for row in _rates(name, lines, people)]
-    human: list[Figure | str] = [people.all_rows, *(estimated(model.human_rate) for model in table.models)]
-    return FigureTable("Positive rate (rank of the evaluator)", ["evaluator", *_model_names(table)], [*rows, human])
+    human: list[Value | str] = [people.all_rows, *(estimated(model.human_rate) for model in table.models)]
+    return Table("Positive rate (rank of the evaluator)", ["evaluator", *_model_names(table)], [*rows, human])
 
 
-def _by_model(table: KnvqaTable, figure: _Figure) -> FigureTable:
-    return FigureTable(
+def _by_model(table: KnvqaTable, figure: _Figure) -> Table:
+    return Table(
         TITLES[figure][0].upper() + TITLES[figure][1:],
         ["evaluator", *_model_names(table)],
         [
@@ -151,7 +150,7 @@ def _intervals(table: KnvqaTable, people: People) -> Iterator[PlacedEstimate]:
             yield PlacedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
 
 
-def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[Figure | str]]:
+def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[Value | str]]:
     return [
         ["rows", *(count(model.rows) for model in models)],
         ["right", *(estimated(model.human_rate) for model in models)],
@@ -160,14 +159,14 @@ def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[
     ]
 
 
-def _rates(name: str, lines: Sequence[EvaluatorOnModel], people: People) -> Iterator[list[Figure | str]]:
+def _rates(name: str, lines: Sequence[EvaluatorOnModel], people: People) -> Iterator[list[Value | str]]:
     yield [name, *(estimated(line.estimates["positive_rate"]).beside(_rank(line.rank)) for line in lines)]
     if any(line.failed for line in lines):
         yield [f"{people.name}, rows of {name}", *(estimated(line.human_rate) for line in lines)]
 
 
-def _ranked(rank: float | None) -> Figure:
-    return Figure(_rank(rank), math.nan if rank is None else rank)
+def _ranked(rank: float | None) -> Value:
+    return Value(_rank(rank), math.nan if rank is None else rank)
 
 
 def _rank(rank: float | None) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from gradewire.cli.output.files import FigureFiles
+    from gradewire.cli.output.files import TableFiles
     from gradewire.cli.output.summary import MetricTally
     from gradewire.cli.run.labelled_run import LabelledRun
 
@@ -68,7 +68,7 @@ class BenchManifest:
     clock: RunClock = field(default_factory=RunClock)
 
     @classmethod
-    def of(cls, command: str, options: Mapping[str, Any], files: FigureFiles) -> Self:
+    def of(cls, command: str, options: Mapping[str, Any], files: TableFiles) -> Self:
         """Reads --manifest; without it the manifest goes beside the first file of figures."""
         return cls(command, manifest_beside(options["manifest"], files.json, files.markdown, files.csv, files.latex))
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from gradewire.cli.bench.manifest import BenchManifest, BenchScores, run_parameters
 from gradewire.cli.options.group import Command, option_group
-from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
+from gradewire.cli.output.files import TableFiles, all_tables_option, table_file_options
 from gradewire.cli.output.interval_notes import interval_notes
-from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
+from gradewire.cli.output.tables import FURTHER_TABLES, show_tables
 from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from gradewire.agreement import JudgedRows
     from gradewire.cli.output.interval_notes import PlacedEstimate
-    from gradewire.cli.output.tables import FigureTable
     from gradewire.cli.run.evaluator_labels import EvaluatorLabels
     from gradewire.cli.run.labelled_rows import LabelledRows
+    from gradewire.tables import Table
     from gradewire.transport import Transport
 
 
@@ -65,7 +65,7 @@ class Bench:
     cuts: Mapping[str, float]
     cut: float | None
     all_tables: bool
-    files: FigureFiles
+    files: TableFiles
     manifest: BenchManifest
 
     def rows(self, transport: Transport | None) -> BenchRows:
@@ -107,10 +107,10 @@ class Bench:
     def tell(
         self,
         rows: BenchRows,
-        tables: Sequence[FigureTable],
+        tables: Sequence[Table],
         figures: Mapping[str, Any],
         *,
-        headline: Sequence[FigureTable],
+        headline: Sequence[Table],
         intervals: Iterable[PlacedEstimate],
     ) -> None:
         """Prints the tables and writes what is asked for.
@@ -138,9 +138,9 @@ class Bench:
             notes.append(rows.labelled.against.told("" if own is None else f", right from {own:.4g}"))
         left_out = rows.labelled.left_out()
         if self.all_tables:
-            show_figures(tables, notes, left_out)
+            show_tables(tables, notes, left_out)
         else:
-            show_figures(headline, notes, [*left_out, FURTHER_TABLES])
+            show_tables(headline, notes, [*left_out, FURTHER_TABLES])
         described = described_run(self.run, rows.labelled)
         if rows.labelled.against is not None:
             described["against"]["cut"] = rows.evaluator_cut
@@ -163,7 +163,7 @@ def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
             f"--against. {cut_help}",
         ),
         all_tables_option,
-        figure_file_options,
+        table_file_options,
         manifest_option,
     )
 
@@ -181,7 +181,7 @@ def bench_of(ctx: click.Context, options: Mapping[str, Any], *, metrics: str, cu
         click.ClickException: An option cannot be understood, or an output is an input.
     """
     run = labelled_run_of(with_default_metrics(ctx, options, metrics))
-    files = FigureFiles.of(options)
+    files = TableFiles.of(options)
     manifest = BenchManifest.of(ctx.command_path.partition(" ")[2], options, files)
     run.check_outputs([*files.named, *manifest.named])
     cuts = {}

@@ -12,17 +12,17 @@ import numpy as np
 
 from gradewire.cli.bench.manifest import BenchManifest, BenchScores, run_parameters
 from gradewire.cli.input.files import ALIAS_HELP, input_file
-from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES
-from gradewire.cli.output.figures import Figure, cells_mean, differing, estimated, of_cells
-from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.files import TableFiles, table_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.tables import FigureTable, show_figures
+from gradewire.cli.output.names import ALL_ROWS, CELLS_MEAN, TITLES
+from gradewire.cli.output.tables import show_tables
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.metric_types.line import parse_metric_line
+from gradewire.tables import Table, Value, cells_mean, differing, estimated, of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ and exact words alone are those of the reference that the lexical term chose; wi
     default=",".join(f"{weight:g}" for weight in WEIGHTS),
     help="Weights of the sentence term that are tried, 0 to 1.",
 )
-@figure_file_options
+@table_file_options
 @manifest_option
 @click.pass_context
 def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> None:
@@ -84,7 +84,7 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
         raise click.UsageError(f"--against {options['against']}: it is one of the variants that are held against it")
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
-    files = FigureFiles.of(options)
+    files = TableFiles.of(options)
     manifest = BenchManifest.of("bench smile", options, files)
     run.check_outputs([*files.named, *manifest.named])
     with exit_on_interrupt():
@@ -103,7 +103,7 @@ def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> Non
     common = np.count_nonzero(~np.isnan(rows.scores[FULL]))
     notes.append(f"all lines are over the same {common} rows: those of which each has a score")
     notes += interval_notes(_intervals(report))
-    show_figures(tables, notes, labelled.left_out())
+    show_tables(tables, notes, labelled.left_out())
     document = {
         **described_run(run, labelled),
         "preset": preset,
@@ -190,18 +190,18 @@ def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> Ag
     )
 
 
-def _table(title: str, head: str, names: Sequence[str], report: AgreementReport) -> FigureTable:
+def _table(title: str, head: str, names: Sequence[str], report: AgreementReport) -> Table:
     found = {metric.metric: metric for metric in report.metrics}
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     apart = {difference.metric: difference for difference in report.comparisons}
-    rows: list[list[Figure | str]] = []
+    rows: list[list[Value | str]] = []
     for name in names:
         every = found[name].cells[-1].estimates
-        row: list[Figure | str] = [name.removeprefix("w = "), *(estimated(every[figure]) for figure in _STATISTICS)]
+        row: list[Value | str] = [name.removeprefix("w = "), *(estimated(every[figure]) for figure in _STATISTICS)]
         if several:
             row.append(cells_mean(found[name].headline["pearson"]))
         if (difference := apart.get(name)) is None:
-            row += [Figure("")] * (1 + several)
+            row += [Value("")] * (1 + several)
         else:
             row.append(differing(difference.all_rows))
             if several:
@@ -210,7 +210,7 @@ def _table(title: str, head: str, names: Sequence[str], report: AgreementReport)
     heads = [f"{TITLES[figure]}, {ALL_ROWS}" for figure in _STATISTICS]
     heads += [f"Pearson, {CELLS_MEAN}"] if several else []
     heads += [f"Pearson minus {FULL}'s"] + ([f"the same, {CELLS_MEAN}"] if several else [])
-    return FigureTable(title, [head, *heads], rows)
+    return Table(title, [head, *heads], rows)
 
 
 def _intervals(report: AgreementReport) -> Iterator[PlacedEstimate]:

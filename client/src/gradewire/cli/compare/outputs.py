@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, check_resume, option_group
-from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
+from gradewire.cli.output.files import TableFiles, all_tables_option, table_file_options
 from gradewire.cli.output.results_file import files_of
 from gradewire.cli.problems import InputError
 
@@ -23,7 +23,7 @@ output_options = option_group(
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out, and the scores beside it."),
     all_tables_option,
-    figure_file_options,
+    table_file_options,
     click.option("--html", type=OUTPUT_FILE, help="Write a page here that needs no network (HTML)."),
 )
 
@@ -44,7 +44,7 @@ class Outputs:
     pairs: Path | None
     resume: bool
     overwrite: bool
-    figures: FigureFiles
+    figures: TableFiles
     page: Path | None
     all_tables: bool
 
@@ -56,7 +56,7 @@ class Outputs:
             pairs=options["out"],
             resume=options["resume"],
             overwrite=options["overwrite"],
-            figures=FigureFiles.of(options),
+            figures=TableFiles.of(options),
             page=options["html"],
             all_tables=options["all_tables"],
         )

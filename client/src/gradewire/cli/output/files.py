@@ -13,10 +13,10 @@ from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.output.forms.latex import to_latex
 from gradewire.cli.output.forms.markdown import to_markdown
 from gradewire.cli.output.forms.tidy_csv import to_tidy_csv
-from gradewire.cli.output.tables import FigureTable
 from gradewire.cli.problems import named_errors
+from gradewire.tables import Table
 
-figure_file_options = option_group(
+table_file_options = option_group(
     click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all figures here."),
     click.option("--markdown", type=OUTPUT_FILE, help="Write the tables here as Markdown."),
     click.option(
@@ -30,8 +30,8 @@ all_tables_option = click.option(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureFiles:
-    """Where `figure_file_options` say that all figures go (JSON), and the tables (the others)."""
+class TableFiles:
+    """Where `table_file_options` say that all figures go (JSON), and the tables (the others)."""
 
     json: Path | None
     markdown: Path | None
@@ -53,7 +53,7 @@ class FigureFiles:
         """Option and file of each, as `check_outputs` takes them."""
         return [("--json", self.json), ("--markdown", self.markdown), ("--csv", self.csv), ("--latex", self.latex)]
 
-    def write(self, document: Mapping[str, Any], tables: Sequence[FigureTable], notes: Sequence[str]) -> None:
+    def write(self, document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]) -> None:
         """Writes what was asked for; raises InputError where that cannot be."""
         if self.json is not None:
             write_json(self.json, document)

@@ -1,87 +1,20 @@
-"""Computes the plots of a load run, which the template draws."""
+"""Charts of a load run, each with the table of its values."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from gradewire.report.figures import Figure
-from gradewire.report.frame import BOTTOM, LEFT, RIGHT, TOP, Tick, round_values
+from gradewire.report.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Mark, Path, axes, line, upward
 from gradewire.report.load.input import LoadInput, LoadStep
-from gradewire.report.tables import Column, Line, Table
+from gradewire.tables import Table, Value
 
-# How a line is drawn: colour and dashes both differ.
+# Colour and dashes of each curve.
 _STYLES: Final = ("first", "second", "third", "fourth")
 _STEPS_DRAWN: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """Positions of values along one axis; logarithmic where `is_log`."""
-
-    low: float
-    high: float
-    begin: float
-    end: float
-    is_log: bool = False
-
-    def at(self, value: float) -> float:
-        """Position of a value, held within the axis."""
-        value = min(max(value, self.low), self.high)
-        share = (value - self.low) / (self.high - self.low)
-        if self.is_log:
-            share = math.log(value / self.low) / math.log(self.high / self.low)
-        return round(self.begin + share * (self.end - self.begin), 1)
-
-    @property
-    def ticks(self) -> list[Tick]:
-        """Round numbers along it."""
-        if not self.is_log:
-            return [Tick(self.at(value), text) for value, text in round_values(self.low, self.high)]
-        powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
-        return [Tick(self.at(10.0**power), f"{10.0**power:g}") for power in powers]
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A line of a plot, with dots where `dots` are (position and what they say)."""
-
-    style: str
-    name: str
-    path: str
-    dots: Sequence[tuple[float, float, str]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """What the template's axes take."""
-
-    x_ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
-    x_label: str
-    y_label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A plot with the table of its values.
-
-    Attributes:
-        marks: Vertical lines: position and name.
-        limits: Horizontal ones.
-    """
-
-    title: str
-    summary: str
-    frame: Frame
-    curves: Sequence[Curve]
-    table: Table
-    marks: Sequence[tuple[float, str]] = ()
-    limits: Sequence[tuple[float, str]] = ()
-
-
-def plots(load: LoadInput) -> list[Plot]:
-    """All that can be drawn of what was measured."""
+def plots(load: LoadInput) -> list[tuple[Chart, Table]]:
+    """Return all that can be drawn of what was measured."""
     # Of a rate that was tried twice the second try stands.
     by_rate = {(step.rate_per_s, step.over_knee): step for step in load.steps if step.rate_per_s > 0}
     steps = sorted(by_rate.values(), key=lambda step: step.rate_per_s)
@@ -100,90 +33,65 @@ def plots(load: LoadInput) -> list[Plot]:
     return [plot for plot in found if plot is not None]
 
 
-def _by_percentile(load: LoadInput, steps: Sequence[LoadStep]) -> Plot | None:
+def _by_percentile(load: LoadInput, steps: Sequence[LoadStep]) -> tuple[Chart, Table] | None:
     drawn = _most_telling([step for step in steps if step.curve])
     if not drawn:
         return None
     # "Nines": 1 / (1 - percentile), so that each digit of the tail has the same room.
     most = max(1 / (1 - percentile / 100) for step in drawn for percentile, _ in step.curve if percentile < 100)
-    x = Axis(1.0, max(10.0, most), LEFT, RIGHT, is_log=True)
-    latencies = [1e3 * latency_s for step in drawn for _, latency_s in step.curve]
-    y = _log_axis(latencies)
-    curves = [
-        Curve(
-            style, step.name, _path([(x.at(1 / (1 - place / 100)), y.at(1e3 * value)) for place, value in _tail(step)])
-        )
-        for style, step in zip(_STYLES, drawn, strict=False)
-    ]
-    ticks = [Tick(tick.position, _percentile_text(float(tick.text))) for tick in x.ticks]
-    columns = [Column("Percentile"), *(Column(step.name) for step in drawn)]
+    x = Axis(1.0, max(10.0, most), is_log=True)
+    y = _log_axis([1e3 * latency_s for step in drawn for _, latency_s in step.curve])
+    ticks = [(at, f"{100 - 100 / float(text):.6g}") for at, text in x.ticks]
+    marks = [*axes(ticks, y.ticks, "percentile", "latency, ms"), *_limit(load, y)]
+    for style, step in zip(_STYLES, drawn, strict=False):
+        points = [(x.at(1 / (1 - place / 100)), y.at(1e3 * value)) for place, value in step.curve if place < 100]
+        marks.append(Path(f"curve {style}", line(points)))
+    key = [(f"curve {style}", step.name) for style, step in zip(_STYLES, drawn, strict=False)]
     by_place = [dict(step.curve) for step in drawn]
     places = sorted({place for step in drawn for place, _ in step.curve})
-    lines = [
-        Line(
-            [
-                _figure(place, 4),
-                *(_figure(1e3 * found[place], 1) if place in found else Figure("") for found in by_place),
-            ]
-        )
+    rows = [
+        [_value(place, 4), *(_value(1e3 * found[place], 1) if place in found else Value("") for found in by_place)]
         for place in places
     ]
-    return Plot(
-        "Latency by percentile",
-        "Latency of scored calls from when they were due, by percentile; both axes are logarithmic.",
-        Frame(ticks, y.ticks, "percentile", "latency, ms"),
-        curves,
-        Table("Latency by percentile (ms)", columns, lines, heads=1),
-        limits=[(y.at(1e3 * load.slo_s), "SLO")] if y.low <= 1e3 * load.slo_s <= y.high else [],
-    )
+    table = Table("Latency by percentile (ms)", ["Percentile", *(step.name for step in drawn)], rows)
+    about = "Latency of scored calls from when they were due, by percentile; both axes are logarithmic."
+    return _chart("Latency by percentile", about, marks, key), table
 
 
-def _latency_by_rate(load: LoadInput, steps: Sequence[LoadStep]) -> Plot | None:
+def _latency_by_rate(load: LoadInput, steps: Sequence[LoadStep]) -> tuple[Chart, Table] | None:
     steps = [step for step in steps if not math.isnan(step.p99_s)]
     if not steps:
         return None
     x = _rate_axis(steps)
     y = _log_axis([1e3 * value for step in steps for value in (step.p50_s, step.p99_s, load.slo_s)])
     values: dict[str, Callable[[LoadStep], float]] = {"p99": lambda step: step.p99_s, "p50": lambda step: step.p50_s}
-    curves = [
-        _curve(
-            style, name, [(step, x.at(step.rate_per_s), y.at(1e3 * value(step)), 1e3 * value(step)) for step in steps]
-        )
-        for style, (name, value) in zip(_STYLES, values.items(), strict=False)
-    ]
-    lines = [
-        Line([_figure(step.rate_per_s, 1), _figure(1e3 * step.p50_s, 1), _figure(1e3 * step.p99_s, 1)])
-        for step in steps
-    ]
-    return Plot(
-        "Latency by offered rate",
-        "Median and 99th percentile of scored calls; the vertical axis is logarithmic.",
-        Frame(x.ticks, y.ticks, "offered calls/s", "latency, ms"),
-        curves,
-        Table("Latency by offered rate (ms)", [Column("calls/s"), Column("p50"), Column("p99")], lines),
-        marks=list(_knee(steps, x)),
-        limits=[(y.at(1e3 * load.slo_s), "SLO")],
-    )
+    marks = [*axes(x.ticks, y.ticks, "offered calls/s", "latency, ms"), *_knee(steps, x), *_limit(load, y)]
+    for style, (name, value) in zip(_STYLES, values.items(), strict=False):
+        marks += _curve(style, name, [(step, x, y.at(1e3 * value(step)), 1e3 * value(step)) for step in steps])
+    rows = [[_value(step.rate_per_s, 1), _value(1e3 * step.p50_s, 1), _value(1e3 * step.p99_s, 1)] for step in steps]
+    about = "Median and 99th percentile of scored calls; the vertical axis is logarithmic."
+    key = [(f"curve {style}", name) for style, name in zip(_STYLES, values, strict=False)]
+    table = Table("Latency by offered rate (ms)", ["calls/s", "p50", "p99"], rows)
+    return _chart("Latency by offered rate", about, marks, key), table
 
 
 def _by_rate(
     steps: Sequence[LoadStep], title: str, label: str, value: Callable[[LoadStep], float], name: str
-) -> Plot | None:
+) -> tuple[Chart, Table] | None:
     steps = [step for step in steps if not math.isnan(value(step))]
     if not steps:
         return None
-    x = _rate_axis(steps)
-    y = Axis(0.0, max(1.0, 1.05 * max(map(value, steps))), BOTTOM, TOP)
-    curve = _curve("first", name, [(step, x.at(step.rate_per_s), y.at(value(step)), value(step)) for step in steps])
-    lines = [Line([_figure(step.rate_per_s, 1), _figure(value(step), 2)]) for step in steps]
-    return Plot(
-        title,
-        f"{label} at each offered rate.",
-        Frame(x.ticks, y.ticks, "offered calls/s", label),
-        [curve],
-        Table(title, [Column("calls/s"), Column(label)], lines),
-        marks=list(_knee(steps, x)),
+    x, y = _rate_axis(steps), upward(0.0, max(1.0, 1.05 * max(map(value, steps))))
+    marks = [*axes(x.ticks, y.ticks, "offered calls/s", label), *_knee(steps, x)]
+    marks += _curve("first", name, [(step, x, y.at(value(step)), value(step)) for step in steps])
+    rows = [[_value(step.rate_per_s, 1), _value(value(step), 2)] for step in steps]
+    return _chart(title, f"{label} at each offered rate.", marks, [("curve first", name)]), Table(
+        title, ["calls/s", label], rows
     )
+
+
+def _chart(title: str, about: str, marks: Sequence[Mark], key: Sequence[tuple[str, str]]) -> Chart:
+    return Chart(title=title, summary=about, caption=f"{title}: {about}", marks=marks, key=key)
 
 
 def _most_telling(steps: Sequence[LoadStep]) -> list[LoadStep]:
@@ -195,39 +103,37 @@ def _most_telling(steps: Sequence[LoadStep]) -> list[LoadStep]:
     return sorted(chosen, key=lambda step: step.rate_per_s)
 
 
-def _tail(step: LoadStep) -> Iterator[tuple[float, float]]:
-    return ((place, value) for place, value in step.curve if place < 100)
+def _limit(load: LoadInput, y: Axis) -> Iterator[Mark]:
+    if y.low <= 1e3 * load.slo_s <= y.high:
+        at = y.at(1e3 * load.slo_s)
+        yield from (Path("limit", f"M{LEFT:g} {at}H{RIGHT:g}"), Label("tick", RIGHT - 2, at - 3, "SLO", "end"))
 
 
-def _percentile_text(one_in: float) -> str:
-    return f"{100 - 100 / one_in:.6g}"
-
-
-def _knee(steps: Sequence[LoadStep], x: Axis) -> Iterator[tuple[float, str]]:
-    return ((x.at(step.rate_per_s), "knee") for step in steps if step.is_knee)
+def _knee(steps: Sequence[LoadStep], x: Axis) -> Iterator[Mark]:
+    for at in (x.at(step.rate_per_s) for step in steps if step.is_knee):
+        yield from (Path("mark", f"M{at} {TOP:g}V{BOTTOM:g}"), Label("direct", at - 3, TOP + 10, "knee", "end"))
 
 
 def _rate_axis(steps: Sequence[LoadStep]) -> Axis:
-    return Axis(0.0, 1.02 * max(step.rate_per_s for step in steps), LEFT, RIGHT)
+    return Axis(0.0, 1.02 * max(step.rate_per_s for step in steps))
 
 
 def _log_axis(values: Sequence[float]) -> Axis:
-    """Whole powers of ten around the values, at least one apart."""
+    """Return whole powers of ten around the values, at least one apart."""
     positive = [value for value in values if value > 0] or [1.0]
     low = 10.0 ** math.floor(math.log10(min(positive)))
-    return Axis(low, max(10 * low, 10.0 ** math.ceil(math.log10(max(positive)))), BOTTOM, TOP, is_log=True)
+    return upward(low, max(10 * low, 10.0 ** math.ceil(math.log10(max(positive)))), is_log=True)
 
 
-def _curve(style: str, name: str, points: Sequence[tuple[LoadStep, float, float, float]]) -> Curve:
-    dots = [(x, y, f"{step.rate_per_s:.4g} calls/s: {name} {value:.4g}") for step, x, y, value in points]
-    return Curve(style, name, _path([(x, y) for x, y, _ in dots]), dots)
+def _curve(style: str, name: str, points: Sequence[tuple[LoadStep, Axis, float, float]]) -> Iterator[Mark]:
+    dots = [
+        Dot(x.at(step.rate_per_s), y, f"{step.rate_per_s:.4g} calls/s: {name} {value:.4g}", f"dot {style}")
+        for step, x, y, value in points
+    ]
+    yield Path(f"curve {style}", line([(dot.x, dot.y) for dot in dots]))
+    yield from dots
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
-
-
-def _figure(value: float, digits: int) -> Figure:
-    return Figure(
-        f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits > 2 else f"{value:.{digits}f}", order=f"{value:.6g}"
-    )
+def _value(value: float, digits: int) -> Value:
+    text = f"{value:.{digits}f}"
+    return Value(text.rstrip("0").rstrip(".") if digits > 2 else text, value)

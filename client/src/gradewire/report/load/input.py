@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradewire.report.tables import Table
+from gradewire.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

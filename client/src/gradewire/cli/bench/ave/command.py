@@ -15,9 +15,9 @@ from gradewire.cli.bench.run import with_default_metrics
 from gradewire.cli.input.files import input_file, named_columns
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.labelled import draw_options
-from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
+from gradewire.cli.output.files import TableFiles, all_tables_option, table_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
+from gradewire.cli.output.tables import FURTHER_TABLES, show_tables
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws, labelled_run_of
 from gradewire.cli.run.labels import label_named
@@ -87,7 +87,7 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
 )
 @draw_options(resamples=RESAMPLES)
 @all_tables_option
-@figure_file_options
+@table_file_options
 @manifest_option
 @click.pass_context
 def ave_command(ctx: click.Context, /, **options: Any) -> None:
@@ -96,7 +96,7 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     Failed rows and samples without a part enter no figure of that part, and are counted.
     """
     options = with_default_metrics(ctx, options, METRICS)
-    files = FigureFiles.of(options)
+    files = TableFiles.of(options)
     # The rows come with the samples.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
     manifest = BenchManifest.of("bench ave", options, files)
@@ -138,9 +138,9 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     tables = list(ave_tables(found, gains, baseline))
     notes = [*ave_notes(scores, found), *interval_notes(_intervals(found, gains, baseline))]
     if options["all_tables"]:
-        show_figures(tables, notes, file.sentences())
+        show_tables(tables, notes, file.sentences())
     else:
-        show_figures(ave_headline(found, gains, baseline), notes, [*file.sentences(), FURTHER_TABLES])
+        show_tables(ave_headline(found, gains, baseline), notes, [*file.sentences(), FURTHER_TABLES])
     lines = {label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in scores.tallies.items()}
     document = _document(options, file, found, gains)
     files.write({**document, "metrics": lines}, tables, notes)

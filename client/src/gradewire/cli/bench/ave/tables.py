@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.cli.bench.ave.file import PARTS
-from gradewire.cli.output.figures import count, differing, estimated, measured
-from gradewire.cli.output.tables import FigureTable
+from gradewire.tables import Table, count, differing, estimated, measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ _NAME_CHARACTERS = 40
 
 def ave_tables(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
-) -> Iterator[FigureTable]:
+) -> Iterator[Table]:
     """The table of the paper, alignments by data set, and the gains over a baseline where there is one."""
     headline, *differences = ave_headline(found, gains, baseline)
     yield headline
@@ -36,9 +35,9 @@ def ave_tables(
 
 def ave_headline(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
-) -> Iterator[FigureTable]:
+) -> Iterator[Table]:
     """As `ave_tables`, without the data sets."""
-    yield FigureTable(
+    yield Table(
         "Alignment with people (Spearman by part, and their mean), consistency, generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
         [
@@ -51,7 +50,7 @@ def ave_headline(
         ],
     )
     if gains:
-        yield FigureTable(
+        yield Table(
             f"Difference from {baseline}, on the scores that both have",
             ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "consistency / spread"],
             [
@@ -65,9 +64,9 @@ def ave_headline(
         )
 
 
-def _by_dataset(found: Mapping[str, AveProperties]) -> FigureTable:
+def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
     datasets = list(dict.fromkeys(name for each in found.values() for name in each.datasets))[:_SHOWN_DATASETS]
-    return FigureTable(
+    return Table(
         "Alignment by data set, consistency of scores divided by their spread, samples",
         ["evaluator", *map(_named, datasets), "consistency / spread", "samples", "failed by part"],
         [

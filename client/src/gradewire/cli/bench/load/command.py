@@ -17,7 +17,7 @@ from gradewire.cli.bench.load.tables import load_notes, step_tables
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.output.tables import show_figures
+from gradewire.cli.output.tables import show_tables
 from gradewire.cli.problems import EXIT_CONDITION, EXIT_INTERRUPTED, exit_codes, one_line_errors
 from gradewire.cli.url_keys import without_keys
 from gradewire.load_testing.run import LoadResult, LoadRun
@@ -77,7 +77,7 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
         lines, version = asyncio.run(_asked(given))
         result, broken = _measured(given)
     notes = load_notes(result, given)
-    show_figures(step_tables(result), notes, ())
+    show_tables(step_tables(result), notes, ())
     if given.outputs.json is not None:
         write_json(given.outputs.json, load_document(result, given, lines))
     if given.outputs.html is not None:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from typing import TYPE_CHECKING
 
 from gradewire.cli.bench.load.tables import step_tables, verdict
 from gradewire.cli.problems import InputError, named_errors
-from gradewire.report.figures import UNDEFINED
-from gradewire.report.figures import Figure as ShownFigure
 from gradewire.report.load.input import LoadInput, LoadStep
 from gradewire.report.load.page import write_load_page
 from gradewire.report.rendering import MissingJinjaError
-from gradewire.report.tables import Column, Line, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from gradewire.cli.bench.load.options import LoadOptions
-    from gradewire.cli.output.figures import Figure
-    from gradewire.cli.output.tables import FigureTable
     from gradewire.load_testing.run import LoadResult
     from gradewire.load_testing.steps import Step
 
@@ -39,7 +33,7 @@ def write_page(path: Path, result: LoadResult, given: LoadOptions, notes: Sequen
         checks=[(str(check), check.holds) for check in result.checks],
         slo_s=given.plan.objective.p99_s,
         steps=[_step(step, result) for step in result.steps],
-        tables=[_table(table) for table in step_tables(result)],
+        tables=list(step_tables(result)),
     )
     try:
         with named_errors(path):
@@ -62,16 +56,3 @@ def _step(step: Step, result: LoadResult) -> LoadStep:
         refused_share=step.share(counts.refused),
         lag_p99_s=step.lag_s,
     )
-
-
-def _table(table: FigureTable) -> Table:
-    columns = [Column(name.replace("\n", " "), numeric=place != 1) for place, name in enumerate(table.columns)]
-    return Table(table.title, columns, [Line([_cell(cell) for cell in row]) for row in table.rows], table.heads)
-
-
-def _cell(cell: Figure | str) -> ShownFigure:
-    if isinstance(cell, str):
-        return ShownFigure(cell, order=cell.casefold())
-    if math.isnan(cell.value):
-        return ShownFigure(UNDEFINED)
-    return ShownFigure(cell.text, order=f"{cell.value:.6g}")

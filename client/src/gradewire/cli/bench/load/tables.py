@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from gradewire.cli.output.figures import Figure, count
-from gradewire.cli.output.tables import FigureTable
 from gradewire.cli.url_keys import without_keys
 from gradewire.load_testing.knee import Outcome
 from gradewire.load_testing.steps import PERCENTILES
+from gradewire.tables import Table, Value, count
 
 if TYPE_CHECKING:
     from gradewire.cli.bench.load.options import LoadOptions
@@ -30,11 +29,11 @@ _SERVER_HEADS: Final = (
 )  # fmt: skip
 
 
-def step_tables(result: LoadResult) -> list[FigureTable]:
+def step_tables(result: LoadResult) -> list[Table]:
     """Latency of every step, by rate; and what it cost the server, where it was asked."""
     steps = sorted(result.steps, key=lambda step: (step.rate_per_s, step.over_knee))
     heads = [f"p{place:g}" for place in PERCENTILES]
-    latency = FigureTable(
+    latency = Table(
         "Latency of scored calls from when they were due (ms), by offered rate",
         ["calls/s", "step", *heads, "max", "calls", "scored\nin time", "refused", "failed", "client lag\np99"],
         [[*_heads(step, result), *_latency_cells(step)] for step in steps],
@@ -42,7 +41,7 @@ def step_tables(result: LoadResult) -> list[FigureTable]:
     )
     if all(step.before is None for step in steps):
         return [latency]
-    server = FigureTable(
+    server = Table(
         "The server in every step",
         ["calls/s", "step", *_SERVER_HEADS],
         [[*_heads(step, result), *_server_cells(step)] for step in steps],
@@ -122,11 +121,11 @@ def _no_knee_note(knee: Knee) -> str:
     return "no knee: the server kept up with no rate that was tried"
 
 
-def _heads(step: Step, result: LoadResult) -> list[Figure | str]:
-    return [Figure(f"{step.rate_per_s:.4g}", step.rate_per_s), verdict(step, result)]
+def _heads(step: Step, result: LoadResult) -> list[Value | str]:
+    return [Value(f"{step.rate_per_s:.4g}", step.rate_per_s), verdict(step, result)]
 
 
-def _latency_cells(step: Step) -> list[Figure | str]:
+def _latency_cells(step: Step) -> list[Value | str]:
     counts = step.counts
     return [
         *(_ms(counts.latency.percentile_s(place)) for place in PERCENTILES),
@@ -139,7 +138,7 @@ def _latency_cells(step: Step) -> list[Figure | str]:
     ]
 
 
-def _server_cells(step: Step) -> list[Figure | str]:
+def _server_cells(step: Step) -> list[Value | str]:
     before, after = step.before, step.after
     if before is None or after is None:
         return [_number(math.nan, 0)] * len(_SERVER_HEADS)
@@ -155,13 +154,13 @@ def _server_cells(step: Step) -> list[Figure | str]:
     ]
 
 
-def _ms(seconds: float) -> Figure:
+def _ms(seconds: float) -> Value:
     return _number(seconds * 1e3, 1)
 
 
-def _share(share: float) -> Figure:
-    return Figure("-" if math.isnan(share) else f"{share:.2%}", share)
+def _share(share: float) -> Value:
+    return Value("-" if math.isnan(share) else f"{share:.2%}", share)
 
 
-def _number(value: float, digits: int) -> Figure:
-    return Figure("-" if math.isnan(value) else f"{value:.{digits}f}", value)
+def _number(value: float, digits: int) -> Value:
+    return Value("-" if math.isnan(value) else f"{value:.{digits}f}", value)

@@ -15,13 +15,12 @@ from gradewire.cli.bench.pairs.rows import PAIR_ALIASES, PairFile
 from gradewire.cli.input.files import input_file, input_options, named_columns
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
-from gradewire.cli.output.figures import count, estimated
-from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.files import TableFiles, table_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.summary import Summary
-from gradewire.cli.output.tables import FigureTable, show_figures
+from gradewire.cli.output.tables import show_tables
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.file_corpus import takes_corpus
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws
@@ -29,6 +28,7 @@ from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.cli.run.plan import ScorePlan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.tables import Table, count, estimated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ Examples:
     help="Bootstrap draws behind the intervals.",
 )
 @click.option("--seed", type=int, default=0, help="Seed of the draws and of the coin that is a baseline.")
-@figure_file_options
+@table_file_options
 @manifest_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.pass_context
@@ -96,7 +96,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
 
     Beside the evaluators stand two baselines: the longer answer, and a coin.
     """
-    files = FigureFiles.of(options)
+    files = TableFiles.of(options)
     columns = named_columns("--map", options["columns"], PAIR_ALIASES)
     source = input_file({**options, "columns": ()})
     manifest = BenchManifest.of("bench pairs", options, files)
@@ -125,7 +125,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
         *([f"{report.no_majority} pairs were left out: no majority"] if report.no_majority else []),
         *([f"{report.voted_tie} pairs were left out: most people call them a tie"] if report.voted_tie else []),
     ]
-    show_figures([table], notes, left_out)
+    show_tables([table], notes, left_out)
     document = {
         "file": source.name,
         "pairs": len(found.pairs),
@@ -154,9 +154,9 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
         raise InputError(str(error)) from error
 
 
-def _table(report: PairwiseReport) -> FigureTable:
+def _table(report: PairwiseReport) -> Table:
     strata = report.evaluators[0].strata
-    return FigureTable(
+    return Table(
         "Majority votes reproduced, by how many annotators agree",
         [
             "evaluator",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gradewire.cli.output.figures import Figure
-    from gradewire.cli.output.tables import FigureTable
+    from gradewire.tables import Table, Value
 
 _HEAD = (
     "% Needs \\usepackage{booktabs}; wide tables can be set in \\small or turned with pdflscape.",
@@ -34,7 +33,7 @@ _LIGATURE = re.compile(r"([-',])(?=\1)")
 _MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
 
-def to_latex(tables: Iterable[FigureTable], notes: Sequence[str] = ()) -> str:
+def to_latex(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """The tables, each as a float with its title as caption, and the notes as comments at the top."""
     comments = [f"% {' '.join(_written(note).split())}" for note in notes]
     lines = [*_HEAD, *comments]
@@ -44,7 +43,7 @@ def to_latex(tables: Iterable[FigureTable], notes: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _float(table: FigureTable) -> str:
+def _float(table: Table) -> str:
     columns = "l" * table.heads + "r" * (len(table.columns) - table.heads)
     lines = [
         r"\begin{table}[htbp]",
@@ -62,7 +61,7 @@ def _float(table: FigureTable) -> str:
     return "\n".join(lines)
 
 
-def _row(cells: Sequence[Figure | str]) -> str:
+def _row(cells: Sequence[Value | str]) -> str:
     row = " & ".join(escaped(str(cell)) for cell in cells)
     # What ends the line before takes options: [ and * there are theirs.
     return rf"{{}}{row} \\" if row.startswith(("[", "*")) else rf"{row} \\"

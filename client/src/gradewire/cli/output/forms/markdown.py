@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gradewire.cli.output.figures import Figure
-    from gradewire.cli.output.tables import FigureTable
+    from gradewire.tables import Table, Value
 
 
-def to_markdown(tables: Iterable[FigureTable], notes: Sequence[str] = ()) -> str:
+def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """The tables as GitHub's Markdown, titles as bold lines, and the notes as a list of literal lines."""
     blocks = []
     for table in tables:
@@ -27,7 +26,7 @@ def to_markdown(tables: Iterable[FigureTable], notes: Sequence[str] = ()) -> str
     return "\n\n".join(blocks) + "\n"
 
 
-def _row(cells: Sequence[Figure | str]) -> str:
+def _row(cells: Sequence[Value | str]) -> str:
     # A label is a metric line at worst, and a data set is called as the file says: neither may end a cell or a row.
     escaped = (" ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
     return f"| {' | '.join(escaped)} |"

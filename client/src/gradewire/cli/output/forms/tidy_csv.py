@@ -7,17 +7,17 @@ import io
 import math
 from typing import TYPE_CHECKING
 
-from gradewire.cli.output.figures import Figure
+from gradewire.tables import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gradewire.cli.output.tables import FigureTable
+    from gradewire.tables import Table
 
 COLUMNS = ("table", "row", "column", "value", "low", "high", "p_value", "text")
 
 
-def to_tidy_csv(tables: Iterable[FigureTable]) -> str:
+def to_tidy_csv(tables: Iterable[Table]) -> str:
     """A line for each cell: table, row and column, the number with its interval and p, and the cell as people read it.
 
     A number that is not defined, and an interval that there is not, is an empty cell.
@@ -30,15 +30,15 @@ def to_tidy_csv(tables: Iterable[FigureTable]) -> str:
     return stream.getvalue()
 
 
-def _lines(table: FigureTable) -> Iterator[list[str]]:
+def _lines(table: Table) -> Iterator[list[str]]:
     # A number in front of the name, in a column that has none, changes with every model that joins.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)
         for column, cell in zip(table.columns[table.heads :], row[table.heads :], strict=True):
-            figure = cell if isinstance(cell, Figure) else Figure(cell)
-            numbers = map(_written, (figure.value, figure.low, figure.high, figure.p_value))
-            yield [table.title, named, " ".join(column.split("\n")), *numbers, figure.text]
+            each = cell if isinstance(cell, Value) else Value(cell)
+            numbers = map(_written, (each.value, each.low, each.high, each.p_value))
+            yield [table.title, named, " ".join(column.split("\n")), *numbers, str(each)]
 
 
 def _written(value: float) -> str:
