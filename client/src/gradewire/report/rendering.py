@@ -73,14 +73,12 @@ class _Table:
 
 def _shown_table(table: Table) -> _Table:
     """Return a table with texts fit to be shown; columns without a word sort by number."""
-    columns = [
-        _Column(
-            cut(name.replace("\n", " "), MAX_NAME_CHARACTERS),
-            table.explained.get(name, ""),
-            not any(isinstance(row[place], str) for row in table.rows),
-        )
-        for place, name in enumerate(table.columns)
-    ]
+    columns = []
+    for place, name in enumerate(table.columns):
+        is_numeric = not any(isinstance(row[place], str) for row in table.rows)
+        # A button that sorts has a name, for a screen reader.
+        shown = cut(name.replace("\n", " "), MAX_NAME_CHARACTERS) or ("No." if is_numeric else "Name")
+        columns.append(_Column(shown, table.explained.get(name, ""), is_numeric))
     filters = table.filters or [{}] * len(table.rows)
     rows = [([_shown_cell(cell) for cell in row], each) for row, each in zip(table.rows, filters, strict=True)]
     return _Table(cut(table.title, _CELL_CHARACTERS), columns, rows, table.heads, table.note)

@@ -18,7 +18,7 @@ _CUT = 2 / 3
 
 def _compute(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=_CUT)
-    from gradewire.agreement.papers.model_accuracy import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
+    from gradewire.agreement.papers.verdicts import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
 
     table, people = model_accuracy(rows.judged, **rows.draws), rows.people
     return rows.result(

@@ -21,8 +21,7 @@ from gradewire.tables import Table, count, differing, estimated, measured
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire.agreement.papers.ave import AveDifferences, AveProperties
-    from gradewire.agreement.papers.ave_figures import AveRows
+    from gradewire.agreement.papers.ave import AveDifferences, AveProperties, AveRows
     from gradewire.cli.bench.ave_samples import AveScores
     from gradewire.cli.bench.engine import TableCall
 
@@ -47,8 +46,11 @@ def _compute(call: TableCall) -> TableResult | None:
         return None if baseline is None else label_named(labels, baseline, "--baseline")
 
     scores = ave_scores(file, run, options["merge"], call.transport, baseline_among)
-    from gradewire.agreement.papers.ave import ave_differences, ave_properties  # noqa: PLC0415 - after the scores
-    from gradewire.agreement.papers.ave_figures import AveOptions  # noqa: PLC0415 - as above
+    from gradewire.agreement.papers.ave import (  # noqa: PLC0415 - after the scores
+        AveOptions,
+        ave_differences,
+        ave_properties,
+    )
 
     left_open = AveOptions(
         log_base=options["log_base"],

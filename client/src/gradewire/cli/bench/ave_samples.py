@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gradewire.agreement.fitting.halves import half_of
-from gradewire.agreement.papers.ave import merged_descriptions
-from gradewire.agreement.papers.ave_figures import AveRows
+from gradewire.agreement.papers.ave import AveRows, merged_descriptions
 from gradewire.cli.bench.engine import Columns, fields_of
 from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.files import InputFile

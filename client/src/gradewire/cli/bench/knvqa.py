@@ -15,7 +15,7 @@ from gradewire.tables import Cell, Table, Value, count, estimated, measured
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradewire.agreement.papers.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary
+    from gradewire.agreement.papers.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
     from gradewire.agreement.point_estimates import Statistic
     from gradewire.cli.bench.engine import TableCall, TableResult
     from gradewire.cli.run.accuracy_tables import People
@@ -27,7 +27,7 @@ _NARROW: tuple[Statistic, ...] = ("positive_rate", "accuracy", "f1")
 
 def _compute(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=None)
-    from gradewire.agreement.papers.knvqa import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
+    from gradewire.agreement.papers.verdicts import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
 
     table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.draws), rows.people
     return rows.result(

@@ -12,7 +12,7 @@ from gradewire.tables import Table, Value, bare, cells_mean, count, estimated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradewire.agreement.papers.model_accuracy import ModelAccuracyTable
+    from gradewire.agreement.papers.verdicts import ModelAccuracyTable
     from gradewire.cli.run.evaluator_labels import EvaluatorLabels
 
 

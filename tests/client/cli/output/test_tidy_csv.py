@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire.agreement import CellsMean, Difference, Estimate
-from gradewire.cli.output.forms.tidy_csv import COLUMNS, to_tidy_csv
+from gradewire.cli.output.forms import COLUMNS, to_tidy_csv
 from gradewire.tables import Table, Value, cells_mean, count, differing, estimated
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.cli.output.forms.latex import escaped, to_latex
+from gradewire.cli.output.forms import escaped, to_latex
 from gradewire.tables import Table, Value
 
 DOCUMENT = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{tables}\end{document}"
