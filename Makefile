@@ -179,7 +179,7 @@ test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds 
 quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges, browsers, kills and built models: what to run while writing
 	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone and not hostile" tests/client tests/server/metrics tests/server/requests \
 	    tests/server/scoring tests/server/settings tests/models tests/proto --ignore tests/client/report/test_chromium.py \
-	    --ignore tests/client/report/leaderboard/test_browser.py --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
+	    --ignore tests/client/cli/leaderboard/test_page_in_browser.py --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
 	    --ignore tests/client/rewards/test_traces.py --ignore tests/client/_embedded --ignore tests/client/cli/agree/test_scored_rows.py \
 	    --ignore tests/client/agreement/fitting/test_travel.py --ignore tests/server/metrics/correctness/test_shipped.py \
 	    --ignore tests/client/cli/leaderboard/test_kill.py --ignore tests/client/cli/calibrate --ignore tests/client/cli/test_triton.py \

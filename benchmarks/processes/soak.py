@@ -27,9 +27,9 @@ import psutil
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.memory import WORDS
 from benchmarks.processes.counted_transport import CountedTransport
+from gradewire.load_testing.arrivals import constant
 
 from gradewire import AsyncClient, GradewireError
-from gradewire.load_testing.arrivals import constant
 from gradewire.load_testing.open_loop import open_loop
 from gradewire.results import ItemScores
 

@@ -144,7 +144,7 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     # What is loaded where an application has loaded OpenTelemetry.
     rooms += ("_tracing.engine", "_tracing.otel")
     rooms += ("integrations.evaluation.", "rewards.verl_plugin", "rewards.verifiers")
-    shared = {"cli.options.labelled", "cli.output.interval_notes"}
+    shared = {"cli.options.labelled", "cli.output.interval_notes", "cli.output.page_file"}
     shared |= {f"cli.run.{name}" for name in ("accuracy_tables", "evaluator_labels", "labelled_rows", "labelled_run")}
     missing = [name.removeprefix("gradewire.") for name in missing]
     assert all(name.startswith(rooms) or name in shared for name in missing), missing

@@ -8,8 +8,7 @@ import pytest
 from gradewire.agreement import ALL_STATISTICS, JudgedRows, agreement
 from gradewire.agreement.annotators.labels import annotator_agreement
 from gradewire.agreement.estimates import LEAST_QUESTIONS, difference, estimate
-from gradewire.agreement.papers.ave import ave_properties
-from gradewire.agreement.papers.ave_figures import AveRows
+from gradewire.agreement.papers.ave import AveRows, ave_properties
 from gradewire.agreement.papers.pairwise import JudgedPairs, pairwise_agreement
 from gradewire.agreement.resample import free_clusters
 

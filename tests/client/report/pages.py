@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from tests.client.report.samples import failed, report_of, smile
 
 from gradewire.report import ReportRow
-from gradewire.report.page import render
+from gradewire.report.agreement_page import render
 
 
 class Elements(HTMLParser):

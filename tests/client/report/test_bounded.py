@@ -8,7 +8,8 @@ from tests.client.report.pages import Elements, page_of, simple_rows
 from tests.client.report.samples import failed, random_rows, report_of, smile
 
 from gradewire.report import ReportRow, ReportTooLargeError, page
-from gradewire.report.page import MAX_BYTES, render
+from gradewire.report.agreement_page import render
+from gradewire.report.page import MAX_BYTES
 
 
 def test_when_the_page_grows_too_large_fewer_answers_are_shown_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

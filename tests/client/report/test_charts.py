@@ -11,8 +11,22 @@ from hypothesis import strategies as st
 from gradewire.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
 from gradewire.agreement.curves.shapes import Calibration, CalibrationBin, Distribution, metric_curves
 from gradewire.agreement.estimates import CellsMean
-from gradewire.report.charts import calibration_chart, distribution_chart, interval_chart, roc_chart
-from gradewire.report.frame import BOTTOM, LEFT, RIGHT, TOP, Frame, padded, round_values
+from gradewire.report.charts import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    Axis,
+    Box,
+    Chart,
+    Dot,
+    Label,
+    Path,
+    padded,
+    round_values,
+    share_chart,
+)
+from gradewire.report.curves import calibration_chart, distribution_chart, overview_chart, roc_chart
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
@@ -37,94 +51,131 @@ def test_ranges() -> None:
     assert padded(3, 3) == (2.5, 3.5)
 
 
+def paths(chart: Chart, style: str) -> list[str]:
+    return [mark.path for mark in chart.marks if isinstance(mark, Path) and mark.style == style]
+
+
+def dots(chart: Chart) -> list[tuple[float, float]]:
+    return [(mark.x, mark.y) for mark in chart.marks if isinstance(mark, Dot)]
+
+
+def labels(chart: Chart, style: str) -> list[str]:
+    return [mark.text for mark in chart.marks if isinstance(mark, Label) and mark.style == style]
+
+
+def boxes(chart: Chart) -> list[tuple[str, float, float]]:
+    return [(mark.style, mark.x, mark.width) for mark in chart.marks if isinstance(mark, Box)]
+
+
+def test_positions_are_those_of_the_values() -> None:
+    axis = Axis(1.0, 1000.0, 0.0, 300.0, is_log=True)
+    assert [axis.at(value) for value in (1, 10, 100, 1000)] == [0, 100, 200, 300]
+    assert [text for _, text in axis.ticks] == ["1", "10", "100", "1000"]
+    assert Axis(0.0, 50.0, 170.0, 12.0).at(25) == pytest.approx(91.0)
+
+
+def test_a_long_name_is_cut_and_whole_on_hover() -> None:
+    assert Label("direct", 0, 0, "abcdef", most=4).shown == "abc…"
+    assert Label("direct", 0, 0, "abcd", most=4).shown == "abcd"
+
+
+def test_bars_are_as_long_as_their_shares() -> None:
+    chart = share_chart(
+        "", "", [("smile", "", [("right", 3), ("between", 1), ("wrong", 0)]), ("none", "", [("right", 0)])]
+    )
+    assert boxes(chart) == [("part right", 2.0, 195.0), ("part between", 197.0, 65.0)]
+
+
 def test_a_roc_curve_goes_corner_to_corner_and_marks_the_verdict() -> None:
-    scores, labels = np.array([0.9, 0.8, 0.3, 0.1]), np.array([1.0, 0.0, 1.0, 0.0])
-    roc = metric_curves(scores, labels).roc
+    scores, right = np.array([0.9, 0.8, 0.3, 0.1]), np.array([1.0, 0.0, 1.0, 0.0])
+    roc = metric_curves(scores, right).roc
     assert roc
     # Verdicts: both right answers found, one of two wrong answers passed; a row without verdict does not count.
-    chart = roc_chart(roc, np.array([1.0, 1.0, 1.0, 0.0]), labels)
-    assert chart.path.startswith(f"M{LEFT:g} {BOTTOM:g}L")
-    assert chart.path.endswith(f"L{RIGHT:g} {TOP:g}")
-    assert chart.verdict == ((LEFT + RIGHT) / 2, TOP)
+    chart = roc_chart("smile", roc, np.array([1.0, 1.0, 1.0, 0.0]), right)
+    [path] = paths(chart, "curve")
+    assert path.startswith(f"M{LEFT:g} {BOTTOM:g}L")
+    assert path.endswith(f"L{RIGHT:g} {TOP:g}")
+    assert boxes(chart) == [("verdict", (LEFT + RIGHT) / 2 - 4, 8)]
     assert (
         "AUC 0.750; 2 right, 2 wrong; its verdict finds 100% of the right and passes 50% of the wrong" in chart.summary
     )
-    assert roc_chart(roc, np.array([1.0, np.nan, 1.0, np.nan]), labels).verdict is None
+    assert not boxes(roc_chart("smile", roc, np.array([1.0, np.nan, 1.0, np.nan]), right))
 
 
 def test_calibration_stands_where_its_bins_do() -> None:
     bins = [CalibrationBin(0.25, 0.0, 4, 0.2, 0.3), CalibrationBin(0.75, 0.5, 4, 0.7, 0.8)]
-    chart = calibration_chart(Calibration(bins, 0.25), 0.1)
-    assert [(dot.x, dot.y) for dot in chart.dots] == [
+    chart = calibration_chart("smile", Calibration(bins, 0.25), 0.1)
+    assert dots(chart) == [
         (LEFT + 0.25 * (RIGHT - LEFT), BOTTOM),
         (LEFT + 0.75 * (RIGHT - LEFT), (TOP + BOTTOM) / 2),
     ]
-    assert chart.diagonal
+    assert paths(chart, "diagonal")
     assert chart.summary == "ECE 0.250; Brier 0.100"
-    wide = calibration_chart(Calibration([CalibrationBin(4, 1.0, 4, 2, 6), bins[1]], math.nan), math.nan)
-    assert not wide.diagonal
+    outside = Calibration([CalibrationBin(4, 1.0, 4, 2, 6), bins[1]], math.nan)
+    wide = calibration_chart("smile", outside, math.nan)
+    assert not paths(wide, "diagonal")
     assert wide.summary == "scores leave [0, 1]: no ECE"
 
 
 def test_each_label_has_a_strip_all_on_one_scale() -> None:
     counts = {"right": np.array([0, 10]), "wrong": np.array([2, 2]), "between": np.array([0, 0])}
-    chart = distribution_chart(Distribution(np.array([0.0, 0.5, 1.0]), counts, failed=3))
+    chart = distribution_chart("smile", Distribution(np.array([0.0, 0.5, 1.0]), counts, failed=3))
     assert chart
-    assert [strip.text for strip in chart.strips] == ["labelled right (10)", "labelled wrong (4)"]
-    right, wrong = chart.strips
+    assert labels(chart, "direct") == ["labelled right (10)", "labelled wrong (4)"]
     room = (BOTTOM - TOP) / 2 - 18  # of a strip, less its label
-    middle = (LEFT + RIGHT) / 2
-    assert (
-        right.path
-        == f"M{LEFT:g} {right.base:g}V{right.base:.1f}H{middle:g}V{right.base - room:.1f}H{RIGHT:g}V{right.base:g}Z"
-    )
-    assert wrong.path.count(f"V{wrong.base - room / 2:.1f}") == 2  # half of its rows in each bin
+    middle, upper = (LEFT + RIGHT) / 2, (TOP + BOTTOM) / 2
+    right, wrong = paths(chart, "bars right")[0], paths(chart, "bars wrong")[0]
+    assert right == f"M{LEFT:g} {upper:g}V{upper:.1f}H{middle:g}V{upper - room:.1f}H{RIGHT:g}V{upper:g}Z"
+    assert wrong.count(f"V{BOTTOM - room / 2:.1f}") == 2  # half of its rows in each bin
+    assert [mark.style for mark in chart.marks if isinstance(mark, Path) and mark.is_hatched] == ["bars wrong"]
     assert chart.summary == "tallest bar 100% of its label's rows"
-    assert distribution_chart(Distribution(np.array([0.0, 1.0]), {}, failed=3)) is None
+    assert distribution_chart("smile", Distribution(np.array([0.0, 1.0]), {}, failed=3)) is None
 
 
-@pytest.mark.parametrize(("low", "axis"), [(0.6, 0.5), (0.3, 0.25), (-0.2, -0.25)])
-def test_intervals_stand_on_an_axis_that_holds_them(low: float, axis: float) -> None:
-    chart = interval_chart(agreement_of(mean_of_all(0.8, low, 0.9)), "auc", "ROC-AUC")
+@pytest.mark.parametrize(("low", "begin"), [(0.6, 0.5), (0.3, 0.25), (-0.2, -0.25)])
+def test_intervals_stand_on_an_axis_that_holds_them(low: float, begin: float) -> None:
+    chart = overview_chart(agreement_of(mean_of_all(0.8, low, 0.9)), "auc", "ROC-AUC")
     assert chart
-    assert chart.frame.x_low == axis
-    frame = Frame(x_low=axis, x_label="", y_label="")
-    [one] = chart.intervals
-    assert (one.low, one.x, one.high) == (frame.x(low), frame.x(0.8), frame.x(0.9))
+    axis = Axis(begin, 1.0)
+    [bar] = paths(chart, "bar")
+    assert bar.startswith(f"M{axis.at(low)} ")
+    assert f"H{axis.at(0.9)}M" in bar
+    assert dots(chart)[0][0] == axis.at(0.8)
 
 
 def test_what_is_not_defined_is_not_drawn() -> None:
-    assert interval_chart(agreement_of(mean_of_all(math.nan)), "auc", "ROC-AUC") is None
-    bare = interval_chart(agreement_of(mean_of_all(0.7)), "auc", "ROC-AUC")
+    assert overview_chart(agreement_of(mean_of_all(math.nan)), "auc", "ROC-AUC") is None
+    bare = overview_chart(agreement_of(mean_of_all(0.7)), "auc", "ROC-AUC")
     assert bare
-    assert [(one.low, one.high) for one in bare.intervals] == [(None, None)]
+    assert (len(dots(bare)), paths(bare, "bar")) == (1, [])
 
 
 def test_a_chart_shows_all_rows_where_no_mean_has_an_interval() -> None:
     found = agreement_of(mean_of_all(0.7))
     [metric] = found.metrics
     cell = replace(metric.cells[0], estimates={"auc": Estimate(0.8, 0.6, 0.9, 50)})
-    whole = interval_chart(AgreementReport([replace(metric, cells=[cell])]), "auc", "ROC-AUC")
+    whole = overview_chart(AgreementReport([replace(metric, cells=[cell])]), "auc", "ROC-AUC")
     assert whole
     assert whole.title == "ROC-AUC of each metric, all rows, with its 95 % interval"
-    assert (whole.over, whole.intervals[0].text, whole.intervals[0].low) == ("all rows", "0.800", whole.frame.x(0.6))
-    bare = interval_chart(found, "auc", "ROC-AUC")
+    assert ("0.800" in labels(whole, "tick"), len(paths(whole, "bar"))) == (True, 1)
+    bare = overview_chart(found, "auc", "ROC-AUC")
     assert bare
     assert bare.title == "ROC-AUC of each metric, mean of the cells"
-    # One mean with an interval is enough: figures of one chart are over the same rows.
+    # One mean with an interval is enough: values of one chart are over the same rows.
     other = replace(metric, metric="sbert", headline={"auc": mean_of_all(0.7, 0.6, 0.8)})
-    mixed = interval_chart(AgreementReport([replace(metric, cells=[cell]), other]), "auc", "ROC-AUC")
+    mixed = overview_chart(AgreementReport([replace(metric, cells=[cell]), other]), "auc", "ROC-AUC")
     assert mixed
-    assert (mixed.over, [one.text for one in mixed.intervals]) == ("mean of the cells", ["0.700", "0.700"])
+    assert "mean of the cells" in mixed.title
+    assert labels(mixed, "tick").count("0.700") == 2
 
 
 def test_a_mean_over_some_of_the_cells_says_over_which() -> None:
-    chart = interval_chart(agreement_of(CellsMean(0.305, 0.2, 0.4, 50, cells=7, cells_in_all=10)), "auc", "ROC-AUC")
+    chart = overview_chart(agreement_of(CellsMean(0.305, 0.2, 0.4, 50, cells=7, cells_in_all=10)), "auc", "ROC-AUC")
     assert chart
-    assert chart.intervals[0].remark == "over 7 of 10 cells"
-    whole = interval_chart(agreement_of(mean_of_all(0.305)), "auc", "ROC-AUC")
+    assert labels(chart, "tick cells") == ["over 7 of 10 cells"]
+    whole = overview_chart(agreement_of(mean_of_all(0.305)), "auc", "ROC-AUC")
     assert whole
-    assert whole.intervals[0].remark == ""
+    assert labels(whole, "tick cells") == []
 
 
 def mean_of_all(value: float, low: float = math.nan, high: float = math.nan) -> CellsMean:

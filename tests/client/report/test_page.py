@@ -14,8 +14,8 @@ from gradewire.agreement import AgreementReport
 from gradewire.agreement.annotators.labels import annotator_agreement, ratings_of
 from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.report import MissingJinjaError, ReportInput, rendering, write_report
-from gradewire.report.page import render
-from gradewire.report.tables import STATISTICS
+from gradewire.report.agreement_page import render
+from gradewire.report.agreement_tables import STATISTICS
 
 _ROOT = Path(__file__).parents[3]
 
@@ -209,7 +209,7 @@ def test_small_cells_show_all_rows_with_their_intervals_and_only_intervals_that_
     text = " ".join(Elements(page_of(rows[:60], resamples=20)).text.split())
     overview = text.split("What the columns mean")[0]
     assert "Pearson of each metric, all rows, with its 95 % interval" in overview
-    assert "mean of the cells; where the mean has no interval, the figure over all rows with its 95 % int" in overview
+    assert "mean of the cells; where the mean has no interval, the value over all rows with its 95 % int" in overview
     assert re.search(r"0\.\d{3} all rows 0\.\d{3} \(", overview)
     bare = " ".join(Elements(page_of(rows[:30], resamples=20)).text.split())
     assert "Pearson of each metric, mean of the cells" in bare
@@ -267,16 +267,8 @@ def test_the_wheel_carries_the_templates() -> None:
     folder = Path("gradewire/report/templates")
     assert {file.name for file in carried if file.parent == folder} == {
         "common.js",
-        "comparison.css",
-        "comparison.html",
-        "leaderboard.css",
-        "leaderboard.html",
-        "load.css",
-        "load.html",
         "page.html",
-        "report.html",
         "pieces.html",
-        "charts.html",
         "report.css",
         "report.js",
     }

@@ -13,7 +13,7 @@ from tests.client.report.pixels import data_uri, png
 from tests.client.report.samples import HOSTILE, report_of
 
 from gradewire.report import ReportRow, pictures
-from gradewire.report.page import render
+from gradewire.report.agreement_page import render
 from gradewire.report.pictures import MAX_PICTURE_BYTES, Album, ShownPicture
 
 

@@ -6,8 +6,9 @@ Rendering needs jinja2 (``pip install 'gradewire[agree]'``), which is imported w
 from gradewire.errors import MissingExtra
 
 try:
+    from gradewire.report.agreement_page import write_report
     from gradewire.report.input import ReportInput, ReportRow
-    from gradewire.report.page import ReportTooLargeError, write_report
+    from gradewire.report.page import ReportTooLargeError
     from gradewire.report.rendering import MissingJinjaError
 except ModuleNotFoundError as error:
     if error.name != "numpy":

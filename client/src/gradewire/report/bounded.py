@@ -7,10 +7,9 @@ from typing import Any
 
 from gradewire.agreement.result_tables import CellAgreement
 from gradewire.report.input import ReportInput
-from gradewire.report.texts import visible
+from gradewire.report.texts import MAX_NAME_CHARACTERS, cut
 
 MAX_METRICS = 40
-MAX_NAME_CHARACTERS = 80
 # Sentences of the headline list places by their names, which come as they are.
 _NOTE_CHARACTERS = 1000
 NO_NAME = "(none)"
@@ -64,7 +63,7 @@ def bounded(report: ReportInput) -> ReportInput:
         for row in report.rows
     ]
     left_out = [f"The first {MAX_METRICS} of {len(scores)} metrics are shown."] if len(scores) > MAX_METRICS else []
-    notes = [_cut(note, _NOTE_CHARACTERS) for note in report.notes]
+    notes = [cut(note, _NOTE_CHARACTERS) for note in report.notes]
     return replace(report, rows=rows, judged=judged, agreement=agreement, notes=[*notes, *left_out])
 
 
@@ -76,18 +75,13 @@ def shown_names(names: Iterable[str]) -> dict[str, str]:
     for name in dict.fromkeys(names):
         if not name:
             continue
-        shown = beginning = _cut(name, MAX_NAME_CHARACTERS)
+        shown = beginning = cut(name, MAX_NAME_CHARACTERS)
         while shown in taken:
             repeated[beginning] += 1
             shown = f"{beginning} ({repeated[beginning] + 1})"
         taken.add(shown)
         found[name] = shown
     return found
-
-
-def _cut(text: str, most: int) -> str:
-    beginning = visible(text[:most])
-    return beginning if len(beginning) <= most and len(text) <= most else f"{beginning[: most - 1]}…"
 
 
 def _named(cell: CellAgreement, names: Mapping[str, Mapping[str, str]]) -> CellAgreement:

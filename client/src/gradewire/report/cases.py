@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradewire.agreement.point_estimates import RIGHT_FROM
-from gradewire.report.figures import number
 from gradewire.report.input import ReportInput, ReportRow
 from gradewire.report.pictures import Album, ShownPicture
-from gradewire.report.texts import ShownText, normal_form, shown, visible
+from gradewire.report.texts import ShownText, normal_form, shown, signed, visible
 from gradewire.report.window import find_window
 from gradewire.report.worst import Basis, Direction, Disagreements, worst
+from gradewire.tables import number
 
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -197,7 +197,7 @@ def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
         metric=metric,
         score=visible(str(result.get("status", "no result"))[:_PART_CHARACTERS])
         if score is None
-        else number(float(score)),
+        else signed(number(float(score))),
         verdict="" if np.isnan(verdict) else "right" if verdict >= RIGHT_FROM else "wrong",
         reference="" if reference is None else str(int(reference) + 1),
         parts=_cut(parts),
@@ -223,7 +223,7 @@ def _named_part(result: Mapping[str, Any], name: str) -> str:
 
 def _part(value: Any, *, most: int = _PART_CHARACTERS) -> str:
     if isinstance(value, float):
-        return number(value)
+        return signed(number(value))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return " / ".join(map(_part, value[:8]))
     if isinstance(value, str):

@@ -1,201 +1,209 @@
-"""Computes the charts: paths and positions, which the template draws."""
+"""The drawer of all charts: marks in a drawing, which one template writes as SVG."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from gradewire.report.texts import MINUS
 
-from gradewire.agreement import AgreementReport, Estimate
-from gradewire.agreement.curves.shapes import Calibration, Distribution, RocCurve
-from gradewire.agreement.estimates import CellsMean
-from gradewire.agreement.point_estimates import RIGHT_FROM, Statistic
-from gradewire.report.figures import estimated, number, over_cells
-from gradewire.report.frame import BOTTOM, TOP, Frame, padded
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
-_LABELS = {
-    "right": "labelled right",
-    "wrong": "labelled wrong",
-    "between": "labelled between",
-    "high": "label above its median",
-    "low": "label up to its median",
-}
-# Space between the strips of a distribution, in units of the drawing.
-_STRIP_GAP = 18.0
+# Edges of the plot, in units of the drawing (pixels at its natural size, 270 x 214).
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 260.0, 12.0, 170.0
+_TICKS = 4
+_MIDDLE = (LEFT + RIGHT) / 2
 
 
 @dataclass(frozen=True, slots=True)
-class RocChart:
-    """A ROC curve; `path` draws it, `area` closes it for its fill, the metric's own verdict stands at `verdict`."""
+class Path:
+    """A line or an area; `style` is its class, `is_hatched` fills it with stripes too."""
 
-    frame: Frame
+    style: str
     path: str
-    area: str
-    verdict: tuple[float, float] | None
-    summary: str
+    is_hatched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationDot:
-    """Rows next to each other by score: position, radius by their number, and what they are."""
+class Dot:
+    """A point, with a text that is shown on hover."""
 
     x: float
     y: float
+    text: str = ""
+    style: str = "dot"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    style: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text in the drawing, of at most `most` characters; the whole text is shown on hover where it is cut."""
+
+    style: str
+    x: float
+    y: float
     text: str
+    anchor: str = "start"
+    is_upright: bool = False
+    most: int = 0
+
+    @property
+    def shown(self) -> str:
+        """The text, cut."""
+        return f"{self.text[: self.most - 1]}…" if 0 < self.most < len(self.text) else self.text
+
+
+Mark = Path | Dot | Box | Label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A drawing.
+
+    Attributes:
+        title: Its name for a screen reader.
+        summary: What it shows, in words; "" without any.
+        caption: Text below it; "" without any.
+        marks: What is drawn, the first below the others.
+        width: In units of the drawing.
+        height: As `width`.
+        key: Style and name of each curve where there are several.
+    """
+
+    title: str
+    summary: str = ""
+    caption: str = ""
+    marks: Sequence[Mark]
+    width: float = 270
+    height: float = 214
+    key: Sequence[tuple[str, str]] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationChart:
-    """Share of right answers by score; `diagonal` is drawn where scores are in [0, 1]."""
+class Axis:
+    """Positions of values along an axis, from `begin` to `end` in the drawing; logarithmic where `is_log`."""
 
-    frame: Frame
-    path: str
-    dots: Sequence[CalibrationDot]
-    diagonal: bool
-    summary: str
+    low: float
+    high: float
+    begin: float = LEFT
+    end: float = RIGHT
+    is_log: bool = False
+
+    def at(self, value: float) -> float:
+        """Return the position of a value."""
+        share = (value - self.low) / (self.high - self.low)
+        if self.is_log:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        return round(self.begin + share * (self.end - self.begin), 1)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Positions of round numbers, with their texts."""
+        if not self.is_log:
+            return [(self.at(value), text) for value, text in round_values(self.low, self.high)]
+        powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
+        return [(self.at(10.0**power), f"{10.0**power:g}") for power in powers]
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """Histogram of the scores of one label; `kind` says how it is drawn, `base` where it stands."""
-
-    kind: str
-    text: str
-    path: str
-    base: float
-    top: float
+def upward(low: float = 0.0, high: float = 1.0, *, is_log: bool = False) -> Axis:
+    """Return a vertical axis."""
+    return Axis(low, high, BOTTOM, TOP, is_log)
 
 
-@dataclass(frozen=True, slots=True)
-class DistributionChart:
-    """Histograms below each other, all on one scale."""
+def axes(x: Iterable[tuple[float, str]], y: Iterable[tuple[float, str]], x_label: str, y_label: str) -> list[Mark]:
+    """Return the marks of two axes with their ticks (position and text) and names."""
+    marks: list[Mark] = []
+    for at, text in x:
+        marks += [Path("grid", f"M{at} {TOP:g}V{BOTTOM:g}"), Label("tick", at, BOTTOM + 13, text, "middle")]
+    for at, text in y:
+        marks += [Path("grid", f"M{LEFT:g} {at}H{RIGHT:g}"), Label("tick", LEFT - 5, at + 4, text, "end")]
+    return [
+        *marks,
+        Path("axis", f"M{LEFT:g} {TOP:g}V{BOTTOM:g}H{RIGHT:g}"),
+        Label("name", _MIDDLE, BOTTOM + 34, x_label, "middle"),
+        Label("name", 11, (TOP + BOTTOM) / 2, y_label, "middle", is_upright=True),
+    ]
 
-    frame: Frame
-    strips: Sequence[Strip]
-    summary: str
+
+def line(points: Iterable[tuple[float, float]]) -> str:
+    """Return the path through these points."""
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A metric in the overview: positions of value and bounds; bounds are None without an interval.
+    """A line of an interval chart; `low` and `high` are NaN without an interval."""
 
-    `remark` says over which cells the mean is, where not over all.
-    """
-
-    metric: str
+    name: str
+    value: float
+    low: float
+    high: float
     text: str
-    remark: str
-    x: float
-    low: float | None
-    high: float | None
+    remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalChart:
-    """Values of one statistic with their intervals, one metric below the other; `over` says over which rows."""
-
-    statistic: str
-    over: str
-    frame: Frame
-    intervals: Sequence[Interval]
-
-    @property
-    def title(self) -> str:
-        """What the chart shows."""
-        bare = all(one.low is None for one in self.intervals)
-        return f"{self.statistic} of each metric, {self.over}{'' if bare else ', with its 95 % interval'}"
-
-
-def roc_chart(roc: RocCurve, verdicts: NDArray[np.float64], labels: NDArray[np.float64]) -> RocChart:
-    """True over false positive rate; verdicts and labels are float64[rows], verdicts NaN where there is none."""
-    frame = Frame(x_label="false positive rate", y_label="true positive rate")
-    points = zip(roc.false_positive_rate.tolist(), roc.true_positive_rate.tolist(), strict=True)
-    path = _line([(frame.x(x), frame.y(y)) for x, y in points])
-    summary = f"AUC {number(roc.auc)}; {roc.positives:,} right, {roc.negatives:,} wrong"
-    judged = ~np.isnan(verdicts)
-    right, wrong = verdicts[judged & (labels >= RIGHT_FROM)], verdicts[judged & (labels < RIGHT_FROM)]
-    verdict = None
-    if len(right) and len(wrong):
-        verdict = frame.x(float(wrong.mean())), frame.y(float(right.mean()))
-        summary += f"; its verdict finds {right.mean():.0%} of the right and passes {wrong.mean():.0%} of the wrong"
-    return RocChart(frame, path, f"{path}L{frame.x(1)} {frame.y(0)}L{frame.x(0)} {frame.y(0)}Z", verdict, summary)
+def interval_chart(intervals: Sequence[Interval], axis: Axis, name: str, *, over: str, title: str) -> Chart:
+    """Return values with their intervals, one below the other; `over` says over which rows."""
+    # Name and axis stand above and below: with twenty metrics one of them is off the screen.
+    head, step = 38, 34
+    foot = head + step * len(intervals)
+    marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]
+    for at, text in axis.ticks:
+        marks.append(Path("grid", f"M{at} {head}V{foot}"))
+        marks += [Label("tick", at, head - 7, text, "middle"), Label("tick", at, foot + 14, text, "middle")]
+    marks.append(Path("axis", f"M{LEFT:g} {head}H{RIGHT:g}M{LEFT:g} {foot}H{RIGHT:g}"))
+    for place, one in enumerate(intervals):
+        y = head + step * place + 21
+        marks.append(Label("direct", 2, y - 9, one.name, most=26 if one.remark else 34))
+        if one.remark:
+            marks.append(Label("tick cells", RIGHT, y - 9, one.remark, "end"))
+        if not math.isnan(one.low):
+            low, high = axis.at(one.low), axis.at(one.high)
+            marks.append(Path("bar", f"M{low} {y}H{high}M{low} {y - 4}V{y + 4}M{high} {y - 4}V{y + 4}"))
+        marks += [Dot(axis.at(one.value), y), Label("tick", 2, y + 4, one.text)]
+    marks.append(Label("name", _MIDDLE, foot + 34, f"{name}, {over}", "middle"))
+    return Chart(title=title, marks=marks, height=foot + 40)
 
 
-def calibration_chart(calibration: Calibration, brier: float) -> CalibrationChart:
-    """Share of right answers over mean score, in bins of equally many rows."""
-    low, high = padded(calibration.bins[0].low_score, calibration.bins[-1].high_score)
-    frame = Frame(x_low=low, x_high=high, x_label="mean score of the bin", y_label="share labelled right")
-    dots = [
-        CalibrationDot(
-            frame.x(part.mean_score),
-            frame.y(part.share_right),
-            f"score {number(part.mean_score)}: {part.share_right:.1%} of {part.rows:,} rows right",
-        )
-        for part in calibration.bins
-    ]
-    diagonal = not math.isnan(calibration.ece)
-    parts = [f"ECE {number(calibration.ece)}"] if diagonal else ["scores leave [0, 1]: no ECE"]
-    parts += [] if math.isnan(brier) else [f"Brier {number(brier)}"]
-    return CalibrationChart(frame, _line([(dot.x, dot.y) for dot in dots]), dots, diagonal, "; ".join(parts))
+def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequence[tuple[str, int]]]]) -> Chart:
+    """Return a bar for each line, in parts as long as their numbers: name, text, and style and number of each part."""
+    length, step = 260.0, 34
+    marks: list[Mark] = []
+    for place, (name, text, parts) in enumerate(bars):
+        y, begin, total = step * place, 0.0, sum(number for _, number in parts)
+        marks += [Label("direct", 2, y + 12, name, most=34), Label("tick", length + 2, y + 12, text, "end")]
+        for style, number in parts:
+            if number:
+                width = length * number / total
+                marks.append(Box(f"part {style}", round(begin + 2, 2), y + 17, round(width, 2), 13))
+                begin += width
+    return Chart(title=title, caption=caption, marks=marks, width=length + 4, height=step * len(bars) + 4)
 
 
-def distribution_chart(distribution: Distribution) -> DistributionChart | None:
-    """Share of each label's rows by score; None where no row has a score."""
-    groups = {kind: counts for kind, counts in distribution.counts.items() if counts.sum()}
-    if not groups:
-        return None
-    edges = distribution.edges.tolist()
-    frame = Frame(x_low=edges[0], x_high=edges[-1], x_label="score", y_label="share of the label's rows")
-    tallest = max(float((counts / counts.sum()).max()) for counts in groups.values())
-    height = (BOTTOM - TOP) / len(groups)
-    strips = []
-    for place, (kind, counts) in enumerate(groups.items()):
-        base = round(TOP + height * (place + 1), 1)
-        shares = (counts / counts.sum()).tolist()
-        heights = [share / tallest * (height - _STRIP_GAP) for share in shares]
-        text = f"{_LABELS.get(kind, kind)} ({int(counts.sum()):,})"
-        strips.append(Strip(kind, text, _steps(frame, edges, heights, base), base, round(base - height, 1)))
-    summary = f"tallest bar {tallest:.0%} of its label's rows"
-    return DistributionChart(frame, strips, summary)
+def padded(low: float, high: float) -> tuple[float, float]:
+    """Return a range with room for one value alone: [0, 1] where it fits into that, else its own ends."""
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def interval_chart(agreement: AgreementReport, statistic: Statistic, title: str) -> IntervalChart | None:
-    """One statistic of all metrics; None where it is defined for none.
-
-    It is the mean of the cells; where no metric's mean has an interval but some figure over all rows has, the latter.
-    """
-    defined = _defined({metric.metric: metric.headline.get(statistic) for metric in agreement.metrics})
-    if not defined:
-        return None
-    over = "mean of the cells"
-    if all(found.bare for found in defined.values()):
-        whole = _defined({metric.metric: metric.cells[-1].estimates.get(statistic) for metric in agreement.metrics})
-        if not all(found.bare for found in whole.values()):
-            defined, over = whole, "all rows"
-    lowest = min(found.value if math.isnan(found.low) else min(found.value, found.low) for found in defined.values())
-    floor = min(0.5 if statistic == "auc" else 0.0, math.floor(4 * lowest) / 4)
-    frame = Frame(x_low=floor, x_high=1.0, x_label=title, y_label="")
-    intervals = []
-    for metric, found in defined.items():
-        bounds = (None, None) if math.isnan(found.low) else (frame.x(found.low), frame.x(found.high))
-        figure = estimated(found)
-        if isinstance(found, CellsMean):
-            figure = over_cells(figure, found.cells, found.cells_in_all)
-        intervals.append(Interval(metric, figure.text, figure.remark, frame.x(found.value), *bounds))
-    return IntervalChart(title, over, frame, intervals)
-
-
-def _defined(estimates: Mapping[str, Estimate | None]) -> dict[str, Estimate]:
-    return {metric: found for metric, found in estimates.items() if found and not math.isnan(found.value)}
-
-
-def _line(points: list[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
-
-
-def _steps(frame: Frame, edges: list[float], heights: list[float], base: float) -> str:
-    parts = [f"M{frame.x(edges[0]):g} {base:g}"]
-    for edge, height in zip(edges[1:], heights, strict=True):
-        parts.append(f"V{base - height:.1f}H{frame.x(edge):g}")
-    return "".join(parts) + f"V{base:g}Z"
+def round_values(low: float, high: float) -> list[tuple[float, str]]:
+    """Return round numbers from `low` to `high`, at most six, with their text."""
+    rough = (high - low) / _TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    decimals = max(0, -math.floor(math.log10(step)) + (1 if step / power == 2.5 else 0))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [(n * step, f"{n * step + 0.0:.{decimals}f}".replace("-", MINUS)) for n in range(first, last + 1)]

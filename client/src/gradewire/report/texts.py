@@ -14,6 +14,8 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _MARK_CONTEXT = 200
+MAX_NAME_CHARACTERS = 80
+MINUS = "\u2212"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,22 @@ class ShownText:
     marked: str = ""
     after: str = ""
     cut: str = ""
+
+
+def signed(text: str) -> str:
+    """Return a number with a true minus sign."""
+    return text.replace("-", MINUS, 1) if text.startswith("-") else text
+
+
+def cut(text: str, most: int) -> str:
+    """Return at most so many characters of a text, with every unseen one written out."""
+    beginning = visible(text[:most])
+    return beginning if len(beginning) <= most and len(text) <= most else f"{beginning[: most - 1]}…"
+
+
+def name_of(text: str) -> ShownText:
+    """Return a name that keeps its direction among other words, cut."""
+    return ShownText(cut(text, MAX_NAME_CHARACTERS))
 
 
 def visible(text: str) -> str:

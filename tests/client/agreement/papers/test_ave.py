@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gradewire.agreement.papers.ave import ave_differences, ave_properties, merged_descriptions
-from gradewire.agreement.papers.ave_figures import AveOptions, AveRows
+from gradewire.agreement.papers.ave import AveOptions, AveRows, ave_differences, ave_properties, merged_descriptions
 
 NAMES = ("okvqa", "a-okvqa", "vqa v2", "gqa")
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gradewire.agreement import JudgedRows
-from gradewire.agreement.papers.knvqa import KNVQA_STATISTICS, knvqa_table
-from gradewire.agreement.papers.model_accuracy import model_accuracy
+from gradewire.agreement.papers.verdicts import KNVQA_STATISTICS, knvqa_table, model_accuracy
 
 NAN = math.nan
 # KNVQA-Eval, OK-VQA subset, in percent: table 5 (human rate), table 3 (precision, recall) and table 2, left (accuracy);

@@ -5,12 +5,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.client.cli.conftest import Command, length_score, write_rows
 from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
-from gradewire.agreement import Difference, Estimate
-from gradewire.cli.output.figures import differing
+from gradewire.agreement import Estimate
 from gradewire.cli.output.interval_notes import PlacedEstimate, draws_line, undefined_draws, without_interval
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
@@ -77,21 +75,6 @@ def test_a_mean_over_fewer_cells_says_so_in_every_output(command: Command, tmp_p
     assert (whole["cells"], whole["cells_in_all"]) == (4, 4)
     compared = next(each for each in document["comparisons"] if each["statistic"] == "pearson")
     assert (compared["cells"], compared["cells_in_all"]) == (3, 4)
-
-
-@pytest.mark.parametrize(
-    ("p_value", "draws", "written"),
-    [
-        (2 / 1001, 1000, "p <= 0.002"),
-        (2 / 1257, 1256, "p <= 0.002"),
-        (2 / 101, 100, "p <= 0.020"),
-        (2 / 5001, 5000, "p < 0.001"),
-        (4 / 1001, 1000, "p = 0.004"),
-        (NAN, 700, "no p"),
-    ],
-)
-def test_a_p_value_at_the_floor_of_its_draws_is_a_bound(p_value: float, draws: int, written: str) -> None:
-    assert differing(Difference(0.1, 0.05, 0.2, draws, p_value)).text == f"+0.1000 [+0.0500, +0.2000] {written}"
 
 
 def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:

@@ -15,9 +15,9 @@ from gradewire.cli.agree.result import agreement_document, compute_agreement
 from gradewire.cli.agree.system_tables import system_figures, system_intervals, system_notes
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.options.group import OUTPUT_FILE
-from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
+from gradewire.cli.output.files import TableFiles, all_tables_option, table_file_options
 from gradewire.cli.output.interval_notes import agreement_interval_notes, interval_notes
-from gradewire.cli.output.tables import show_figures
+from gradewire.cli.output.tables import show_tables
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire.cli.run.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire.cli.run.labelled_run import labelled_run_of, labelled_run_options
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.result_tables import Level
     from gradewire.cli.agree.result import AgreementResult
-    from gradewire.cli.output.tables import FigureTable
+    from gradewire.tables import Table
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
 COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
@@ -75,7 +75,7 @@ def _all_tables(  # noqa: PLR0913 - what is shown, and how
     details: bool,
     intervals: bool,
     full: bool,
-) -> Iterator[FigureTable]:
+) -> Iterator[Table]:
     """Tables of agreement, then those of models; the latter, unless all are asked for, only against an evaluator."""
     yield from agreement_tables(found.report, statistics, levels, details=details, intervals=intervals)
     if found.accuracies is not None:
@@ -142,7 +142,7 @@ Rows that failed are counted beside the figures and do not change the exit code.
     help=f"What is compared. Default: as --statistics says, else {','.join(COMPARED)}.",
 )
 @all_tables_option
-@figure_file_options
+@table_file_options
 @click.option("--report", type=OUTPUT_FILE, help="Write a report page here (HTML).")
 @click.pass_context
 def agree_command(  # noqa: PLR0913 - one argument per option
@@ -168,7 +168,7 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     run = labelled_run_of(options)
     if run.against and report is not None:
         raise click.UsageError("--report shows answers beside what people said of them: leave it out with --against")
-    files = FigureFiles.of(options)
+    files = TableFiles.of(options)
     run.check_outputs([*files.named, ("--report", report)])
     pairs = functools.partial(_pairs, compare=compare, compare_all=compare_all)
     with exit_on_interrupt():
@@ -190,14 +190,14 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         *_further_intervals(found),
     ]
     if all_tables:
-        show_figures(tables(levels or SHOWN_LEVELS, intervals=False, full=True), every_note, left_out)
+        show_tables(tables(levels or SHOWN_LEVELS, intervals=False, full=True), every_note, left_out)
     else:
         printed = levels or (SHOWN_LEVELS if details else ())
         notes = agreement_interval_notes(found.report, shown, levels=printed)
         if found.labelled.against is not None:
             notes = [*notes, *system_notes(found.systems, len(models_of(found.rows)))]
         further = [] if levels or details else _further(found)
-        show_figures(
+        show_tables(
             tables(printed, intervals=False, full=False),
             [*lines, *annotator_lines(found.annotators), *notes],
             [*left_out, *further],

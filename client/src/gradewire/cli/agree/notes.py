@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from gradewire.agreement.annotators.labels import SHOWN_PAIRS
-from gradewire.cli.output.figure_names import TITLES
-from gradewire.cli.output.figures import estimated, number
+from gradewire.cli.output.names import TITLES
+from gradewire.tables import estimated, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
-from gradewire.cli.output.figures import Figure, cells_mean, count, differing, estimated, measured, of_cells
-from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
+from gradewire.tables import Table, Value, bare, cells_mean, count, differing, estimated, of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradewire.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
+    from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
     from gradewire.agreement.point_estimates import Statistic
     from gradewire.agreement.result_tables import Level
 
@@ -24,7 +23,7 @@ def agreement_tables(
     *,
     details: bool,
     intervals: bool,
-) -> Iterator[FigureTable]:
+) -> Iterator[Table]:
     """The headline figures, a table for each statistic and level, and paired differences.
 
     One metric alone, and with `details` each of several, has a table for each level with all statistics; with
@@ -67,11 +66,11 @@ def _told_apart_by(metric: MetricAgreement) -> str:
     return " and ".join(name for name, is_named in named.items() if is_named)
 
 
-def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[FigureTable]:
+def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
     """A line for each statistic: as narrow as a terminal may be."""
     every, cells = metric.cells[-1], _finest(metric)
     several = cells > 1
-    yield FigureTable(
+    yield Table(
         f"{metric.metric}: {every.rows} rows, {every.failed} failed",
         ["", ALL_ROWS, *([f"mean of {cells} cells"] if several else [])],
         [
@@ -85,16 +84,16 @@ def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Ite
     )
 
 
-def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic]) -> Iterator[FigureTable]:
+def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic]) -> Iterator[Table]:
     """All metrics over all rows, and as mean of the cells."""
     heads = [TITLES[statistic] for statistic in statistics]
-    yield FigureTable(
+    yield Table(
         "All rows",
         ["metric", "rows", "failed", *heads],
         [_figures_over(metric.metric, metric.cells[-1], statistics) for metric in metrics],
     )
     if (cells := _finest(metrics[0])) > 1:
-        yield FigureTable(
+        yield Table(
             f"Mean of {cells} cells (data set and model), or of those in which the figure is defined",
             ["metric", *heads],
             [[metric.metric, *(cells_mean(metric.headline[name]) for name in statistics)] for metric in metrics],
@@ -103,10 +102,10 @@ def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic
 
 def _side_by_side(
     metrics: Sequence[MetricAgreement], statistic: Statistic, title: str, chosen: Sequence[int], *, intervals: bool
-) -> FigureTable:
+) -> Table:
     """A statistic of all metrics in the chosen cells."""
-    written = estimated if intervals else _bare
-    return FigureTable(
+    written = estimated if intervals else bare
+    return Table(
         f"{TITLES[statistic]} by {title}",
         ["metric", *names_of([metrics[0].cells[place] for place in chosen], between="\n")],
         [
@@ -116,29 +115,23 @@ def _side_by_side(
     )
 
 
-def _bare(estimate: Estimate) -> Figure:
-    return measured(estimate.value)
-
-
-def _in_full(
-    metric: MetricAgreement, statistics: Sequence[Statistic], title: str, chosen: Sequence[int]
-) -> FigureTable:
+def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: str, chosen: Sequence[int]) -> Table:
     """All statistics of a metric in the chosen cells, a line for each."""
     cells = [metric.cells[place] for place in chosen]
-    return FigureTable(
+    return Table(
         f"{metric.metric} by {title}",
         ["", "rows", "failed", *(TITLES[statistic] for statistic in statistics)],
         [_figures_over(name, cell, statistics) for name, cell in zip(names_of(cells), cells, strict=True)],
     )
 
 
-def _comparisons(report: AgreementReport) -> Iterator[FigureTable]:
+def _comparisons(report: AgreementReport) -> Iterator[Table]:
     """Paired differences, over all rows and, where there are several cells, as mean of these."""
     defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
     if not defined:
         return
     several = _finest(report.metrics[0]) > 1
-    yield FigureTable(
+    yield Table(
         "Paired differences, on the rows that both scored",
         ["", "", "rows", ALL_ROWS, *([CELLS_MEAN] if several else [])],
         [
@@ -159,6 +152,6 @@ def _finest(metric: MetricAgreement) -> int:
     return sum(cell.level == "cell" for cell in metric.cells)
 
 
-def _figures_over(name: str, cell: CellAgreement, statistics: Sequence[Statistic]) -> list[Figure | str]:
+def _figures_over(name: str, cell: CellAgreement, statistics: Sequence[Statistic]) -> list[Value | str]:
     figures = (estimated(cell.estimates[statistic]) for statistic in statistics)
     return [name, count(cell.rows), count(cell.failed), *figures]

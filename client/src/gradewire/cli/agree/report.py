@@ -1,17 +1,14 @@
-"""Makes the HTML page of a run of `agree`."""
+"""The HTML page of a run of `agree`."""
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
-
-import click
 
 from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.cli.agree.notes import abstention_lines
 from gradewire.cli.output.interval_notes import agreement_interval_notes
-from gradewire.cli.problems import InputError, named_errors
-from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, write_report
+from gradewire.cli.output.page_file import today, write_page_file
+from gradewire.report import ReportInput, ReportRow, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write_page(path: Path, found: AgreementResult) -> None:
-    """Writes the HTML page of a run that kept its rows.
+    """Write the HTML page of a run that kept its rows.
 
     Raises:
         InputError: It cannot be written, or what makes it is not installed.
@@ -29,7 +26,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
     page = ReportInput(
         folder=run.source.folder,
         source=run.source.short_name,
-        created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        created=today(),
         rows=[
             ReportRow(
                 id=row.id,
@@ -59,15 +56,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
             *map(_sentence, labelled.left_out()),
         ],
     )
-    try:
-        with named_errors(path):
-            size = write_report(path, page)
-    except MissingJinjaError as error:
-        raise InputError(str(error)) from error
-    except ReportTooLargeError as error:
-        raise InputError(f"{path}: {error}") from error
-    if not run.quiet:
-        click.echo(f"{path}: {size / 1e6:.1f} MB", err=True)
+    write_page_file(path, lambda: write_report(path, page), quiet=run.quiet)
 
 
 def _sentence(line: str) -> str:

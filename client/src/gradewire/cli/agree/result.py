@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire.agreement.annotators.labels import AnnotatorAgreement
     from gradewire.agreement.curves.abstention import Abstention
-    from gradewire.agreement.papers.model_accuracy import ModelAccuracyTable
     from gradewire.agreement.papers.systems import SystemTable
+    from gradewire.agreement.papers.verdicts import ModelAccuracyTable
     from gradewire.agreement.point_estimates import Statistic
     from gradewire.cli.run.accuracy_tables import People
     from gradewire.cli.run.labelled_rows import LabelledRows
@@ -84,8 +84,8 @@ def compute_agreement(
     from gradewire.agreement import MissingScipyError, agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire.agreement.annotators.labels import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire.agreement.evaluator import agreement_with_evaluator  # noqa: PLC0415 - as above
-    from gradewire.agreement.papers.model_accuracy import model_accuracy  # noqa: PLC0415 - as above
     from gradewire.agreement.papers.systems import system_tables  # noqa: PLC0415 - as above
+    from gradewire.agreement.papers.verdicts import model_accuracy  # noqa: PLC0415 - as above
 
     rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
     ratings = labelled.ratings()

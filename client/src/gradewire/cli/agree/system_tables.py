@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from gradewire.agreement.papers.systems import LEAST_MODELS, MOST_MODELS
-from gradewire.cli.output.figures import Figure, estimated
 from gradewire.cli.output.interval_notes import PlacedEstimate
-from gradewire.cli.output.tables import FigureTable
+from gradewire.tables import Table, Value, estimated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
 CORRELATIONS = (("kendall", "tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson"))
 
 
-def system_figures(tables: Sequence[SystemTable], people: People) -> Iterator[FigureTable]:
+def system_figures(tables: Sequence[SystemTable], people: People) -> Iterator[Table]:
     """Means by model (rank of the model in brackets), then the correlations; `people` is who labelled the rows."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
-        rows: list[list[Figure | str]] = [[people.name, *_ranked(table.people)]]
+        rows: list[list[Value | str]] = [[people.name, *_ranked(table.people)]]
         for line in table.lines:
             rows.append([line.metric, *_ranked(line.means)])
             # Where it scored all rows, the line of people is the one above.
             if line.failed:
                 rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
-        yield FigureTable(f"Mean score by model{of} (rank)", ["", *table.models], rows)
+        yield Table(f"Mean score by model{of} (rank)", ["", *table.models], rows)
     if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
         several = len(tables) > 1
         fewest, most = (how(len(table.models) for table in tables) for how in (min, max))
-        yield FigureTable(
+        yield Table(
             f"System-level correlation with {people.several}: means of {_span(fewest, most)} models",
             ["metric", *(["data set"] if several else []), *(title for _, title in CORRELATIONS)],
             [
@@ -78,7 +77,7 @@ def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[
                 )
 
 
-def _ranked(means: Sequence[Estimate]) -> Iterator[Figure]:
+def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
     """Each mean with its rank, 1 the highest; equal ones share the better rank."""
     for mean in means:
         if math.isnan(mean.value):

@@ -8,12 +8,12 @@ from gradewire.cli.lazy_group import LazyGroup
 
 _COMMANDS = {
     "accuracy": ("gradewire.cli.bench.accuracy", "Accuracy of models as each metric sees it, and as people do."),
-    "ave": ("gradewire.cli.bench.ave.command", "AVE: alignment, consistency and generalisation of evaluators."),
+    "ave": ("gradewire.cli.bench.ave", "AVE: alignment, consistency and generalisation of evaluators."),
     "knvqa": ("gradewire.cli.bench.knvqa", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
     "load": ("gradewire.cli.bench.load.command", "Put a load on a server, up to twice what it keeps up with."),
     "smile": ("gradewire.cli.bench.smile", "SMILE without one of its terms, and by the weight of its sentence term."),
     "pairs": (
-        "gradewire.cli.bench.pairs.command",
+        "gradewire.cli.bench.pairs",
         "VisIT-Bench: which of two answers people prefer, and which evaluators agree.",
     ),
 }

@@ -10,25 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import numpy as np
 
-from gradewire.cli.bench.manifest import BenchManifest, BenchScores, run_parameters
-from gradewire.cli.input.files import ALIAS_HELP, input_file
-from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES
-from gradewire.cli.output.figures import Figure, cells_mean, differing, estimated, of_cells
-from gradewire.cli.output.files import FigureFiles, figure_file_options
-from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.tables import FigureTable, show_figures
-from gradewire.cli.problems import exit_codes, exit_on_interrupt
+from gradewire.cli.bench.engine import TableResult, TableSpec, place_of, run_parameters
+from gradewire.cli.output.interval_notes import PlacedEstimate
+from gradewire.cli.output.names import ALL_ROWS, CELLS_MEAN, TITLES
 from gradewire.cli.run.labelled_run import described_run, labelled_run_of, labelled_run_options
-from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.metric_types.line import parse_metric_line
+from gradewire.tables import Cell, Table, cells_mean, differing, estimated, of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gradewire.agreement import AgreementReport, JudgedRows
     from gradewire.agreement.point_estimates import Statistic
+    from gradewire.cli.bench.engine import TableCall
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.cli.run.labelled_run import LabelledRun
 
@@ -39,81 +35,53 @@ _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words al
 FULL = "smile"
 
 
-@click.command(
-    "smile",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire bench smile answers.jsonl
-  gradewire bench smile answers.jsonl --preset fast --synthetic inline --markdown ablations.md
-  gradewire bench smile unlabelled.jsonl --against lave
-
-Every line is SMILE itself with other parameters, scored in the same run: each text is encoded once. Keyword similarity
-and exact words alone are those of the reference that the lexical term chose; with one reference that is every row's.
-
-{exit_codes(failed_rows="")}""",
-)
-@labelled_run_options
-@click.option(
-    "--weights",
-    metavar="W,…",
-    default=",".join(f"{weight:g}" for weight in WEIGHTS),
-    help="Weights of the sentence term that are tried, 0 to 1.",
-)
-@figure_file_options
-@manifest_option
-@click.pass_context
-def smile_command(ctx: click.Context, /, *, weights: str, **options: Any) -> None:
-    """How well SMILE agrees with the labels of FILE, with and without its terms, and by its weight w.
-
-    SMILE's paper, table 5 (terms) and figure 5 (w): Pearson over all rows and as mean over data sets and models, AUC,
-    and the difference from SMILE with its own weight.
-    """
-    if ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT:
+def _compute(call: TableCall) -> TableResult:
+    options = call.options
+    if call.names_metrics:
         raise click.UsageError("--metrics: bench smile chooses them; --preset, --synthetic and --model say how")
     if options["scores"]:
         raise click.UsageError("--scores: bench smile scores FILE itself, with every weight: leave it out")
-    preset = options["preset"] or "v1"
-    tried = _weights(weights)
-    source = input_file(options)
+    preset, tried = options["preset"] or "v1", _weights(options["weights"])
     # Standard input is read once: nobody may look into it first.
-    found = not source.is_stdin and source.open().has_synthetic
+    found = not call.source.is_stdin and call.source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
     if set(_labels(options["against"] or "")) & set(variants.values()):
         raise click.UsageError(f"--against {options['against']}: it is one of the variants that are held against it")
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
-    files = FigureFiles.of(options)
-    manifest = BenchManifest.of("bench smile", options, files)
-    run.check_outputs([*files.named, *manifest.named])
-    with exit_on_interrupt():
-        labelled = run.collect(ctx.obj, keeps_rows=True)
+    labelled = run.collect(call.transport, keeps_rows=True)
     rows = _renamed(labelled, variants)
     terms = [name for name in rows.scores if not name.startswith("w = ")]
     report = _agreement(rows, labelled, run)
     own = _own_weight(labelled, variants)
     told = "its own" if own is None else f"{own:g}"
-    tables = [
-        _table(f"Terms of smile:{preset} (w = {told}, synthetic answers: {synthetic})", "variant", terms, report),
-        _table("Weight w of the sentence term", "w", [name for name in rows.scores if name.startswith("w = ")], report),
-    ]
-    notes = [labelled.tallies[label].told(name) for name, label in variants.items() if name in terms]
-    notes += [labelled.against.told()] if labelled.against is not None else []
     common = np.count_nonzero(~np.isnan(rows.scores[FULL]))
-    notes.append(f"all lines are over the same {common} rows: those of which each has a score")
-    notes += interval_notes(_intervals(report))
-    show_figures(tables, notes, labelled.left_out())
-    document = {
-        **described_run(run, labelled),
-        "preset": preset,
-        "sentence_weight": own,
-        "synthetic": synthetic,
-        "variants": {metric.metric: _document(metric.metric, labelled, variants, report) for metric in report.metrics},
-    }
-    files.write(document, tables, [*notes, *labelled.left_out()])
-    scored = BenchScores.of(run, labelled.tallies, rows=len(labelled), server_version=labelled.server_version)
-    manifest.write(scored, **run_parameters(run))
+    return TableResult(
+        tables=[
+            _table(f"Terms of smile:{preset} (w = {told}, synthetic answers: {synthetic})", "variant", terms, report),
+            _table("Weight w of the sentence term", "w", [name for name in rows.scores if name not in terms], report),
+        ],
+        notes=[
+            *(labelled.tallies[label].told(name) for name, label in variants.items() if name in terms),
+            *([labelled.against.told()] if labelled.against is not None else []),
+            f"all lines are over the same {common} rows: those of which each has a score",
+        ],
+        intervals=_intervals(report),
+        left_out=labelled.left_out(),
+        document={
+            **described_run(run, labelled),
+            "preset": preset,
+            "sentence_weight": own,
+            "synthetic": synthetic,
+            "variants": {each.metric: _document(each.metric, labelled, variants, report) for each in report.metrics},
+        },
+        parameters=run_parameters(run),
+        rows=len(labelled),
+        tallies=labelled.tallies,
+        server_version=labelled.server_version,
+        place=place_of(run),
+    )
 
 
 def _weights(text: str) -> list[float]:
@@ -190,27 +158,27 @@ def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> Ag
     )
 
 
-def _table(title: str, head: str, names: Sequence[str], report: AgreementReport) -> FigureTable:
+def _table(title: str, head: str, names: Sequence[str], report: AgreementReport) -> Table:
     found = {metric.metric: metric for metric in report.metrics}
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     apart = {difference.metric: difference for difference in report.comparisons}
-    rows: list[list[Figure | str]] = []
+    rows: list[list[Cell]] = []
     for name in names:
         every = found[name].cells[-1].estimates
-        row: list[Figure | str] = [name.removeprefix("w = "), *(estimated(every[figure]) for figure in _STATISTICS)]
+        row: list[Cell] = [name.removeprefix("w = "), *(estimated(every[statistic]) for statistic in _STATISTICS)]
         if several:
             row.append(cells_mean(found[name].headline["pearson"]))
         if (difference := apart.get(name)) is None:
-            row += [Figure("")] * (1 + several)
+            row += [""] * (1 + several)
         else:
             row.append(differing(difference.all_rows))
             if several:
                 row.append(of_cells(differing(difference.mean_of_cells), difference.cells, difference.cells_in_all))
         rows.append(row)
-    heads = [f"{TITLES[figure]}, {ALL_ROWS}" for figure in _STATISTICS]
+    heads = [f"{TITLES[statistic]}, {ALL_ROWS}" for statistic in _STATISTICS]
     heads += [f"Pearson, {CELLS_MEAN}"] if several else []
     heads += [f"Pearson minus {FULL}'s"] + ([f"the same, {CELLS_MEAN}"] if several else [])
-    return FigureTable(title, [head, *heads], rows)
+    return Table(title, [head, *heads], rows)
 
 
 def _intervals(report: AgreementReport) -> Iterator[PlacedEstimate]:
@@ -234,3 +202,32 @@ def _document(
         "mean_of_cells": metric.headline,
         "difference": next((found for found in report.comparisons if found.metric == name), None),
     }
+
+
+smile_command = TableSpec(
+    name="smile",
+    about="""How well SMILE agrees with the labels of FILE, with and without its terms, and by its weight w.
+
+    SMILE's paper, table 5 (terms) and figure 5 (w): Pearson over all rows and as mean over data sets and models, AUC,
+    and the difference from SMILE with its own weight.
+    """,
+    options=[
+        labelled_run_options,
+        click.option(
+            "--weights",
+            metavar="W,…",
+            default=",".join(f"{weight:g}" for weight in WEIGHTS),
+            help="Weights of the sentence term that are tried, 0 to 1.",
+        ),
+    ],
+    compute=_compute,
+    epilog="""\b
+Examples:
+  gradewire bench smile answers.jsonl
+  gradewire bench smile answers.jsonl --preset fast --synthetic inline --markdown ablations.md
+  gradewire bench smile unlabelled.jsonl --against lave
+
+Every line is SMILE itself with other parameters, scored in the same run: each text is encoded once. Keyword similarity
+and exact words alone are those of the reference that the lexical term chose; with one reference that is every row's.
+""",
+).command()

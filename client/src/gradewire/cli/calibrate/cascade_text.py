@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire.cli.output.figures import number
-from gradewire.cli.output.tables import FigureTable
+from gradewire.tables import Table, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
-def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[FigureTable]:
+def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[Table]:
     """The bands of the usual risks, how they held on other questions, and the judge beside the cheap verdicts."""
-    yield FigureTable(
+    yield Table(
         f"Bands, each with the probability {1 - fit.delta:g}",
         ["risk", "accepted from confidence", "accepted, one of each question", "wrong of them"],
         [
@@ -30,7 +29,7 @@ def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[FigureT
         ],
     )
     for part in held:
-        yield FigureTable(
+        yield Table(
             f"How it held: {part.on}",
             ["risk", "rows", "accepted", "wrong of them", "share", "held", "judge asked", "accuracy, all rows"],
             [
@@ -42,7 +41,7 @@ def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[FigureT
                 if each.risk in _SHOWN_RISKS
             ],
         )
-    yield FigureTable(
+    yield Table(
         "The judge beside exact_match and correctness, on the least certain rows",
         ["share of rows", "judged rows", "accuracy without it", "of the judge", "judge minus, interval", "adds"],
         [_gain(each) for each in fit.gains],

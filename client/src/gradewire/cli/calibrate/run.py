@@ -20,7 +20,7 @@ from gradewire.cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire.cli.calibrate.text import fit_lines, fit_table, gain_lines, probability_tables, warning_lines
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.files import write_json
-from gradewire.cli.output.tables import print_figures
+from gradewire.cli.output.tables import print_tables
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.run.labelled_rows import LabelledRows
 from gradewire.cli.run.labelled_run import LabelledRun
@@ -66,7 +66,7 @@ class Calibration:
         fit = fitted_threshold(
             before, after, self.options["objective"], resamples=self.run.resamples, seed=self.run.seed
         )
-        print_figures([fit_table(fit)])
+        print_tables([fit_table(fit)])
         told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
         for line in fit_lines(told, before, after):
             click.echo(line)
@@ -104,7 +104,7 @@ class Calibration:
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
         fit = fitted_probability(scored, features, shape, provenance, resamples=self.run.resamples, seed=self.run.seed)
-        print_figures(probability_tables(fit))
+        print_tables(probability_tables(fit))
         for line in fit_lines("a probability", scored, scored):
             click.echo(line)
         for line in (*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)):
@@ -152,7 +152,7 @@ class Calibration:
             scored, provenance, half=self.options["half"], delta=self.options["delta"], resamples=self.run.resamples,
             seed=self.run.seed,
         )  # fmt: skip
-        print_figures(cascade_tables(fit, held))
+        print_tables(cascade_tables(fit, held))
         click.echo(judge_line(fit, metric.judge or "lave"))
         for line in (*cascade_warnings(scored, told), *(f"warning: {each}" for each in labelled.left_out())):
             click.echo(line, err=True)

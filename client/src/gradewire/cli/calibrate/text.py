@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradewire.agreement.fitting.travel import COVERAGES
 from gradewire.cli.calibrate.fit import AFTER, BEFORE, STATISTICS
-from gradewire.cli.output.figure_names import TITLES
-from gradewire.cli.output.figures import Figure, differing, estimated, number
-from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.names import TITLES
+from gradewire.tables import Table, Value, differing, estimated, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,22 +23,22 @@ if TYPE_CHECKING:
 FEW_ROWS = 100
 
 
-def fit_table(fit: ThresholdFit) -> FigureTable:
+def fit_table(fit: ThresholdFit) -> Table:
     """Figures before and after, with their paired differences."""
     table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
     balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
     return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
 
 
-def probability_tables(fit: ProbabilityFit) -> Iterator[FigureTable]:
+def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
     """Figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
-    yield FigureTable(
+    yield Table(
         "Held out by question",
         ["", "probability"],
         [[name, number(value)] for name, value in fit.result.figures.items()],
     )
     if fit.result.travel:
-        yield FigureTable(
+        yield Table(
             "By fits on the other sources",
             ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
             + [f"accuracy of {share:.0%}" for share in COVERAGES]
@@ -57,10 +56,10 @@ def _travel_numbers(each: TravelFigures) -> tuple[float, ...]:
     return (each.pearson, each.auc, each.accuracy, each.ece, *each.at_coverage, *certain)
 
 
-def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) -> FigureTable:
+def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) -> Table:
     before, after = (metric.cells[-1] for metric in report.metrics)
     differences = {found.statistic: found.all_rows for found in report.comparisons}
-    rows: list[list[Figure | str]] = [
+    rows: list[list[Value | str]] = [
         [
             TITLES[statistic],
             estimated(before.estimates[statistic]),
@@ -69,7 +68,7 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
         ]
         for statistic in STATISTICS
     ]
-    return FigureTable(f"Read on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
+    return Table(f"Read on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
 
 
 def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:

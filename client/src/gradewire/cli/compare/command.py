@@ -23,7 +23,7 @@ from gradewire.cli.options.connection import connection_of
 from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import metric_options_of
 from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
+from gradewire.cli.output.tables import FURTHER_TABLES, show_tables
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.plan import scoring_options
 from gradewire.comparison.conditions import FIGURES
@@ -140,7 +140,7 @@ def _show(found: CompareResult, outputs: Outputs) -> None:
     tables = list(all_tables(found) if outputs.all_tables else headline_tables(found))
     notes = [printable(note) for note in figure_notes(found)]
     further = [] if outputs.all_tables or len(tables) == len(list(all_tables(found))) else [FURTHER_TABLES]
-    show_figures(tables, notes, further)
+    show_tables(tables, notes, further)
 
 
 def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs, source: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, check_resume, option_group
-from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
+from gradewire.cli.output.files import TableFiles, all_tables_option, table_file_options
 from gradewire.cli.output.journal import files_of, refuse_existing
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ output_options = option_group(
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out, and the scores beside it."),
     all_tables_option,
-    figure_file_options,
+    table_file_options,
     click.option("--html", type=OUTPUT_FILE, help="Write a page here that needs no network (HTML)."),
 )
 
@@ -43,7 +43,7 @@ class Outputs:
     pairs: Path | None
     resume: bool
     overwrite: bool
-    figures: FigureFiles
+    figures: TableFiles
     page: Path | None
     all_tables: bool
 
@@ -55,7 +55,7 @@ class Outputs:
             pairs=options["out"],
             resume=options["resume"],
             overwrite=options["overwrite"],
-            figures=FigureFiles.of(options),
+            figures=TableFiles.of(options),
             page=options["html"],
             all_tables=options["all_tables"],
         )

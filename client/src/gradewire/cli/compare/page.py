@@ -1,99 +1,148 @@
-"""Makes the HTML page of a comparison."""
+"""The HTML page of a comparison."""
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from gradewire.cli.compare.tables import difference_table, figure_notes, figure_tables
-from gradewire.cli.problems import InputError, named_errors
-from gradewire.report.comparison.input import CandidateSection, ChangedAnswer, ComparisonInput, OutcomeCounts
-from gradewire.report.comparison.page import write_comparison
-from gradewire.report.figures import Figure as ShownFigure
-from gradewire.report.page import ReportTooLargeError
-from gradewire.report.rendering import MissingJinjaError
-from gradewire.report.tables import Column, Line, Table
+from gradewire.cli.output.page_file import today, write_page_file
+from gradewire.report import page
+from gradewire.report.charts import share_chart
+from gradewire.report.page import Card, CardText, Charts, Code, Heading, Page, Paragraph, Section, ShownTable
+from gradewire.report.texts import ShownText, cut, name_of, normal_form, shown, signed
+from gradewire.tables import number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gradewire.cli.compare.changed import ChangedRow
     from gradewire.cli.compare.conditions import CheckedCondition
     from gradewire.cli.compare.result import CompareResult, SideComparison
-    from gradewire.cli.output.figures import Figure
-    from gradewire.cli.output.tables import FigureTable
+    from gradewire.report.charts import Chart
+    from gradewire.report.page import Block
+    from gradewire.tables import Table
 
-_VERDICTS = {True: "right", False: "wrong", None: ""}
-
-
-def write_page(path: Path, found: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> int:
-    """Writes the HTML page of a comparison, and returns its size in bytes.
-
-    Raises:
-        InputError: It cannot be written, or what makes it is not installed.
-    """
-    baseline = found.sides[0].baseline
-    page = ComparisonInput(
-        source=source,
-        created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        baseline=baseline,
-        chooser=", ".join(str(value) if name == "by" else f"{name} {value}" for name, value in found.identity.items()),
-        candidates=[_candidate(side, found.chooser) for side in found.sides],
-        notes=figure_notes(found),
-        conditions=[(str(each), each.holds or bool(each.problem)) for each in conditions],
-        lines=list(found.manifests[baseline].lines.items()),
-    )
-    try:
-        with named_errors(path):
-            return write_comparison(path, page)
-    except MissingJinjaError as error:
-        raise InputError(str(error)) from error
-    except ReportTooLargeError as error:
-        raise InputError(f"{path}: {error}") from error
+# Rows that changed most in either direction, characters of their texts, lines of a table: the first of these with which
+# the page is small enough.
+_AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
+_REFERENCES: Final = 5
+_LINE_CHARACTERS: Final = 2000
+_VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
-def _candidate(side: SideComparison, chooser: str) -> CandidateSection:
+def write_page(path: Path, found: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> None:
+    """Write the page; raises InputError where it cannot be written."""
+    write_page_file(path, lambda: page.write_page(path, comparison_pages(found, source, conditions)), quiet=True)
+
+
+def comparison_pages(found: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
+    """Yield the page with less and less on it: values with their intervals, wins, changed rows, what else differs."""
+    base = name_of(found.sides[0].baseline)
+    for rows, characters, lines in _AMOUNTS:
+        yield Page(
+            title=f"Comparison: {cut(source, _LINE_CHARACTERS)}",
+            heading=("Comparison with ", base),
+            lead=(ShownText(cut(source, _LINE_CHARACTERS)), f", {today()}: ", *_candidates(found)),
+            first=[
+                Paragraph((ShownText(cut(str(each), _LINE_CHARACTERS)),), "holds" if each.holds or each.problem else "")
+                for each in conditions
+            ],
+            sections=[
+                *(
+                    Section(
+                        id=f"side-{place}",
+                        title=(name_of(side.candidate), " against ", base),
+                        link=(name_of(side.candidate),),
+                        blocks=list(_side(side, found.chooser, place, rows=rows, characters=characters, lines=lines)),
+                    )
+                    for place, side in enumerate(found.sides, 1)
+                ),
+                _reproduce(found),
+            ],
+        )
+
+
+def _candidates(found: CompareResult) -> Iterator[str | ShownText]:
+    for place, side in enumerate(found.sides):
+        yield from ((", ",) if place else ())
+        yield name_of(side.candidate)
+        yield f" on {side.overall.pairs:,} questions"
+
+
+def _side(  # noqa: PLR0913 - what is shown, and how much of it
+    side: SideComparison, chooser: str, place: int, *, rows: int, characters: int, lines: int
+) -> Iterator[Block]:
+    yield Charts([_outcomes(side)], "wide")
+    for number_, table in enumerate(figure_tables(side), 1):
+        yield ShownTable(f"t-{place}-{number_}", _first(table, lines))
+    if (differences := difference_table(side)) is not None:
+        yield Heading(("What differs beside the answers",))
+        yield ShownTable(f"t-differences-{place}", _first(differences, lines))
     by = chooser if chooser in side.changed else next(iter(side.changed), "")
-    changed = side.changed.get(by)
-    differences = difference_table(side)
-    return CandidateSection(
-        candidate=side.candidate,
-        pairs=side.overall.pairs,
-        tables=[_table(table) for table in figure_tables(side)],
-        outcomes=[
-            OutcomeCounts(chooser=name, wins=of.wins, ties=of.ties, losses=of.losses, undecided=of.undecided)
-            for name, of in side.overall.outcomes.items()
+    if (changed := side.changed.get(by)) is None:
+        return
+    for title, listed in (("gained", changed.gained[:rows]), ("lost", changed.lost[:rows])):
+        if listed:
+            yield Heading((f"Rows that {title} most by ", name_of(by)))
+            yield from (_card(row, side, characters) for row in listed)
+
+
+def _first(table: Table, most: int) -> Table:
+    if len(table.rows) <= most:
+        return table
+    note = f"The first {most:,} of {len(table.rows):,} lines are shown."
+    return replace(table, rows=table.rows[:most], note=note)
+
+
+def _outcomes(side: SideComparison) -> Chart:
+    bars = []
+    for name, of in side.overall.outcomes.items():
+        text = f"{of.wins:,} won, {of.ties:,} tied, {of.losses:,} lost"
+        text += f", {of.undecided:,} undecided" if of.undecided else ""
+        bars.append((cut(name, 80), text, [("right", of.wins), ("between", of.ties), ("wrong", of.losses)]))
+    return share_chart(
+        f"Answers of {cut(side.candidate, 80)} that won, tied and lost",
+        "Whose answer is better: won (blue), tied (grey), lost (orange)",
+        bars,
+    )
+
+
+def _card(row: ChangedRow, side: SideComparison, characters: int) -> Card:
+    def text(name: str | ShownText, words: str, **more: str) -> CardText:
+        return CardText(name, shown(normal_form(words), max_characters=characters), **more)
+
+    sides = (
+        (side.baseline, row.baseline_answer, row.baseline_score, row.baseline_correct),
+        (side.candidate, row.candidate_answer, row.candidate_score, row.candidate_correct),
+    )
+    return Card(
+        (name_of(row.id), f" · {signed(number(row.candidate_score - row.baseline_score))}"),
+        [
+            *([text("Question", row.question)] if row.question else []),
+            *(text("Reference", reference) for reference in row.references[:_REFERENCES]),
+            *(
+                text(name_of(name), answer, number=signed(number(score)), verdict=_VERDICTS[correct], style="answer")
+                for name, answer, score, correct in sides
+            ),
         ],
-        changed_by=by,
-        gained=[_answer(row) for row in changed.gained] if changed else [],
-        lost=[_answer(row) for row in changed.lost] if changed else [],
-        differences=_table(differences) if differences else None,
     )
 
 
-def _answer(row: ChangedRow) -> ChangedAnswer:
-    return ChangedAnswer(
-        id=row.id,
-        question=row.question,
-        references=row.references,
-        baseline=row.baseline_answer,
-        candidate=row.candidate_answer,
-        baseline_score=row.baseline_score,
-        candidate_score=row.candidate_score,
-        baseline_verdict=_VERDICTS[row.baseline_correct],
-        candidate_verdict=_VERDICTS[row.candidate_correct],
+def _reproduce(found: CompareResult) -> Section:
+    baseline = found.sides[0].baseline
+    chooser = ", ".join(str(value) if name == "by" else f"{name} {value}" for name, value in found.identity.items())
+    how = (
+        "Better answers are chosen by ",
+        Code(cut(chooser, _LINE_CHARACTERS)),
+        ". Values are of a candidate minus ",
+        name_of(baseline),
+        ", on the questions for which both have a score.",
     )
-
-
-def _table(table: FigureTable) -> Table:
-    columns = [Column(name, numeric=place >= table.heads) for place, name in enumerate(table.columns)]
-    return Table(table.title, columns, [Line([_cell(cell) for cell in row]) for row in table.rows], table.heads)
-
-
-def _cell(cell: Figure | str) -> ShownFigure:
-    if isinstance(cell, str):
-        return ShownFigure(cell, order=cell.casefold())
-    value = cell.p_value if math.isnan(cell.value) else cell.value
-    return ShownFigure(cell.text, order="" if math.isnan(value) else f"{value:.6g}")
+    lines = page.lines(found.manifests[baseline].lines.items())
+    return Section(
+        id="reproduce",
+        title=("Reproduce",),
+        blocks=[Paragraph(how), *page.notes(figure_notes(found)), lines],
+    )

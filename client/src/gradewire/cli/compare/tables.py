@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from gradewire.cli.input.grouping import written
-from gradewire.cli.output.figures import Figure, count, differing, estimated
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.tables import FigureTable
+from gradewire.tables import Table, Value, count, differing, estimated, p_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,19 +20,19 @@ _TEXT_CHARACTERS = 32
 _ALL = "all"
 
 
-def headline_tables(found: CompareResult) -> Iterator[FigureTable]:
+def headline_tables(found: CompareResult) -> Iterator[Table]:
     """What a terminal shows of every candidate: of groups and changed rows what the chooser says."""
     for side in found.sides:
         yield from _tables(side, [found.chooser], _TEXT_CHARACTERS)
 
 
-def all_tables(found: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[FigureTable]:
+def all_tables(found: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
     """All tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
     for side in found.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 
 
-def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[FigureTable]:
+def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[Table]:
     yield from _overall(side)
     for grouped in side.groups:
         yield from _by_group(side, grouped, names)
@@ -43,7 +41,7 @@ def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iter
         yield table
 
 
-def figure_tables(side: SideComparison) -> Iterator[FigureTable]:
+def figure_tables(side: SideComparison) -> Iterator[Table]:
     """Figures of a candidate over all pairs, and by group for every metric."""
     yield from _overall(side)
     for grouped in side.groups:
@@ -98,10 +96,10 @@ def _placed(found: CompareResult) -> Iterator[PlacedEstimate]:
                 yield PlacedEstimate(name, "wins", place, outcomes.win_share)
 
 
-def _overall(side: SideComparison) -> Iterator[FigureTable]:
+def _overall(side: SideComparison) -> Iterator[Table]:
     of, title = side.overall, f"{side.candidate} minus {side.baseline}: {side.overall.pairs} pairs"
     if of.metrics:
-        yield FigureTable(
+        yield Table(
             title,
             ["metric", "scored", side.baseline, side.candidate, "difference"],
             [
@@ -116,14 +114,14 @@ def _overall(side: SideComparison) -> Iterator[FigureTable]:
             ],
         )
     if any(any(metric.empty) for metric in of.metrics.values()):
-        yield FigureTable(
+        yield Table(
             f"{side.candidate} minus {side.baseline}: empty answers as wrong",
             ["metric", "pairs", "empty", side.baseline, side.candidate, "difference"],
             [
                 [
                     label,
                     count(metric.empty_as_wrong.scored),
-                    Figure(f"{metric.empty[0]} and {metric.empty[1]}"),
+                    Value(f"{metric.empty[0]} and {metric.empty[1]}"),
                     estimated(metric.empty_as_wrong.baseline),
                     estimated(metric.empty_as_wrong.candidate),
                     differing(metric.empty_as_wrong.difference),
@@ -131,13 +129,13 @@ def _overall(side: SideComparison) -> Iterator[FigureTable]:
                 for label, metric in of.metrics.items()
             ],
         )
-    yield FigureTable(
+    yield Table(
         f"{side.candidate} against {side.baseline}, whose answer is better",
         ["chosen by", "pairs", "wins", "ties", "losses", "sign test"],
         [[name, *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
     )
     if (orders := side.orders) is not None:
-        yield FigureTable(
+        yield Table(
             "What the judge says with either answer first",
             ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
             [
@@ -151,7 +149,7 @@ def _overall(side: SideComparison) -> Iterator[FigureTable]:
         )
     judged = {label: metric.verdicts for label, metric in of.metrics.items() if metric.verdicts is not None}
     if judged:
-        yield FigureTable(
+        yield Table(
             f"{side.candidate} minus {side.baseline}: answers called right",
             ["metric", "pairs", side.baseline, side.candidate, "difference", *_discordant(side), "McNemar"],
             [
@@ -163,7 +161,7 @@ def _overall(side: SideComparison) -> Iterator[FigureTable]:
                     differing(found.difference),
                     count(found.only_baseline),
                     count(found.only_candidate),
-                    _p_value(found.p_value),
+                    p_value(found.p_value),
                 ]
                 for label, found in judged.items()
             ],
@@ -174,27 +172,20 @@ def _discordant(side: SideComparison) -> list[str]:
     return [f"only {side.baseline}", f"only {side.candidate}"]
 
 
-def _outcome_cells(outcomes: Outcomes) -> list[Figure]:
+def _outcome_cells(outcomes: Outcomes) -> list[Value]:
     shares = ((outcomes.win_share, outcomes.wins), (outcomes.tie_share, outcomes.ties))
     return [
         count(outcomes.pairs),
         *(estimated(share).beside(str(number)) for share, number in (*shares, (outcomes.loss_share, outcomes.losses))),
-        _p_value(outcomes.p_value),
+        p_value(outcomes.p_value),
     ]
 
 
-def _p_value(value: float) -> Figure:
-    if math.isnan(value):
-        return Figure("-")
-    text = "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
-    return Figure(text, math.nan, p_value=value)
-
-
-def _by_group(side: SideComparison, grouped: GroupedFigures, names: Sequence[str]) -> Iterator[FigureTable]:
+def _by_group(side: SideComparison, grouped: GroupedFigures, names: Sequence[str]) -> Iterator[Table]:
     if not grouped.groups:
         return
     for name in names:
-        yield FigureTable(
+        yield Table(
             f"{side.candidate} minus {side.baseline} by {' and '.join(grouped.columns)}: {name}",
             [*grouped.columns, "pairs", *_heads(side, name)],
             [[*values, count(of.pairs), *_cells(of, side.overall, name)] for values, of in grouped.groups.items()],
@@ -209,7 +200,7 @@ def _heads(side: SideComparison, name: str) -> list[str]:
     return [*scores, "wins", "ties", "losses", "sign test", *verdicts]
 
 
-def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Figure]:
+def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
     """The cells of one group, in the order of `_heads`."""
     metric, whole = of.metrics.get(name), overall.metrics.get(name)
     if metric is not None:
@@ -218,19 +209,19 @@ def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[F
     if metric is None or whole is None or whole.verdicts is None:
         return
     if metric.verdicts is None:
-        yield from [Figure("-")] * 3
+        yield from [Value("-")] * 3
     else:
         yield from (count(metric.verdicts.only_baseline), count(metric.verdicts.only_candidate))
-        yield _p_value(metric.verdicts.p_value)
+        yield p_value(metric.verdicts.p_value)
 
 
-def _changed(side: SideComparison, names: Sequence[str], *, characters: int) -> Iterator[FigureTable]:
+def _changed(side: SideComparison, names: Sequence[str], *, characters: int) -> Iterator[Table]:
     for name in names:
         if (changed := side.changed.get(name)) is None:
             continue
         for title, rows in (("gained", changed.gained), ("lost", changed.lost)):
             if rows:
-                yield FigureTable(
+                yield Table(
                     f"Rows that {title} most by {name}",
                     ["id", side.baseline, side.candidate, "difference", "question", *_answers(side, rows)],
                     [_changed_cells(row, rows, characters) for row in rows],
@@ -242,14 +233,14 @@ def _answers(side: SideComparison, rows: Sequence[ChangedRow]) -> list[str]:
     return [f"answer of {side.baseline}", f"answer of {side.candidate}"] if shown else []
 
 
-def _changed_cells(row: ChangedRow, rows: Sequence[ChangedRow], characters: int) -> list[Figure | str]:
+def _changed_cells(row: ChangedRow, rows: Sequence[ChangedRow], characters: int) -> list[Value | str]:
     scores = (row.baseline_score, row.candidate_score)
     shown = any(each.baseline_answer or each.candidate_answer for each in rows)
     answers = (row.baseline_answer, row.candidate_answer) if shown else ()
     return [
         cut(row.id, characters),
-        *(Figure(f"{score:.3f}", score) for score in scores),
-        Figure(f"{row.difference:+.3f}", row.difference),
+        *(Value(f"{score:.3f}", score) for score in scores),
+        Value(f"{row.difference:+.3f}", row.difference),
         *(cut(text, characters) for text in (row.question, *answers)),
     ]
 
@@ -260,11 +251,11 @@ def cut(text: str, characters: int) -> str:
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
 
-def difference_table(side: SideComparison) -> FigureTable | None:
+def difference_table(side: SideComparison) -> Table | None:
     """What differs in the manifests; None where nothing does."""
     if not side.differences:
         return None
-    return FigureTable(
+    return Table(
         "What differs beside the answers",
         ["", side.baseline, side.candidate],
         [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],

@@ -23,10 +23,10 @@ from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, check_resume
 from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import MetricOptions, judge_options
 from gradewire.cli.options.prompts import read_prompt_file
-from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
+from gradewire.cli.output.files import TableFiles, all_tables_option, table_file_options
 from gradewire.cli.output.journal import files_of
 from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
+from gradewire.cli.output.tables import FURTHER_TABLES, show_tables
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.labelled_run import described_draws
 from gradewire.ratings import CONTROLS
@@ -103,7 +103,7 @@ Examples:
 )
 @draw_options(resamples=RESAMPLES)
 @all_tables_option
-@figure_file_options
+@table_file_options
 @click.option("--html", type=OUTPUT_FILE, help="Write a page here that loads nothing.")
 @click.pass_context
 def leaderboard_command(  # noqa: PLR0913 - one argument per option
@@ -125,7 +125,7 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
     FILE are pairs that were judged, or answers of several models to the same questions, which are compared here. Pairs
     without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
     """
-    files = FigureFiles.of(options)
+    files = TableFiles.of(options)
     rating = RatingOptions(reference=reference, anchor=anchor, controls=controls, resamples=resamples, seed=seed)
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
@@ -138,9 +138,9 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
     tables = [*headline(found, rating), *further(found, rating)]
     aside = [*run.notes, *verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
     if all_tables:
-        show_figures(tables, notes(found, rating, families=True), aside)
+        show_tables(tables, notes(found, rating, families=True), aside)
     else:
-        show_figures(headline(found, rating), notes(found, rating, families=False), [*aside, FURTHER_TABLES])
+        show_tables(headline(found, rating), notes(found, rating, families=False), [*aside, FURTHER_TABLES])
     every_note = [*notes(found, rating, families=True), *aside]
     files.write(_document(run, found, rating), tables, every_note)
     if html is not None:

@@ -10,7 +10,7 @@ from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import question_key_of
 from gradewire.cli.leaderboard.messages import answer_at, user_turns
-from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS, OK, JudgedOrder, JudgedPair, Winner
+from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS, OK, JudgedOrder, JudgedPair
 from gradewire_proto.conventions.metric_lines import current
 
 if TYPE_CHECKING:

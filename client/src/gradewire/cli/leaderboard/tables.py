@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from gradewire.cli.output.figures import Figure, count, estimated, number
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.tables import FigureTable
+from gradewire.tables import Cell, Table, Value, count, estimated, points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradewire.agreement import Estimate
-    from gradewire.cli.leaderboard.people import HumanAgreement
     from gradewire.cli.leaderboard.result import Leaderboard, RatingOptions
     from gradewire.ratings import Bias
 
 
-def points(estimate: Estimate) -> Figure:
-    """A rating with its interval, in whole points."""
-    text = number(estimate.value, digits=0)
-    if not math.isnan(estimate.low):
-        text = f"{text} [{estimate.low:.0f}, {estimate.high:.0f}]"
-    return Figure(text, estimate.value, estimate.low, estimate.high)
+def headline(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+    """Yield ratings, then biases, then agreement with people where there is some."""
+    yield ratings(found, options)
+    yield from biases(found)
+    yield from people(found)
 
 
-def headline(found: Leaderboard, options: RatingOptions) -> Iterator[FigureTable]:
-    """Ratings, then biases, then agreement with people where there is some."""
+def further(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+    """Yield the win matrix, then tables by family."""
+    yield win_matrix(found)
+    yield from families(found, options)
+
+
+def ratings(found: Leaderboard, options: RatingOptions) -> Table:
+    """Return the ratings, the best model first."""
     controlled = f"held fixed:\n{' and '.join(options.controls)}"
     against = f"won against\n{options.reference}"
-    rows: list[list[Figure | str]] = []
+    rows: list[list[Cell]] = []
     for place, line in enumerate(found.ratings.models, 1):
         rows.append(
             [
-                str(place),
+                count(place),
                 line.model,
                 *([points(line.controlled)] if line.controlled is not None else []),
                 points(line.bradley_terry),
@@ -45,7 +46,7 @@ def headline(found: Leaderboard, options: RatingOptions) -> Iterator[FigureTable
                 count(line.tied),
             ]
         )
-    yield FigureTable(
+    return Table(
         "Ratings",
         [
             "",
@@ -60,17 +61,20 @@ def headline(found: Leaderboard, options: RatingOptions) -> Iterator[FigureTable
         ],
         rows,
         heads=2,
+        explained={
+            controlled: f"rating with {' and '.join(options.controls)} held fixed",
+            against: "ties left out",
+            "Bradley-Terry": "rating by maximum likelihood, on Elo's scale",
+            "Elo": "median over draws of the instructions, each in another order",
+            "win share": "share of its matches, ties half",
+        },
     )
-    if biases := list(_biases(found)):
-        yield FigureTable("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], biases)
-    if found.people is not None:
-        yield from _people(found.people)
 
 
-def further(found: Leaderboard, options: RatingOptions) -> Iterator[FigureTable]:
-    """Win matrix, then figures by family."""
+def win_matrix(found: Leaderboard) -> Table:
+    """Return the share of matches that each model won against each other one, in the order of the ratings."""
     models = [line.model for line in found.ratings.models]
-    yield FigureTable(
+    return Table(
         "Share of matches that the row's model won against the column's, ties half",
         ["", *models],
         [
@@ -81,23 +85,28 @@ def further(found: Leaderboard, options: RatingOptions) -> Iterator[FigureTable]
             for row, model in enumerate(models)
         ],
     )
+
+
+def families(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+    """Yield ratings and win shares by family; nothing without families."""
     if not found.families:
         return
+    models = [line.model for line in found.ratings.models]
     by_family = {family: {line.model: line for line in table.models} for family, table in found.families.items()}
-    for title, name, figure in (
+    for title, name, written in (
         ("Bradley-Terry ratings by family", "bradley_terry", points),
         ("Win shares by family, ties half", "win_share", estimated),
         (f"Won against {options.reference}, by family", "against_reference", estimated),
     ):
         if name == "against_reference" and options.reference is None:
             continue
-        yield FigureTable(
+        yield Table(
             title,
             ["family", *models],
             [
                 [
                     family,
-                    *(figure(getattr(lines[model], name)) if model in lines else Figure("-") for model in models),
+                    *(written(getattr(lines[model], name)) if model in lines else Value("-") for model in models),
                 ]
                 for family, lines in by_family.items()
             ],
@@ -140,44 +149,53 @@ def _scale(options: RatingOptions) -> str:
     return f"{options.anchor} rated 1000" if options.anchor is not None else "mean rating 1000"
 
 
-def _share(won: object, tied: object, row: int, column: int) -> Figure:
+def _share(won: object, tied: object, row: int, column: int) -> Value:
     wins, ties, losses = won[row, column], tied[row, column], won[column, row]  # type: ignore[index]
     all_ = wins + ties + losses
     if row == column or not all_:
-        return Figure("-")
+        return Value("-")
     share = float((wins + ties / 2) / all_)
-    return Figure(f"{share:.2f} of {all_:.0f}", share)
+    return Value(f"{share:.2f}", share, remarks=(f"of {all_:.0f}",))
 
 
-def _biases(found: Leaderboard) -> Iterator[list[Figure | str]]:
-    odds: dict[str, Figure] = {effect.control: estimated(effect.odds) for effect in found.ratings.effects}
+def biases(found: Leaderboard) -> Iterator[Table]:
+    """Yield the table of what wins beside the answer; nothing where nothing is known."""
+    if rows := list(_biases(found)):
+        yield Table("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], rows)
+
+
+def _biases(found: Leaderboard) -> Iterator[list[Cell]]:
+    odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in found.ratings.effects}
     each: tuple[tuple[str, Bias, str], ...] = (
         ("shown first", found.position, "position"),
         ("longer", found.length, "length"),
     )
     for name, bias, control in each:
         if bias.matches:
-            yield [name, estimated(bias.won), odds.get(control, Figure("-")), Figure(f"{bias.matches:g}", bias.matches)]
+            yield [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
 
 
-def _people(found: HumanAgreement) -> Iterator[FigureTable]:
-    strata = found.strata.evaluators[0].strata
-    yield FigureTable(
+def people(found: Leaderboard) -> Iterator[Table]:
+    """Yield agreement with people; nothing without any."""
+    if found.people is None:
+        return
+    strata, systems = found.people.strata.evaluators[0].strata, found.people.systems
+    yield Table(
         "People's majority votes reproduced, by how many agree",
         ["", *(f"{stratum.stratum}\n{stratum.pairs} pairs" for stratum in strata), "ties"],
         [
             [each.evaluator, *(estimated(stratum.reproduced) for stratum in each.strata), count(each.strata[-1].ties)]
-            for each in found.strata.evaluators
+            for each in found.people.strata.evaluators
         ],
     )
-    yield FigureTable(
+    yield Table(
         "Ratings by the judge and by people",
         ["", "Kendall", "Spearman", "Pearson", "models"],
         [
             [
                 "correlation",
-                *(estimated(each) for each in (found.systems.kendall, found.systems.spearman, found.systems.pearson)),
-                count(found.systems.models),
+                *(estimated(each) for each in (systems.kendall, systems.spearman, systems.pearson)),
+                count(systems.models),
             ]
         ],
     )

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from gradewire.cli.output.figures import number
 from gradewire.errors import MissingExtra
 from gradewire.metric_types.auto import Auto
+from gradewire.tables import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Files of figures: JSON in which what is not defined is null, and the tables as Markdown, CSV and LaTeX."""
+"""Files of values: JSON in which what is not defined is null, and the tables as Markdown, CSV and LaTeX."""
 
 import json
 import math
@@ -10,28 +10,26 @@ from typing import Any, Self
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
-from gradewire.cli.output.forms.latex import to_latex
-from gradewire.cli.output.forms.markdown import to_markdown
-from gradewire.cli.output.forms.tidy_csv import to_tidy_csv
-from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.forms import to_latex, to_markdown, to_tidy_csv
 from gradewire.cli.problems import named_errors
+from gradewire.tables import Table
 
-figure_file_options = option_group(
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all figures here."),
+table_file_options = option_group(
+    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all values here."),
     click.option("--markdown", type=OUTPUT_FILE, help="Write the tables here as Markdown."),
     click.option(
-        "--csv", "csv_path", type=OUTPUT_FILE, help="Write the tables here as CSV: a line a figure, numbers unrounded."
+        "--csv", "csv_path", type=OUTPUT_FILE, help="Write the tables here as CSV: a line for each value, unrounded."
     ),
     click.option("--latex", type=OUTPUT_FILE, help="Write the tables here as LaTeX (booktabs)."),
 )
 all_tables_option = click.option(
-    "--all-tables", is_flag=True, help="Print all tables, not only the headline figures; files have them in any case."
+    "--all-tables", is_flag=True, help="Print all tables, not only the headline; files have them in any case."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureFiles:
-    """Where `figure_file_options` say that all figures go (JSON), and the tables (the others)."""
+class TableFiles:
+    """The files of `table_file_options`: JSON with all values, and the tables in three forms."""
 
     json: Path | None
     markdown: Path | None
@@ -53,7 +51,7 @@ class FigureFiles:
         """Option and file of each, as `check_outputs` takes them."""
         return [("--json", self.json), ("--markdown", self.markdown), ("--csv", self.csv), ("--latex", self.latex)]
 
-    def write(self, document: Mapping[str, Any], tables: Sequence[FigureTable], notes: Sequence[str]) -> None:
+    def write(self, document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]) -> None:
         """Writes what was asked for; raises InputError where that cannot be."""
         if self.json is not None:
             write_json(self.json, document)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from gradewire.agreement.estimates import LEAST_QUESTIONS, MOST_UNDEFINED
 from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.agreement.result_tables import Level
-from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
+from gradewire.cli.output.names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradewire.cli.output.figures import number
 from gradewire.metric_types import METRIC_TYPES
+from gradewire.tables import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradewire.cli.output.figure_names import CELLS_MEAN, cell_names
-from gradewire.cli.output.figures import Figure, cells_mean, count, estimated, measured
 from gradewire.cli.output.interval_notes import PlacedEstimate
-from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.names import CELLS_MEAN, cell_names
+from gradewire.tables import Table, Value, bare, cells_mean, count, estimated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradewire.agreement import Estimate
-    from gradewire.agreement.papers.model_accuracy import ModelAccuracyTable
+    from gradewire.agreement.papers.verdicts import ModelAccuracyTable
     from gradewire.cli.run.evaluator_labels import EvaluatorLabels
 
 
@@ -56,17 +54,17 @@ def people_of(against: EvaluatorLabels | None) -> People:
     )
 
 
-def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:
+def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
     """How far each metric is from people over all cells, and how right each sees them, a line for each cell."""
     cells = len(table.cells)
     if cells > 1:
-        yield FigureTable(
+        yield Table(
             f"Deviation from {people.possessive} accuracy: mean size over {cells} cells (data set and model)",
             ["metric", "mean size"],
             [[found.evaluator, cells_mean(found.mean_absolute_deviation)] for found in table.evaluators],
         )
-    written = estimated if cells == 1 else _bare
-    yield FigureTable(
+    written = estimated if cells == 1 else bare
+    yield Table(
         "Accuracy, on the rows that the metric judged",
         ["", people.all_rows, *(found.evaluator for found in table.evaluators)],
         [
@@ -76,18 +74,14 @@ def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Fig
     )
 
 
-def _bare(estimate: Estimate) -> Figure:
-    return measured(estimate.value)
-
-
 def _cell_names(table: ModelAccuracyTable, *, between: str = "\n") -> list[str]:
     return cell_names([(cell.dataset, cell.model) for cell in table.cells], between=between)
 
 
-def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[FigureTable]:
+def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
     """All tables: accuracies, deviations, and rows without a verdict."""
     names = _cell_names(table)
-    yield FigureTable(
+    yield Table(
         people.accuracy_title,
         ["", *names],
         [
@@ -95,7 +89,7 @@ def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Figur
             [f"{people.possessive} accuracy", *(estimated(cell.human) for cell in table.cells)],
         ],
     )
-    yield FigureTable(
+    yield Table(
         f"Deviation from {people.possessive} accuracy, on the rows that the metric judged",
         ["metric", *names, "mean size"],
         [
@@ -107,11 +101,9 @@ def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Figur
             for found in table.evaluators
         ],
     )
-    yield FigureTable(
-        "Accuracy, on the rows that the metric judged", ["metric", *names], list(_accuracies(table, people))
-    )
+    yield Table("Accuracy, on the rows that the metric judged", ["metric", *names], list(_accuracies(table, people)))
     if any(cell.failed for found in table.evaluators for cell in found.cells):
-        yield FigureTable(
+        yield Table(
             "Rows without a verdict",
             ["metric", *names],
             [[found.evaluator, *(count(cell.failed) for cell in found.cells)] for found in table.evaluators],
@@ -131,7 +123,7 @@ def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[Pl
         yield PlacedEstimate(found.evaluator, "mean size", CELLS_MEAN, found.mean_absolute_deviation)
 
 
-def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Figure | str]]:
+def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:
     for found in table.evaluators:
         yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
         # Where it judged all rows, the human figure is the one over all rows.

@@ -17,7 +17,6 @@ from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
 from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
-from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.result_rows import encode_rows
@@ -43,6 +42,7 @@ from gradewire.cli.score.by.figures import breakdowns
 from gradewire.cli.score.output import Output
 from gradewire.cli.summary.text import RunFigures, print_summary, summary_document
 from gradewire.manifests import RunClock, RunManifest, versions
+from gradewire.tables import number
 from gradewire.transport import Transport
 
 # Room for the longest status.

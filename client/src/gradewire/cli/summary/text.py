@@ -10,11 +10,11 @@ import click
 
 from gradewire.cli.input.grouping import written
 from gradewire.cli.input.record import printable
-from gradewire.cli.output.figures import number
 from gradewire.cli.output.progress import rows_per_second
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.cli.output.tables import FigureTable, print_figures, print_table
+from gradewire.cli.output.tables import print_table, print_tables
 from gradewire.cli.summary.remarks import remarks
+from gradewire.tables import Table, number
 
 
 class Breakdown(Protocol):
@@ -29,7 +29,7 @@ class Breakdown(Protocol):
         """All figures, for a file."""
         ...
 
-    def tables(self) -> Iterable[FigureTable]:
+    def tables(self) -> Iterable[Table]:
         """The same for people."""
         ...
 
@@ -114,7 +114,7 @@ def _print_means(summary: Summary) -> None:
 
 def _print_groups(by: Sequence[Breakdown]) -> None:
     for breakdown in by:
-        print_figures(breakdown.tables(), stream=sys.stderr)
+        print_tables(breakdown.tables(), stream=sys.stderr)
         for note in breakdown.notes():
             click.echo(printable(note), err=True)
 

@@ -3,13 +3,15 @@
   const STEP = 25;
   const chosen = (form) => [...form.querySelectorAll("select")].filter((select) => select.value !== "");
   const cellFilter = document.querySelector("form[data-for='t-cells']");
-  cellFilter.hidden = false;
-  cellFilter.addEventListener("submit", (event) => event.preventDefault());
-  cellFilter.addEventListener("input", () => {
-    for (const row of document.getElementById("t-cells").tBodies[0].rows) {
-      row.hidden = !chosen(cellFilter).every((select) => row.dataset[select.name] === select.value);
-    }
-  });
+  if (cellFilter) {
+    cellFilter.hidden = false;
+    cellFilter.addEventListener("submit", (event) => event.preventDefault());
+    cellFilter.addEventListener("input", () => {
+      for (const row of document.getElementById("t-cells").tBodies[0].rows) {
+        row.hidden = !chosen(cellFilter).every((select) => row.dataset[select.name] === select.value);
+      }
+    });
+  }
 
   const form = document.querySelector("form[data-for='case-list']");
   if (!form) return;

@@ -9,8 +9,6 @@ from scipy import stats
 from tests.client.cli.bench.ave.samples import NAMES, benched, check, expected, said, samples, stub
 from tests.client.cli.conftest import Command, write_rows
 
-from gradewire.agreement import Estimate
-from gradewire.cli.output.figures import estimated
 from gradewire.manifests import read_manifest
 
 
@@ -91,9 +89,3 @@ def test_data_sets_are_printed_where_all_tables_are_asked_for(command: Command, 
     for title, where in shown.items():
         assert (title in short.stdout, title in long.stdout) == where
     assert "further tables: --all-tables" in short.stderr
-
-
-def test_bounds_from_ten_on_keep_their_digits() -> None:
-    found = Estimate(10.9, 10.8, 11.25, 100)
-    assert estimated(found).text == "10.900 [10.800, 11.250]"
-    assert estimated(Estimate(-0.25, -0.5, 0.125, 100)).text == "-0.250 [-.500, .125]"

@@ -12,7 +12,7 @@ from gradewire.cli.input.files import ALIAS_HELP, column_options
 from gradewire.cli.options.connection import SERVER_VARIABLE, credential_options, wait_option
 from gradewire.cli.options.group import OUTPUT_FILE, FiniteRange, option_group
 from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.output.tables import show_figures
+from gradewire.cli.output.tables import show_tables
 from gradewire.cli.problems import exit_codes, one_line_errors
 from gradewire.cli.run.manifest_file import manifest_option
 from gradewire.load_testing.content import MIXES
@@ -119,7 +119,7 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
         result, broken = measured(given, _silent if options["quiet"] else _show_step)
     notes = load_notes(result, given)
     table = step_table(result)
-    show_figures([table], notes, ())
+    show_tables([table], notes, ())
     write_document(result, given, lines)
     write_page(result, given, table, notes)
     write_load_manifest(result, given, lines, version, clock)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from gradewire.cli.output.figures import Figure, count
 from gradewire.cli.output.files import write_json
-from gradewire.cli.output.tables import FigureTable
-from gradewire.cli.problems import InputError, named_errors
+from gradewire.cli.output.page_file import today, write_page_file
 from gradewire.cli.run.manifest_file import digests_of, forget_manifest, metric_fields, save_manifest
 from gradewire.cli.url_keys import without_keys
 from gradewire.load_testing.calls import CONNECTIONS
 from gradewire.load_testing.steps import PERCENTILES, Outcome
 from gradewire.manifests import RunCounts, RunManifest, versions
-from gradewire.report.rendering import MissingJinjaError, page_assets, template_of
-from gradewire.report.texts import visible
+from gradewire.report import page as page_module
+from gradewire.report.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Path, axes, line, upward
+from gradewire.report.page import Charts, Heading, Page, Paragraph, Section, ShownTable
+from gradewire.report.texts import ShownText, cut
+from gradewire.tables import Table, Value, count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gradewire.load_testing.run import Knee, LoadResult
     from gradewire.load_testing.steps import Step
     from gradewire.manifests import RunClock
+    from gradewire.report.charts import Mark
+    from gradewire.report.page import Block
 
 _VERDICTS: Final = {
     Outcome.HOLDS: "keeps up",
@@ -34,10 +36,12 @@ _VERDICTS: Final = {
     Outcome.LOST: "no answer",
     Outcome.STOPPED: "partial",
 }
+_NOTE_CHARACTERS: Final = 1000
+_CHECKS: Final = {None: "unmeasured", True: "kept", False: "broken"}
 _PROMISE: Final = "at twice the knee: "
 
 
-def step_table(result: LoadResult) -> FigureTable:
+def step_table(result: LoadResult) -> Table:
     """Return the table of all steps, by rate; with the server's CPU time and memory if they were read."""
     heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
     heads += ["refused", "failed", "client lag\np99"]
@@ -47,7 +51,7 @@ def step_table(result: LoadResult) -> FigureTable:
     rows = []
     for step in sorted(result.steps, key=lambda step: (step.rate_per_s, step.over_knee)):
         counts = step.counts
-        row: list[Figure | str] = [Figure(f"{step.rate_per_s:.4g}", step.rate_per_s), _verdict(step, result)]
+        row: list[Value | str] = [Value(f"{step.rate_per_s:.4g}", step.rate_per_s), _verdict(step, result)]
         row += [_ms(step.latency_s(each)) for each in PERCENTILES]
         row += [_ms(step.latency_s(100)), count(counts.due)]
         row += [_share(step.share(calls)) for calls in (counts.in_time, counts.refused, counts.failed)]
@@ -56,7 +60,7 @@ def step_table(result: LoadResult) -> FigureTable:
             sizes = [math.nan if each is None else each.resident_bytes for each in (step.before, step.after)]
             row += [_ms(step.server_cpu_s_per_item, 3), *(_number(size / 2**20, 0) for size in sizes)]
         rows.append(row)
-    return FigureTable("Latency of scored calls from when they were due (ms), by offered rate", heads, rows, heads=2)
+    return Table("Latency of scored calls from when they were due (ms), by offered rate", heads, rows, heads=2)
 
 
 def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
@@ -116,7 +120,7 @@ def write_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, s
     write_json(path, document)
 
 
-def write_page(result: LoadResult, given: LoadOptions, table: FigureTable, notes: Sequence[str]) -> None:
+def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequence[str]) -> None:
     """Write the HTML page, if an option names a file: notes, checks, a plot and the table. It loads nothing.
 
     Raises:
@@ -125,24 +129,33 @@ def write_page(result: LoadResult, given: LoadOptions, table: FigureTable, notes
     path = given.output("--html")
     if path is None:
         return
-    try:
-        content = page_assets(("common.js",), ("report.css", "load.css")) | {
-            "server": visible(given.setup.endpoint.address),
-            "created": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-            "notes": [visible(note) for note in notes if not note.startswith(_PROMISE)],
-            "checks": result.checks,
-            "table": table,
-            "plot": latency_plot(result),
-        }
-        page = template_of("load.html").render(content)
-    except MissingJinjaError as error:
-        raise InputError(str(error)) from error
-    with named_errors(path):
-        path.write_bytes(page.encode(errors="replace"))
+    source = ShownText(cut(given.setup.endpoint.address, _NOTE_CHARACTERS))
+    found: list[Block] = [
+        Paragraph((ShownText(cut(note, _NOTE_CHARACTERS)),)) for note in notes if not note.startswith(_PROMISE)
+    ]
+    if result.checks:
+        found.append(Heading(("At twice the knee",)))
+        found += [Paragraph((cut(str(check), _NOTE_CHARACTERS),), _CHECKS[check.holds]) for check in result.checks]
+    chart = latency_chart(result)
+    page = Page(
+        title=f"Load on {source.before}",
+        heading=("Load on ", source),
+        lead=(f"{today()}: {len(result.steps)} steps",),
+        sections=[
+            Section(id="found", title=("Found",), blocks=found),
+            Section(
+                id="plot",
+                title=("Latency by offered rate",),
+                blocks=[Charts([chart], "wide") if chart is not None else Paragraph(("Nothing was measured.",))],
+            ),
+            Section(id="steps", title=("Steps",), blocks=[ShownTable("t-steps", table)]),
+        ],
+    )
+    write_page_file(path, lambda: page_module.write_page(path, [page]), quiet=True)
 
 
-def latency_plot(result: LoadResult) -> dict[str, Any] | None:
-    """Return p50 and p99 by offered rate as positions in a drawing of 640 x 300; None without scored calls.
+def latency_chart(result: LoadResult) -> Chart | None:
+    """Return p50 and p99 by offered rate, with the objective and the knee; None without scored calls.
 
     If a rate was tried twice, the second try is drawn.
     """
@@ -154,29 +167,29 @@ def latency_plot(result: LoadResult) -> dict[str, Any] | None:
     values = {
         name: [1e3 * step.latency_s(percentile) for step in steps] for name, percentile in (("p99", 99), ("p50", 50))
     }
-    least, most = min(*values["p50"], slo_ms), max(*values["p99"], slo_ms)
-    low = math.floor(math.log10(max(least, 1e-3)))
-    high = max(low + 1, math.ceil(math.log10(max(most, 1e-3))))
-
-    def x(rate: float) -> float:
-        return round(60 + 560 * rate / steps[-1].rate_per_s, 1)
-
-    def y(latency_ms: float) -> float:
-        return round(270 - 250 * (math.log10(max(latency_ms, 10.0**low)) - low) / (high - low), 1)
-
-    return {
-        "lines": {
-            name: [
-                (x(step.rate_per_s), y(value), f"{step.rate_per_s:.4g} calls/s: {name} {value:.4g} ms")
-                for step, value in zip(steps, found, strict=True)
-            ]
-            for name, found in values.items()
-        },
-        "slo": y(slo_ms),
-        "knee": None if result.knee_step is None else x(result.knee_step.rate_per_s),
-        "rates": [(x(step.rate_per_s), f"{step.rate_per_s:.4g}") for step in (steps[0], steps[-1])],
-        "latencies": [(y(10.0**power), f"{10.0**power:g}") for power in range(low, high + 1)],
-    }
+    low = 10.0 ** math.floor(math.log10(max(min(*values["p50"], slo_ms), 1e-3)))
+    high = 10.0 ** math.ceil(math.log10(max(*values["p99"], slo_ms)))
+    x, y = Axis(0.0, 1.02 * steps[-1].rate_per_s), upward(low, max(10 * low, high), is_log=True)
+    limit = y.at(slo_ms)
+    marks: list[Mark] = [
+        *axes(x.ticks, y.ticks, "offered calls/s", "latency, ms"),
+        Path("limit", f"M{LEFT:g} {limit}H{RIGHT:g}"),
+        Label("tick", RIGHT - 2, limit - 3, "SLO", "end"),
+    ]
+    if result.knee_step is not None:
+        knee = x.at(result.knee_step.rate_per_s)
+        marks += [Path("mark", f"M{knee} {TOP:g}V{BOTTOM:g}"), Label("direct", knee - 3, TOP + 10, "knee", "end")]
+    for style, (name, found) in zip(("first", "second"), values.items(), strict=True):
+        dots = [
+            Dot(
+                x.at(step.rate_per_s), y.at(value), f"{step.rate_per_s:.4g} calls/s: {name} {value:.4g}", f"dot {style}"
+            )
+            for step, value in zip(steps, found, strict=True)
+        ]
+        marks += [Path(f"curve {style}", line([(dot.x, dot.y) for dot in dots])), *dots]
+    summary = "Median and 99th percentile of scored calls; the vertical axis is logarithmic."
+    key = [("curve first", "p99"), ("curve second", "p50")]
+    return Chart(title="Latency by offered rate", summary=summary, caption=summary, marks=marks, key=key)
 
 
 def write_load_manifest(
@@ -261,13 +274,13 @@ def _no_knee_note(knee: Knee) -> str:
     return "no knee: the server kept up with no rate that was tried"
 
 
-def _ms(seconds: float, digits: int = 1) -> Figure:
+def _ms(seconds: float, digits: int = 1) -> Value:
     return _number(seconds * 1e3, digits)
 
 
-def _share(share: float) -> Figure:
-    return Figure("-" if math.isnan(share) else f"{share:.2%}", share)
+def _share(share: float) -> Value:
+    return Value("-" if math.isnan(share) else f"{share:.2%}", share)
 
 
-def _number(value: float, digits: int) -> Figure:
-    return Figure("-" if math.isnan(value) else f"{value:.{digits}f}", value)
+def _number(value: float, digits: int) -> Value:
+    return Value("-" if math.isnan(value) else f"{value:.{digits}f}", value)

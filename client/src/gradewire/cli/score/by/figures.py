@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.input.grouping import written
-from gradewire.cli.output.figures import Figure, count, differing, estimated, measured
-from gradewire.cli.output.tables import FigureTable
 from gradewire.errors import MissingExtra
+from gradewire.tables import Table, Value, count, differing, estimated, measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +68,7 @@ class Breakdown:
                 inner[label] = _line_document(line)
         return nested
 
-    def tables(self) -> Iterator[FigureTable]:
+    def tables(self) -> Iterator[Table]:
         """A table for each metric; none where no row has a value."""
         for label, lines in self.lines.items():
             if lines:
@@ -192,9 +191,9 @@ def _line_document(line: MetricLine) -> dict[str, Any]:
     return {**mean, "interval_95": interval, **rest, "difference": difference}
 
 
-def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> FigureTable:
+def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> Table:
     shown = dict(_columns(lines, columns))
-    return FigureTable(
+    return Table(
         title,
         [*columns, *shown],
         [[*line.group, *(cell(line) for cell in shown.values())] for line in lines],
@@ -202,7 +201,7 @@ def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> Figure
     )
 
 
-def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[str, Callable[[MetricLine], Figure]]]:
+def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[str, Callable[[MetricLine], Value]]]:
     """Heads of the columns that say something of these lines, each with what makes its cells."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
@@ -220,17 +219,17 @@ def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[s
     for name in dict.fromkeys(name for tally in tallies for name in tally.parts):
         yield name, lambda line, name=name: measured(line.tally.part_means.get(name, math.nan))  # type: ignore[misc]
     if any(tally.scored < tally.rows for tally in tallies):
-        yield "without score", lambda line: Figure(_shares(line.tally) or "none")
+        yield "without score", lambda line: Value(_shares(line.tally) or "none")
 
 
 def _paired(line: MetricLine) -> PairedDifference | None:
     return None if line.figures is None else line.figures.paired
 
 
-def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Figure]) -> Figure:
+def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Value]) -> Value:
     """A cell of the difference; blank for a baseline, and where no question is shared."""
     paired = _paired(line)
-    return Figure("") if paired is None else cell(paired)
+    return Value("") if paired is None else cell(paired)
 
 
 def _shares(tally: Tally) -> str:

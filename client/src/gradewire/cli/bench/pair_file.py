@@ -1,10 +1,11 @@
 """Pairs of answers with the votes of people and the choices of evaluators, read from a file."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from gradewire.cli.bench.engine import Columns, fields_of
 from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.left_out import LeftOut
 from gradewire.cli.input.record import Record
@@ -12,17 +13,18 @@ from gradewire.cli.problems import InputError
 
 Choice = Literal["A", "B", "tie"]
 _CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
-# Columns in which a field stands, the first that a row has wins.
-PAIR_ALIASES: dict[str, tuple[str, ...]] = {
-    "votes": ("votes", "labels", "annotations"),
-    "choice": ("choice", "choices"),
-    "response_a": ("response_a", "prediction_a", "a"),
-    "response_b": ("response_b", "prediction_b", "b"),
-    "question": ("question", "instruction"),
-    "question_id": ("question_id",),
-    "image": ("image_id", "image"),
-    "references": ("references", "reference"),
-}
+PAIR_COLUMNS = Columns(
+    {
+        "votes": ("votes", "labels", "annotations"),
+        "choice": ("choice", "choices"),
+        "response_a": ("response_a", "prediction_a", "a"),
+        "response_b": ("response_b", "prediction_b", "b"),
+        "question": ("question", "instruction"),
+        "question_id": ("question_id",),
+        "image": ("image_id", "image"),
+        "references": ("references", "reference"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +66,26 @@ class PairFile:
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
-    def read(cls, records: Iterable[Record], columns: Mapping[str, str], choices: Mapping[str, str]) -> Self:
-        """Reads records.
+    def read(cls, records: Iterable[Record], columns: Columns, choices: Mapping[str, str]) -> Self:
+        """Read records.
 
         Args:
             records: Rows of the file.
-            columns: Column of a field, in place of its usual names.
+            columns: Where the fields stand.
             choices: Column of each evaluator's choice; empty: the column `choice`, or the mapping in `choices`.
 
         Raises:
             InputError: No pair has votes; says what was looked for.
         """
-        names = {name: (columns[name],) if name in columns else usual for name, usual in PAIR_ALIASES.items()}
         found = cls()
-        for record in records:
+        for record, fields in fields_of(records, found.left_out):
             try:
-                found.pairs.append(_pair(record, names, choices))
+                found.pairs.append(_pair(record, fields, columns, choices))
             except ValueError as error:
                 found.left_out.add(str(error), record.place)
         if not found.pairs:
             raise InputError(
-                f"no pair has votes (looked for {', '.join(names['votes'])}): "
+                f"no pair has votes (looked for {', '.join(columns.of('votes'))}): "
                 f"{'; '.join(found.left_out.sentences('pairs')) or 'the file is empty'}"
             )
         return found
@@ -95,13 +96,9 @@ class PairFile:
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 
 
-def _pair(record: Record, names: Mapping[str, Sequence[str]], choices: Mapping[str, str]) -> Pair:
-    if record.fields is None:
-        raise ValueError("the row cannot be read")
-    fields = record.fields
-
+def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: Mapping[str, str]) -> Pair:
     def value(name: str) -> Any:
-        return next((fields[column] for column in names[name] if fields.get(column) is not None), None)
+        return columns.value(fields, name)
 
     def parsed(name: str) -> Any:
         return unpacked(value(name), brackets="[{")

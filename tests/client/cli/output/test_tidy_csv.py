@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire.agreement import CellsMean, Difference, Estimate
-from gradewire.cli.output.figures import Figure, cells_mean, count, differing, estimated
-from gradewire.cli.output.forms.tidy_csv import COLUMNS, to_tidy_csv
-from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.forms import COLUMNS, to_tidy_csv
+from gradewire.tables import Table, Value, cells_mean, count, differing, estimated
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -19,8 +18,8 @@ def read(text: str) -> list[dict[str, str]]:
 
 def test_every_cell_is_a_line_with_its_table_row_and_column() -> None:
     mean = CellsMean(0.5, math.nan, math.nan, 0, cells=7, cells_in_all=10)
-    cells: list[Figure | str] = [count(1490), estimated(Estimate(2 / 3, 0.6, 0.7, 100)), cells_mean(mean), "1 2 3"]
-    table = FigureTable("All, rows", ["metric", "rows", "nq\nfid", "mean", "failed"], [['a "b"', *cells]])
+    cells: list[Value | str] = [count(1490), estimated(Estimate(2 / 3, 0.6, 0.7, 100)), cells_mean(mean), "1 2 3"]
+    table = Table("All, rows", ["metric", "rows", "nq\nfid", "mean", "failed"], [['a "b"', *cells]])
     found = read(to_tidy_csv([table]))
     assert tuple(found[0]) == COLUMNS
     assert {(line["table"], line["row"]) for line in found} == {("All, rows", 'a "b"')}
@@ -34,7 +33,7 @@ def test_every_cell_is_a_line_with_its_table_row_and_column() -> None:
 
 def test_two_cells_may_name_a_row_and_differences_have_their_p() -> None:
     figure = differing(Difference(0.25, 0.125, 0.5, 100, 0.04))
-    table = FigureTable("Differences", ["", "", "all rows"], [["a minus b", "AUC", figure]], heads=2)
+    table = Table("Differences", ["", "", "all rows"], [["a minus b", "AUC", figure]], heads=2)
     (line,) = read(to_tidy_csv([table]))
     assert (line["row"], line["column"], line["value"], line["p_value"]) == (
         "a minus b, AUC",
@@ -45,14 +44,14 @@ def test_two_cells_may_name_a_row_and_differences_have_their_p() -> None:
 
 
 def test_the_place_of_a_row_is_no_part_of_its_name() -> None:
-    table = FigureTable("Ratings", ["", "model", "Elo"], [["1", "gpt-4", count(1100)]], heads=2)
+    table = Table("Ratings", ["", "model", "Elo"], [["1", "gpt-4", count(1100)]], heads=2)
     (line,) = read(to_tidy_csv([table]))
     assert line["row"] == "gpt-4"
 
 
 @given(st.floats(), st.text())
 def test_numbers_come_back_as_they_were_and_any_name_keeps_its_place(value: float, name: str) -> None:
-    table = FigureTable(name, ["", "x"], [[name, Figure("", value)]])
+    table = Table(name, ["", "x"], [[name, Value("", value)]])
     (line,) = read(to_tidy_csv([table]))
     assert line["value"] == "" if not math.isfinite(value) else float(line["value"]) == value
     assert (line["table"], line["row"]) == (name, name)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.cli.output.figures import Figure
-from gradewire.cli.output.forms.latex import escaped, to_latex
-from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.forms import escaped, to_latex
+from gradewire.tables import Table, Value
 
 DOCUMENT = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{tables}\end{document}"
 HOSTILE = [
@@ -29,9 +28,9 @@ HOSTILE = [
 COMMANDS = re.compile(r"\\text(?:backslash|asciitilde|asciicircum|less|greater|bar|asciigrave)\{\}|\\[{}$&#_%]|\$-\$")
 
 
-def table_of(names: list[str]) -> FigureTable:
-    return FigureTable(
-        names[0], ["metric", *names], [[name, *(Figure("-0.5 [-.6, .1]", -0.5),) * len(names)] for name in names]
+def table_of(names: list[str]) -> Table:
+    return Table(
+        names[0], ["metric", *names], [[name, *(Value("-0.5 [-.6, .1]", -0.5),) * len(names)] for name in names]
     )
 
 

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
-from tests.client.report.leaderboard.test_page import board
+from tests.client.cli.leaderboard.test_page import board, page_of
 from tests.client.report.test_chromium import browser
-
-from gradewire.report.leaderboard import write_leaderboard
 
 __all__ = ["browser"]
 
@@ -16,7 +14,7 @@ __all__ = ["browser"]
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     path = tmp_path / "board.html"
-    write_leaderboard(path, board())
+    path.write_bytes(page_of(board()))
     opened = browser.new_page()
     told: list[str] = []
     opened.on("console", lambda message: told.append(message.text))

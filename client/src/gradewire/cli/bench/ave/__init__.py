@@ -1,1 +1,0 @@
-"""`gradewire bench ave`: alignment, consistency and generalisation of evaluators."""

@@ -1,1 +1,0 @@
-"""`gradewire bench pairs`: which of two answers people prefer."""

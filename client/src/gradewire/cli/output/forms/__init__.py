@@ -1,1 +1,0 @@
-"""Tables of figures in the forms that other programs read."""

@@ -1,0 +1,277 @@
+"""The page that shows agreement with labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gradewire.agreement.annotators.labels import SHOWN_PAIRS
+from gradewire.agreement.curves.shapes import metric_curves
+from gradewire.report import agreement_tables as tables
+from gradewire.report import page
+from gradewire.report.bounded import bounded
+from gradewire.report.cases import Cases, cases
+from gradewire.report.curves import calibration_chart, distribution_chart, overview_chart, roc_chart
+from gradewire.report.failures import failures
+from gradewire.report.page import (
+    CaseList,
+    Charts,
+    Code,
+    Details,
+    FailureList,
+    Heading,
+    Page,
+    Paragraph,
+    Section,
+    Selection,
+    ShownTable,
+    Terms,
+)
+from gradewire.report.pictures import Album
+from gradewire.report.texts import ShownText, signed, visible
+from gradewire.tables import estimated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire.report.input import ReportInput
+    from gradewire.report.page import Block
+    from gradewire.report.worst import Basis, Direction
+    from gradewire.tables import Table
+
+# Answers shown for each metric and direction, values of cells, and paired differences: the first of these with which
+# the page is small enough.
+_AMOUNTS: Final = (
+    *((most, tables.CELL_VALUES, tables.DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
+    (1, 1000, 100),
+    (0, 0, 0),
+)
+_DISAGREEMENTS: Final[dict[tuple[Direction, Basis], str]] = {
+    ("high", "verdict"): "called right, labelled wrong",
+    ("low", "verdict"): "called wrong, labelled right",
+    ("high", "rank"): "ranked far too high",
+    ("low", "rank"): "ranked far too low",
+}
+_CHARTS: Final = ("pearson", "kendall", "auc")
+_COLUMNS: Final = (
+    "Failed rows have no score: they are counted and enter no figure. A dash stands where a statistic is not defined. "
+    "Intervals are 95 % percentile intervals over draws of whole questions."
+)
+_CURVES: Final = (
+    "Rows labelled right are drawn solid in blue, those labelled wrong hatched in orange. A score is not a probability "
+    "unless it was calibrated: the dashed diagonal shows where one would lie."
+)
+_NO_ROC: Final = "No ROC curve: it needs labels in [0, 1], and both right and wrong rows with a score."
+_NO_CALIBRATION: Final = "No calibration curve: it needs labels in [0, 1] and rows with a score."
+_CASES: Final = (
+    "Answers whose verdict is not the label's side: called right and labelled wrong (“too high”), or called wrong and "
+    "labelled right (“too low”). Where a metric gives no verdict, answers whose rank is far off: their places by score "
+    "and by label are a quarter of the rows apart or more. Each answer says which of the two it is. Each metric shows "
+    "up to {most} in each direction, those first whose rank by score is furthest from the rank of their label; rows "
+    "equally bad are spread evenly over the file. Answers on which several metrics disagree with people come first."
+)
+
+
+def write_report(path: Path, report: ReportInput) -> int:
+    """Write the page: one file that loads nothing, from other files or from a network.
+
+    It shows up to 25 answers for each metric and direction, fewer where the page would grow beyond 1.9 MB, and then
+    says so; then fewer cells and differences. Longer texts are cut, with their length beside them; names at 80
+    characters; the first 40 metrics are shown. Pictures that stand in the rows or in `report.folder` are a part of the
+    page, up to 6 MB of them beside the rest; to others there are links.
+
+    Args:
+        path: File to write; one that is there is replaced.
+        report: What to show.
+
+    Returns:
+        Its size, bytes.
+
+    Raises:
+        MissingJinjaError: jinja2 is not installed.
+        ReportTooLargeError: It would be larger than 1.9 MB with no answer and no cell.
+        OSError: The file cannot be written.
+    """
+    return page.write_page(path, _pages(report, path.parent), without="answer or cell")
+
+
+def render(report: ReportInput, folder: Path = Path()) -> bytes:
+    """Return the page in UTF-8, for this folder, from where its links to files lead; raises as `write_report`."""
+    return page.render(_pages(report, folder), without="answer or cell")
+
+
+def _pages(report: ReportInput, folder: Path) -> Iterator[Page]:
+    report = bounded(report)
+    overview, curves = _overview(report), _curves(report)
+    failed = failures(report)
+    for answers, values, differences in _AMOUNTS:
+        album = Album(report.folder, folder)
+        cells, shown = tables.cells(report.agreement, most_values=values), cases(report, album, most=answers)
+        compared = tables.comparisons(report.agreement, most=differences)
+        yield Page(
+            title=f"Agreement with human labels: {visible(report.source)}",
+            heading=("Agreement with human labels",),
+            lead=(ShownText(visible(report.source)), f", {report.created}: {_size(report)}"),
+            sections=[
+                overview,
+                Section(
+                    id="cells",
+                    title=("By data set, model and group",),
+                    link=("By cell",),
+                    blocks=[_cells(report, cells)],
+                ),
+                *([_differences(compared)] if compared.rows or compared.note else []),
+                curves,
+                _disagreements(report, shown),
+                Section(
+                    id="failed",
+                    title=("Failed rows",),
+                    blocks=[
+                        FailureList(failed) if failed else Paragraph(("None: every metric scored every labelled row.",))
+                    ],
+                ),
+                _reproduce(report),
+            ],
+            embedded_characters=album.embedded_characters,
+        )
+
+
+def _size(report: ReportInput) -> str:
+    metrics = len(report.judged.scores)
+    return f"{len(report.rows):,} labelled rows, {metrics} metric{'s' if metrics != 1 else ''}"
+
+
+def _overview(report: ReportInput) -> Section:
+    statistics = tables.defined_statistics(report.agreement)
+    charts = [
+        overview_chart(report.agreement, statistic, tables.STATISTICS[statistic][0])
+        for statistic in _CHARTS
+        if statistic in statistics
+    ]
+    drawn = [chart for chart in charts if chart is not None]
+    explained = Terms("explained", tables.explained(report.agreement))
+    return Section(
+        id="overview",
+        title=("Overview",),
+        blocks=[
+            Terms("facts", _facts(report)),
+            *page.notes(report.notes),
+            *([Charts(drawn)] if drawn else []),
+            ShownTable("t-overview", tables.overview(report.agreement)),
+            Details("What the columns mean", [explained, Paragraph((_COLUMNS,))]),
+        ],
+    )
+
+
+def _facts(report: ReportInput) -> list[tuple[str, str]]:
+    labels = sorted(Counter(report.judged.labels.tolist()).items())
+    counts = {"Labelled rows": len(report.rows)}
+    counts |= {"Left out: no label": report.unlabelled} if report.unlabelled else {}
+    counts |= {"Left out: label unreadable": report.unreadable} if report.unreadable else {}
+    counts |= {f"Label {label:g}": rows for label, rows in labels[:12]}
+    other = [("Other labels", f"{len(labels) - 12} kinds")] if len(labels) > 12 else []
+    return [*((name, f"{rows:,}") for name, rows in counts.items()), *other, *_annotators(report)]
+
+
+def _annotators(report: ReportInput) -> Iterator[tuple[str, str]]:
+    found = report.annotators
+    if found is None:
+        return
+    figures = {f"Krippendorff's alpha, {level}": estimate for level, estimate in found.alpha.items()}
+    figures |= {
+        f"Cohen's kappa, annotators {pair.first} and {pair.second}, {pair.items} rows": pair.kappa
+        for pair in found.pairs[:SHOWN_PAIRS]
+    }
+    for name, estimate in figures.items():
+        value = estimated(estimate)
+        interval = f" ({' to '.join(map(signed, value.bounds))})" if value.bounds else ""
+        yield name, f"{signed(value.text)}{interval}"
+    if (more := len(found.pairs) - SHOWN_PAIRS) > 0:
+        yield "Cohen's kappa, further pairs", f"{more}, not shown"
+
+
+def _cells(report: ReportInput, cells: Table) -> ShownTable:
+    kinds = _kinds(report)
+    values = {kind: _sorted({filters.get(kind, "") for filters in cells.filters}) for kind in kinds}
+    boxes = [Selection(kind, tables.CELL_KINDS[kind], values[kind]) for kind in kinds]
+    return ShownTable("t-cells", cells, [Selection("metric", "Metric", list(report.judged.scores)), *boxes])
+
+
+def _kinds(report: ReportInput) -> list[str]:
+    """Return what rows are told apart by; a group that is the data set under another name is not offered again."""
+    again = all(row.group in {"", row.dataset} for row in report.rows)
+    return [kind for kind in tables.CELL_KINDS if kind != "group" or not again]
+
+
+def _sorted(names: set[str]) -> list[str]:
+    return sorted(names - {""}, key=lambda name: (name.casefold(), name))
+
+
+def _differences(compared: Table) -> Section:
+    return Section(
+        id="differences",
+        title=("Paired differences",),
+        link=("Differences",),
+        blocks=[ShownTable("t-differences", compared)],
+    )
+
+
+def _curves(report: ReportInput) -> Section:
+    judged = report.judged
+    blocks: list[Block] = []
+    for metric, scores in judged.scores.items():
+        found = metric_curves(scores, judged.labels)
+        roc = roc_chart(metric, found.roc, judged.verdicts[metric], judged.labels) if found.roc else None
+        calibration = calibration_chart(metric, found.calibration, found.brier) if found.calibration else None
+        blocks.append(Heading((ShownText(metric),)))
+        blocks.append(
+            Charts(
+                [
+                    distribution_chart(metric, found.distribution) or Paragraph(("No row has a score.",), "note"),
+                    roc or Paragraph((_NO_ROC,), "note"),
+                    calibration or Paragraph((_NO_CALIBRATION,), "note"),
+                ]
+            )
+        )
+    return Section(
+        id="curves",
+        title=("Scores, ROC and calibration",),
+        link=("Curves",),
+        blocks=[Paragraph((_CURVES,)), *blocks],
+    )
+
+
+def _disagreements(report: ReportInput, shown: Cases) -> Section:
+    boxes = [
+        Selection(kind, tables.CELL_KINDS[kind], _sorted({getattr(case.row, kind) for case in shown.cases}))
+        for kind in _kinds(report)
+    ]
+    return Section(
+        id="cases",
+        title=("The worst disagreements",),
+        link=("Disagreements",),
+        blocks=[
+            Paragraph((_CASES.format(most=shown.most),)),
+            CaseList(shown, list(report.judged.scores), _DISAGREEMENTS, boxes),
+        ],
+    )
+
+
+def _reproduce(report: ReportInput) -> Section:
+    known: dict[str, str] = {}
+    for row in report.rows:
+        if len(known) == len(report.judged.scores):
+            break
+        known |= {
+            metric: str(result["line"])
+            for metric, result in row.results.items()
+            if metric not in known and result.get("line")
+        }
+    how = (
+        "A line names metric, version, parameters and the digest of the weights; ",
+        Code("gradewire score --metrics"),
+        f" takes it as it is. Seed of the bootstrap: {report.agreement.seed}.",
+    )
+    lines = page.lines((metric, known.get(metric, "")) for metric in report.judged.scores)
+    return Section(id="reproduce", title=("Reproduce",), blocks=[Paragraph(how), lines])
