@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gradewire.metric_types.calibrated import Calibrated
-from gradewire.metric_types.encoders import Smile
+from gradewire.metric_types import Calibrated, Smile
 from gradewire.model_list import ModelList
 
 USUAL_METRICS: Final = f"{Smile.name},{Calibrated.name}"

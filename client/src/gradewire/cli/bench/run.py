@@ -18,7 +18,7 @@ from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
 from gradewire.cli.run.manifest_file import manifest_option
-from gradewire.metric_types.words import Cider
+from gradewire.metric_types import Cider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire.comparison.conditions import Condition
-    from gradewire.metric_types.comparisons import Compare
+    from gradewire.metric_types import Compare
     from gradewire.transport import Transport
 
 

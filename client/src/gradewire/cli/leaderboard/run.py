@@ -21,7 +21,7 @@ from gradewire.cli.leaderboard.verdicts import Verdicts
 from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.output.progress import progress
 from gradewire.cli.run.plan import judge_name, judge_remarks
-from gradewire.metric_types.comparisons import Compare
+from gradewire.metric_types import Compare
 from gradewire.metric_types.line import parse_comparison_line
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gradewire.cli.output.figures import number
 from gradewire.errors import MissingExtra
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import Auto
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradewire.metric_types import METRIC_TYPES
-from gradewire.metric_types.words import Cider
+from gradewire.metric_types import METRIC_TYPES, Cider
 
 _ALL_ALIKE = "all rows have the same references, over which no n-gram is rarer than another"
 
@@ -42,6 +41,8 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         return {}
     missing = {}
     for name, kind in METRIC_TYPES.items():
+        if kind.asks_judge():
+            continue  # no part of all
         if kind.needs_question and not seen.question:
             missing[name] = "no row has a question"
         elif seen.references < kind.least_references:

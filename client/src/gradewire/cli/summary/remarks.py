@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.metric_types.calibrated import Calibrated
+from gradewire.metric_types import Calibrated
 from gradewire.results import ScoreWarning
 
 # Less than this between a mean and a share of rows misleads nobody.
