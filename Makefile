@@ -181,7 +181,7 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without serve
 	    tests/server/scoring tests/server/settings tests/models tests/proto --ignore tests/client/report/test_chromium.py \
 	    --ignore tests/client/report/leaderboard/test_browser.py --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
 	    --ignore tests/client/rewards/test_traces.py --ignore tests/client/_embedded --ignore tests/client/cli/agree/test_scored_rows.py \
-	    --ignore tests/client/agreement/fitting/test_travel.py --ignore tests/server/metrics/calibrated/test_shipped.py \
+	    --ignore tests/client/agreement/fitting/test_travel.py --ignore tests/server/metrics/correctness/test_shipped.py \
 	    --ignore tests/client/cli/leaderboard/test_kill.py --ignore tests/client/cli/calibrate --ignore tests/client/cli/test_triton.py \
 	    --ignore tests/client/agreement/fitting/test_probability.py --ignore tests/server/metrics/judged/test_hostile.py --ignore tests/models/judges \
 	    --ignore tests/server/metrics/text/values/test_hostile.py --ignore tests/models/build/quantize \

@@ -21,7 +21,7 @@ from rich.table import Table
 from gradewire import Client, ScoreReport, ScoreWarning, SmileParts
 
 ROWS = Path(__file__).with_name("answers.jsonl")
-METRICS = "smile,calibrated,sbert,exact_match,easy_match"
+METRICS = "smile,correctness,sbert,exact_match,easy_match"
 SHOWN_CHARACTERS = 28
 SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references")
 
@@ -88,9 +88,9 @@ def end_of(text: str) -> str:
 
 
 def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -> None:
-    """Some rows of each failure mode, with the parts of their SMILE scores and the verdicts of `calibrated`."""
+    """Some rows of each failure mode, with the parts of their SMILE scores and the verdicts of `correctness`."""
     table = Table(
-        "mode", "reference", "prediction", "smile", "sentence", "keyword", "best window", "calibrated", "label"
+        "mode", "reference", "prediction", "smile", "sentence", "keyword", "best window", "correctness", "label"
     )
     for mode in SHOWN:
         for index in [index for index, row in enumerate(rows) if row["group"] == mode][:2]:
@@ -98,7 +98,7 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
             smile, parts = scores["smile"], scores["smile"].parts
             assert isinstance(parts, SmileParts)
             numbers = [f"{value:.3f}" for value in (smile.score, parts.sentence, parts.keyword)]
-            fitted = scores["calibrated"]
+            fitted = scores["correctness"]
             verdict = "right" if fitted.correct else "wrong"
             doubt = "?" if ScoreWarning.UNCERTAIN in fitted.warnings else ""
             rest = [f"{fitted.score:.2f} {verdict}{doubt}", str(row["label"])]
@@ -108,7 +108,7 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
             table.add_row(mode, *texts, *numbers, parts.best_window, *rest)
     console.print(table)
     console.print(
-        "calibrated: the probability that the answer is right, and its verdict; ?: not to be trusted (UNCERTAIN)."
+        "correctness: the probability that the answer is right, and its verdict; ?: not to be trusted (UNCERTAIN)."
         " label: 1 right, 0 wrong, by a person",
         soft_wrap=True,
     )

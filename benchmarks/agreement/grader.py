@@ -1,8 +1,8 @@
 """What `grader` is worth beside `lave` and `smile`, and what each costs; writes docs/research/grader.md.
 
 Only rows whose question is of the held-out split (half b) are read: the grader was trained on labels of the other one.
-The fit of `calibrated` that ships was made on both halves, so its figures here would flatter: held-out ones are
-benchmarks.agreement.calibrated's.
+The fit of `correctness` that ships was made on both halves, so its figures here would flatter: held-out ones are
+benchmarks.agreement.correctness's.
 Of the 600 rows of benchmarks.judges.agreement these are compared with what the judge said, of all of half b without a
 judge. Costs are CPU seconds of whole commands, children included, on few rows less those on one, in turns. Scores are
 kept under --results: an interrupted run goes on. The rows are not part of the project.
@@ -37,8 +37,8 @@ COST_ROUNDS = 3
 # Features alone, since the trees behind them cost next to nothing and a fit need not be there.
 COST_ROWS = {
     "smile:v1": 150,
-    "calibrated?features_only=true": 150,
-    "calibrated?features_only=true&grader=grader-mini": 150,
+    "correctness?features_only=true": 150,
+    "correctness?features_only=true&grader=grader-mini": 150,
     "grader": 150,
     JUDGE: 12,
 }

@@ -1,10 +1,10 @@
-"""How `calibrated` does beyond what it was fitted on, before and after; writes its tables into docs/research/travel.md.
+"""How `correctness` does beyond its rows, before and after; writes its tables into docs/research/travel.md.
 
 Every source is left out in turn: EVOUNA, NQ301 and drawn rows. "Before" is the fit of version 1, which was made on
 EVOUNA's fit split: what the release that had it wrote for the same rows, in files of --before named as those of --data
 and --drawn:
 
-    gradewire score FILE --embedded --metrics calibrated --out DIR/FILE
+    gradewire score FILE --embedded --metrics correctness --out DIR/FILE
 
 With --grader the ways that have its logit stand beside; their drawn rows are those of the held-back vocabulary, which
 it was not trained on. --logits-unseen has logits of EVOUNA's rows by a grader that was not trained on EVOUNA. The
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.agreement.calibrated import FILES, ROOT, row_options, scored, scored_sets
-from benchmarks.agreement.calibrated_fitting import Fitted, Recipe, fitted
-from benchmarks.agreement.calibrated_rows import DRAWN, ScoredRows, together, without_questions
+from benchmarks.agreement.correctness import FILES, ROOT, row_options, scored, scored_sets
+from benchmarks.agreement.correctness_fitting import Fitted, Recipe, fitted
+from benchmarks.agreement.correctness_rows import DRAWN, ScoredRows, together, without_questions
 from benchmarks.agreement.travel_figures import ReadSet, Way, changes_table, figures_table
 from benchmarks.common.document import write_block
 from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files
@@ -155,7 +155,7 @@ def read_before(file: Path) -> dict[str, tuple[float, bool]]:
     require_files(file)
     found = {}
     for each in read_lines(file):
-        result = each["scores"]["calibrated"]
+        result = each["scores"]["correctness"]
         if result["score"] is None:
             raise ValueError(f"{file}: row {each['id']} has no probability")
         found[each["id"]] = (float(result["score"]), "UNCERTAIN" in result.get("warnings", ()))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks.agreement.calibrated import row_options, scored_sets
-from benchmarks.agreement.calibrated_rows import ScoredRows, together
+from benchmarks.agreement.correctness import row_options, scored_sets
+from benchmarks.agreement.correctness_rows import ScoredRows, together
 from benchmarks.common.document import write_block
 from benchmarks.common.rows import read_lines, read_rows, require_files
 from benchmarks.judges.agreement import MODELS, ROOT, _write_rows, judge_environment, score_rows, test_rows
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument(
         "--bands-only",
         action="store_true",
-        help="only fit the bands of --write-fit again, to the fit of calibrated as it is: no judge is asked, and what "
+        help="only fit the bands of --write-fit again, to the fit of correctness as it is: no judge is asked, and what "
         "the file says of the judge stays",
     )
     parser.add_argument("--write-fit", type=Path, help="write the fit here: the catalog's file")
@@ -82,7 +82,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     names = options.judge or list(JUDGES)
     scores = score_rows(data, CHEAP, options.judge_results / "cascade-evouna")
-    # The fit of `calibrated` that ships has seen both halves: each row is judged by one that has not seen its question.
+    # The fit of `correctness` that ships has seen both halves: each row is judged by one that knows not its question.
     # Features were chosen on the finer folds, which flatter it: bands come from coarser ones.
     sets = scored_sets(options)
     everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
@@ -176,7 +176,7 @@ def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:
         "metric_version": 1,
         "model": MODEL,
         "model_digest": find_model(MODEL).digest,
-        "calibrated_fit": rows.fit,
+        "correctness_fit": rows.fit,
         "judge": "lave",
         "judge_model": name,
         "judge_digest": digest,

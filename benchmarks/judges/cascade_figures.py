@@ -43,8 +43,8 @@ class Graded:
 
 
 def cheap(rows: CascadeRows) -> Graded:
-    """Exact match and `calibrated` alone."""
-    return Graded("calibrated", rows.scores, rows.verdicts, np.zeros(len(rows), np.bool_))
+    """Exact match and `correctness` alone."""
+    return Graded("correctness", rows.scores, rows.verdicts, np.zeros(len(rows), np.bool_))
 
 
 def judge_alone(rows: CascadeRows, name: str) -> Graded:

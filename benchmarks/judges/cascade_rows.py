@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-EXACT, PROBABILITY = "exact_match", "calibrated?confidence=0.5"
+EXACT, PROBABILITY = "exact_match", "correctness?confidence=0.5"
 CHEAP = (EXACT, PROBABILITY)
 
 
@@ -30,7 +30,7 @@ class CheapRows:
         exact: bool[rows].
         probability: float64[rows], by trees that have not seen the row's question.
         denied: bool[rows].
-        fit: Identity of the fit of `calibrated`.
+        fit: Identity of the fit of `correctness`.
         encoder: NAME@DIGEST, 12 digits, and whatever else the line says.
     """
 

@@ -44,7 +44,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ways_table(judges: Mapping[str, CascadeRows]) -> str:
-    """`auto`, `calibrated` and every judge alone, with paired differences from `calibrated`."""
+    """`auto`, `correctness` and every judge alone, with paired differences from `correctness`."""
     first = next(iter(judges.values()))
     ways: list[tuple[Graded, CascadeRows]] = [(cheap(first), first)]
     for name, rows in judges.items():
@@ -65,10 +65,10 @@ def ways_table(judges: Mapping[str, CascadeRows]) -> str:
             same = np.array_equal(graded.scores, base.scores) and np.array_equal(graded.verdicts, base.verdicts)
             cells += [
                 between(value),
-                "-" if graded.name == "calibrated" else "the same" if same else between(against, "+"),
+                "-" if graded.name == "correctness" else "the same" if same else between(against, "+"),
             ]
         lines.append(cells)
-    head = ["", "judge calls", "accuracy", "minus `calibrated`", "Pearson", "minus `calibrated`"]
+    head = ["", "judge calls", "accuracy", "minus `correctness`", "Pearson", "minus `correctness`"]
     return table(head, lines)
 
 

@@ -29,7 +29,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 DATASETS: Final = ("nq", "tq")
 VERDICTS: Final = ("compare", "compare?references=true")
 REASONS: Final = ("compare?mode=reason", "compare?mode=reason&references=true")
-METRICS: Final = ("smile", "calibrated")
+METRICS: Final = ("smile", "correctness")
 _DRAWS: Final = 5000
 _OTHER: Final = {"a": "b", "b": "a", "tie": "tie"}
 

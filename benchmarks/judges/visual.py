@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROWS: Final = ROOT / "examples" / "visual_questions.jsonl"
 HALVES: Final = {"held_out": "The half that is reported on", "development": "The half that choices are made on"}
 PLAIN: Final = (
-    *("smile:v1", "smile:fast", "calibrated", "sbert", "bertscore", "rouge_l", "exact_match", "easy_match"),
+    *("smile:v1", "smile:fast", "correctness", "sbert", "bertscore", "rouge_l", "exact_match", "easy_match"),
     *("vqa_accuracy", "vqa_accuracy?normalise=always", "soft_vqa_accuracy"),
 )
 # The first is what the others are compared with. One run of the command each: together they would take the judge's
@@ -38,7 +38,7 @@ CHOSEN: Final = ("lave?shots=0", "lave?binary=judge", "lave?reference_filter=0",
 CHOICES: Final = ("auto", "closest", "all")
 ALIASES: Final = tuple(f"{metric}?references={choice}" for metric in ("lave", "judge_verdict") for choice in CHOICES)
 # Their accuracy is told by failure mode.
-BY_GROUP: Final = ("smile", "calibrated", "lave", "lave:paper", "judge_verdict")
+BY_GROUP: Final = ("smile", "correctness", "lave", "lave:paper", "judge_verdict")
 COMPARED: Final = ("auc", "accuracy")
 
 

@@ -82,7 +82,7 @@ class Calls:
 def text_cases(calls: Calls) -> Iterator[Case]:
     """Hostile items by each metric that asks no judge, over gRPC."""
     names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
-    embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "calibrated"]
+    embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "correctness"]
     metrics = [*embedding, *(name for name in names if name not in {*embedding, "smile"})]
     for item in hostile_items():
         for metric in metrics:

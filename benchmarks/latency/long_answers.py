@@ -27,7 +27,7 @@ from benchmarks.latency.hostile_items import hostile_items
 from gradewire import AsyncScorer
 
 WORDS = (40, 88, 400, 2_000)
-METRICS = ("smile:v1", "smile:fast", "smile:one_pass", "smile:whole", "calibrated")
+METRICS = ("smile:v1", "smile:fast", "smile:one_pass", "smile:whole", "correctness")
 PLAIN_METRICS = (
     *("exact_match", "easy_match", "lexical_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor"),
     *("sbert", "sfve", "bertscore", *METRICS),

@@ -25,7 +25,7 @@ from benchmarks.latency.payloads import pick
 from gradewire.metric_types.line import parse_metric_line
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
-METRICS: Final = ("exact_match", "smile", "smile:fast", "smile:one_pass", "calibrated", "smile,calibrated")
+METRICS: Final = ("exact_match", "smile", "smile:fast", "smile:one_pass", "correctness", "smile,correctness")
 _BATCH: Final = 64
 _WORDS: Final = {"short": range(1, 7), "verbose": range(30, 60)}
 _SERVERS: Final = {"remembered": {}, "computed": {"remembered-results-max-bytes": "0"}}

@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--by", nargs="+", default=["smile", "calibrated", "rouge_l?measure=recall", "exact_match"])
+    parser.add_argument("--by", nargs="+", default=["smile", "correctness", "rouge_l?measure=recall", "exact_match"])
     parser.add_argument("--kept", type=Path, default=Path(".leaderboards"), help="folder of files and judged pairs")
     parser.add_argument("further", nargs="*", help="further options of the command, behind --")
     options = parser.parse_args()

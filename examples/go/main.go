@@ -33,7 +33,7 @@ func main() {
 			{Id: "empty", Question: "What sleeps?", References: []string{"cat"}},
 		},
 		Metrics: []*gradewire.MetricSpec{
-			{Metric: &gradewire.MetricSpec_Calibrated{Calibrated: &gradewire.CalibratedParameters{}}},
+			{Metric: &gradewire.MetricSpec_Correctness{Correctness: &gradewire.CorrectnessParameters{}}},
 		},
 	}, grpc.Trailer(&trailer))
 	if err != nil {

@@ -20,7 +20,7 @@ public final class Score {
         ScoreRequest.newBuilder()
             .addItems(cat.clone().setId("right").setPrediction("A small cat."))
             .addItems(cat.clone().setId("empty"))
-            .addMetrics(MetricSpec.newBuilder().setCalibrated(CalibratedParameters.getDefaultInstance()))
+            .addMetrics(MetricSpec.newBuilder().setCorrectness(CorrectnessParameters.getDefaultInstance()))
             .build();
     try {
       for (ItemResult item : scoring.score(request).getItemsList()) {

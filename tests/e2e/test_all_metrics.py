@@ -15,9 +15,9 @@ import gradewire
 from gradewire import (
     BertscoreParts,
     BleuParts,
-    CalibratedParts,
     CiderParts,
     Client,
+    CorrectnessParts,
     MeteorParts,
     MetricScore,
     RougeLParts,
@@ -37,7 +37,7 @@ VARIANTS = (
     *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct&verdict_cut=0.6"),
     *("vqa_accuracy?consensus=single&normalise=always", "soft_vqa_accuracy?consensus=single"),
     *("rouge_l?stem=true", "rouge_l?measure=precision", "bleu?max_ngram=2", "meteor?synonyms=none"),
-    "calibrated?features_only=true",
+    "correctness?features_only=true",
 )
 PREPARED = ("cider?corpus=prepared", "bertscore?idf=prepared")
 # Metrics whose weights are counted over the items of one request.
@@ -191,7 +191,7 @@ def test_a_bad_parameter_fails_its_metric_for_all_items(client: Client, metrics:
         "bertscore": "bertscore?layer=99",
         "bleu": "bleu?max_ngram=9",
         "vqa_accuracy": "vqa_accuracy?verdict_cut=7",
-        "calibrated": "calibrated?confidence=1",
+        "correctness": "correctness?confidence=1",
         "meteor": "meteor?alpha=-1&synonyms=none",
     }
     chosen = [line for name, line in wrong.items() if name in metrics]
@@ -209,10 +209,10 @@ def test_parts_explain_their_score(together: Scores) -> None:
             seen.add(type(result.parts))
             check_parts(result, len(ROWS[name]["references"]), f"{metric} of {name}")
     lexical = {VqaParts, ValueMatchParts, RougeLParts, BleuParts, MeteorParts, CiderParts}
-    assert seen == {SmileParts, BertscoreParts, CalibratedParts} | lexical
+    assert seen == {SmileParts, BertscoreParts, CorrectnessParts} | lexical
 
 
-def check_calibrated(result: MetricScore, parts: CalibratedParts, metric: Any, where: str) -> None:
+def check_correctness(result: MetricScore, parts: CorrectnessParts, metric: Any, where: str) -> None:
     """SMILE's score from its terms; verdict and band from the probability."""
     smile = 0.3 * parts.sentence + 0.7 * (parts.exact + parts.keyword) / 2
     assert parts.smile == pytest.approx(smile, abs=1e-6), where
@@ -271,8 +271,8 @@ def check_parts(result: MetricScore, references: int, where: str) -> None:  # no
             mean = precision * recall / (metric.alpha * precision + (1 - metric.alpha) * recall) if matches else 0.0
             assert result.score == pytest.approx(mean * (1 - penalty), abs=1e-6), where
             assert penalty == pytest.approx(metric.gamma * (chunks / matches) ** metric.beta if matches else 0.0), where
-        case CalibratedParts() as parts:
-            check_calibrated(result, parts, metric, where)
+        case CorrectnessParts() as parts:
+            check_correctness(result, parts, metric, where)
         case ValueMatchParts(wanted=wanted, found=found, contradicted=contradicted, missing=missing):
             assert found + contradicted + missing == wanted > 0, where
             assert result.score == pytest.approx(0.0 if contradicted else found / wanted), where

@@ -1,4 +1,4 @@
-"""Answers that are longer than the default encoder reads: `calibrated` finds what stands at their end."""
+"""Answers that are longer than the default encoder reads: `correctness` finds what stands at their end."""
 
 import random
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gradewire import CalibratedParts, Scorer, ScoreWarning
+from gradewire import CorrectnessParts, Scorer, ScoreWarning
 from gradewire.results import MetricScore
 
-ONLY = "calibrated?features_only=true"
+ONLY = "correctness?features_only=true"
 QUESTION = "Of what did the founder die?"
 REFERENCE = "a heart attack"
 ANSWER = "The founder died of cardiac arrest in his sleep."
@@ -40,9 +40,9 @@ def graded(scorer: Scorer, prediction: str, metric: str = ONLY) -> MetricScore:
     return scorer.score([item], metric)[0].scores[metric.partition("/")[0]]
 
 
-def terms(scorer: Scorer, prediction: str) -> CalibratedParts:
+def terms(scorer: Scorer, prediction: str) -> CorrectnessParts:
     parts = graded(scorer, prediction).parts
-    assert isinstance(parts, CalibratedParts)
+    assert isinstance(parts, CorrectnessParts)
     return parts
 
 
@@ -60,8 +60,8 @@ def test_a_right_answer_in_the_last_tenth_is_found(scorer: Scorer, words: int) -
 
 def test_words_in_the_last_tenth_speak_for_an_answer(scorer: Scorer) -> None:
     said = text(400, "The founder died in his sleep, of a heart attack.")
-    found = graded(scorer, said, "calibrated")
-    left_out = graded(scorer, notes(400), "calibrated")
+    found = graded(scorer, said, "correctness")
+    left_out = graded(scorer, notes(400), "correctness")
     assert found.score is not None
     assert left_out.score is not None
     assert found.score > left_out.score + 0.1
@@ -94,6 +94,6 @@ def test_a_long_answer_has_one_score_alone_and_among_others(scorer: Scorer, mini
     predictions = [text(words) for words in (30, 400, 700)]
     items = [{"question": QUESTION, "references": [REFERENCE], "prediction": each} for each in predictions]
     with Scorer.embedded(model_repository=minilm, disk_directory="") as cold:
-        together = [item.scores["calibrated"].score for item in cold.score(items, "calibrated")]
+        together = [item.scores["correctness"].score for item in cold.score(items, "correctness")]
     for prediction, score in zip(predictions, together, strict=True):
-        assert graded(scorer, prediction, "calibrated").score == pytest.approx(score, abs=2e-4)
+        assert graded(scorer, prediction, "correctness").score == pytest.approx(score, abs=2e-4)

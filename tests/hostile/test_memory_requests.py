@@ -97,7 +97,7 @@ ATTACKS: Final[dict[str, tuple[Callable[[int], Reply], str, frozenset[int]]]] = 
     "8 models of 2 MiB": (lambda port: score(port, *[smile(LONG)] * 8), "OK", REFUSED),
     "32 models of 100 kB": (lambda port: score(port, *[smile(LONG[:100_000])] * 32), "OK", REFUSED),
     "a fit of 2 MiB": (
-        lambda port: score(port, types_pb2.MetricSpec(calibrated=types_pb2.CalibratedParameters(fit=LONG))),
+        lambda port: score(port, types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters(fit=LONG))),
         "OK",
         REFUSED,
     ),

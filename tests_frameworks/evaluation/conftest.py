@@ -59,7 +59,7 @@ def nobody() -> str:
 def expected(address: str) -> list[float | None]:
     """What the server itself says of the rows: a framework must show the same."""
     with Client(address) as client:
-        return [item.scores["calibrated"].score for item in client.score(ITEMS, "calibrated")]
+        return [item.scores["correctness"].score for item in client.score(ITEMS, "correctness")]
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,6 @@ ITEMS = (
     Item(question="What barks at night?", references=["dog"], prediction="That was the neighbour's goldfish."),
     Item(question="What swims in the pond?", references=["carp"], prediction=""),
 )
-"""One that is right, one that `calibrated` calls wrong without being certain, and one with neither answer nor score."""
+"""One that is right, one that `correctness` calls wrong and is not sure, and one with neither answer nor score."""
 
 ANSWERS = {item.question: item.prediction for item in ITEMS}

@@ -47,7 +47,7 @@ def test_evaluate_shows_the_servers_scores_and_an_empty_output_as_an_error(
 
     assert [right.score, wrong.score] == pytest.approx(expected[:2], abs=2e-4)
     assert [right.success, wrong.success, empty.success] == [True, False, False]
-    assert right.reason.startswith("calibrated gives")
+    assert right.reason.startswith("correctness gives")
     assert (empty.score, right.error) == (None, None)
     assert "EMPTY_PREDICTION" in empty.error
 

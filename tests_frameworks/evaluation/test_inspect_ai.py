@@ -41,9 +41,9 @@ def test_a_sample_has_the_servers_score_and_an_empty_completion_none(expected: l
     assert [right.value, wrong.value] == pytest.approx(expected[:2], abs=2e-4)
     assert isnan(empty.as_float())
     assert (empty.reason, empty.metadata["status"]) == ("no_response", "EMPTY_PREDICTION")
-    assert right.metadata["metric_line"].startswith("calibrated")
+    assert right.metadata["metric_line"].startswith("correctness")
     assert len(right.metadata["digest"]) == 64
-    assert right.explanation.startswith("calibrated gives")
+    assert right.explanation.startswith("correctness gives")
 
 
 def test_means_are_of_what_was_scored(expected: list[float | None]) -> None:

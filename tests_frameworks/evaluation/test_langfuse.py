@@ -38,7 +38,7 @@ def test_an_experiment_has_the_servers_scores_and_no_number_for_an_empty_output(
     labels = [scores["gradewire_label"].value for scores in (right, wrong, empty)]
     assert labels == ["right", "uncertain", "EMPTY_PREDICTION"]
     assert set(empty) == {"gradewire_label"}
-    assert right["gradewire"].comment.startswith("calibrated gives")
+    assert right["gradewire"].comment.startswith("correctness gives")
     assert len(right["gradewire"].metadata["digest"]) == 64
 
 
@@ -92,7 +92,7 @@ def test_scores_are_sent_with_sentence_and_line(recorder: tuple[str, list[Any]],
     numbers = [score for score in sent if score["name"] == "gradewire"]
     assert sorted(score["value"] for score in numbers) == pytest.approx(sorted(expected[:2]), abs=2e-4)
     assert all(score["dataType"] == "NUMERIC" and score["comment"] for score in numbers)
-    assert all(score["metadata"]["metric_line"].startswith("calibrated") for score in numbers)
+    assert all(score["metadata"]["metric_line"].startswith("correctness") for score in numbers)
     labels = [score["value"] for score in sent if score["name"] == "gradewire_label"]
     assert sorted(labels) == ["EMPTY_PREDICTION", "right", "uncertain"]
 

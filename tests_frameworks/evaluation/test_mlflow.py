@@ -40,7 +40,7 @@ def test_evaluate_keeps_the_servers_scores_and_an_error_for_an_empty_output(expe
     assert [right.value, wrong.value] == pytest.approx(expected[:2], abs=2e-4)
     assert metrics["gradewire/mean"] == pytest.approx(sum(expected[:2]) / 2, abs=2e-4)
     assert (empty.value, empty.error.error_code) == (None, "EMPTY_PREDICTION")
-    assert right.rationale.startswith("calibrated gives")
+    assert right.rationale.startswith("correctness gives")
     assert right.metadata["label"] == "right"
     assert len(right.metadata["digest"]) == 64
 

@@ -23,7 +23,7 @@ def test_a_frame_gets_the_servers_scores_and_none_for_an_empty_output(expected: 
     assert [right["label"], wrong["label"]] == ["right", "uncertain"]
     assert (empty.get("score"), empty.get("label")) == (None, None)
     assert empty["metadata"]["status"] == "EMPTY_PREDICTION"
-    assert right["explanation"].startswith("calibrated gives")
+    assert right["explanation"].startswith("correctness gives")
 
 
 async def test_the_asynchronous_runner_says_the_same(expected: list[Any]) -> None:

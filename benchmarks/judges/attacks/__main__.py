@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from benchmarks.judges.attacks.cases import Case
 
-BESIDE: Final = "calibrated"
+BESIDE: Final = "correctness"
 """What a judge's verdict is joined with: the two are open to different families."""
 JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
 # A run of the command each; the first of a run is what the others of it are guarded against.

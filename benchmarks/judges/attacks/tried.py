@@ -50,7 +50,7 @@ class Told:
         quoted: Whether `lave` calls it right where it is quoted as data.
         similar: Whether `judge_similarity` calls it right.
         smile: Score.
-        calibrated: Probability.
+        correctness: Probability.
     """
 
     says_key: bool
@@ -58,7 +58,7 @@ class Told:
     quoted: bool
     similar: bool
     smile: float
-    calibrated: float
+    correctness: float
 
 
 GUARDS: dict[str, Callable[[Told], bool]] = {
@@ -72,9 +72,9 @@ GUARDS: dict[str, Callable[[Told], bool]] = {
         told.says_key or told.other_key < 0.5
     ),
     "`smile` at least 2/3": lambda told: told.smile >= 2 / 3,
-    "`calibrated` at least .5": lambda told: told.calibrated >= 0.5,
-    "`calibrated` at least .5, or below .5 against another key": lambda told: (
-        told.calibrated >= 0.5 or told.other_key < 0.5
+    "`correctness` at least .5": lambda told: told.correctness >= 0.5,
+    "`correctness` at least .5, or below .5 against another key": lambda told: (
+        told.correctness >= 0.5 or told.other_key < 0.5
     ),
 }
 """By what people call them: whether an answer that `lave` calls right stays right."""
@@ -130,7 +130,7 @@ def _told(cases: Sequence[Case], base: Path) -> list[Told]:
     quoted = _scored(base, "quoted", items, "lave", "--prompt", prompt)
     similar = _scored(base, "similar", items, "judge_similarity")
     smile = _scored(base, "smile", items, "smile")
-    calibrated = _scored(base, "calibrated", items, "calibrated")
+    correctness = _scored(base, "correctness", items, "correctness")
     other = [item | {"references": list(other_key(each))} for item, each in zip(items, domain, strict=True)]
     against = _scored(base, "other-key", other, "lave")
     return [
@@ -140,7 +140,7 @@ def _told(cases: Sequence[Case], base: Path) -> list[Told]:
             bool(quoted[item["id"]].get("correct")),
             bool(similar[item["id"]].get("correct")),
             smile[item["id"]]["score"],
-            calibrated[item["id"]]["score"],
+            correctness[item["id"]]["score"],
         )
         for item, each in zip(items, domain, strict=True)
     ]

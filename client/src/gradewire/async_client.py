@@ -126,7 +126,7 @@ class AsyncClient(ClientBase):
             items: Mappings with the keys of `Item` or other usual names of them, `Item`s, or a table with a row for
                 each (pandas, polars, Arrow, a Hugging Face dataset).
             metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these. None:
-                `"smile,calibrated"`; smile alone, with a line in the log, where the encoder has no fit for calibrated.
+                `"smile,correctness"`; smile alone, with a line in the log, where the encoder has no fit for it.
             progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
             **options: As `gradewire.call_options.ScoreOptions` says: `preset`, `synthetic`, `model`, `judge`,
                 `priority`, `reference_set`, `deadline_s` (for the whole call; else the client's, an hour where a metric

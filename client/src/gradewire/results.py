@@ -92,13 +92,13 @@ class Provenance:
         reference_set: The prepared set that the score depends on (synthetic answers, weights of words); else empty.
         prompt: NAME/VERSION of the prompt that a judge was shown; empty for metrics without one.
         prompt_digest: SHA-256 of that prompt file, 64 hex digits, or empty.
-        calibration: Whose fit was used, for people: always of `calibrated` (but for features_only), of others where a
+        calibration: Whose fit was used, for people: always of `correctness` (but for features_only), of others where a
             threshold or weight was left open and filled in; or empty.
         corpus_digest: 32 hex digits over the corpus of the set, where the metric counts over a prepared one; or empty.
             `reference_set="NAME@DIGEST"` asks for that corpus or none.
         judge_model: Judge of a metric that asks one beside its encoder (auto), else empty.
         judge_digest: Its 64 hex digits, or empty.
-        grader_model: Grader that calibrated asked beside its encoder, else empty.
+        grader_model: Grader that correctness asked beside its encoder, else empty.
         grader_digest: Its 64 hex digits, or empty.
     """
 

@@ -242,7 +242,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "request, prepared",
         ),
     ),
-    "calibrated": (
+    "correctness": (
         ParameterInfo(
             "model",
             "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
@@ -254,7 +254,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "confidence",
             "Confidence of verdicts without WARNING_UNCERTAIN. Of right answers about the share 1 - confidence is"
             " called wrong without the warning, and of wrong ones called right, on rows like those of the fit "
-            "(docs/research/calibrated.md has what was measured).",
+            "(docs/research/correctness.md has what was measured).",
             "0.9",
             "0.5 to below 1",
         ),
@@ -267,8 +267,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "fit",
-            "Insist on a fit by the first 8 or more hex digits of its identity (CalibratedParts.fit). At most 64 "
-            "bytes.",
+            "Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64"
+            " bytes.",
             "",
             "8 hex digits or more; empty: the one that the model has",
         ),
@@ -546,7 +546,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "model",
             "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes. Encoder of calibrated.",
+            "most 256 bytes. Encoder of correctness.",
             "",
             "a built encoder; empty: the default one",
         ),

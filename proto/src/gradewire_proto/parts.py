@@ -9,8 +9,8 @@ __all__ = [
     "AutoParts",
     "BertscoreParts",
     "BleuParts",
-    "CalibratedParts",
     "CiderParts",
+    "CorrectnessParts",
     "GraderParts",
     "JudgeParts",
     "MeteorParts",
@@ -183,8 +183,8 @@ class JudgeParts:
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedParts:
-    """Basis of a calibrated probability; terms of SMILE as in SmileParts, preset one_pass.
+class CorrectnessParts:
+    """Basis of a probability of correctness; terms of SMILE as in SmileParts, preset one_pass.
 
     Attributes:
         smile: SMILE's score.
@@ -226,12 +226,12 @@ class AutoParts:
     What the judge said beside its score stands in results of its own metric.
 
     Attributes:
-        decided_by: "exact_match", "calibrated", "judge"; "nobody" where the judge was asked and failed, whose status
+        decided_by: "exact_match", "correctness", "judge"; "nobody" where the judge was asked and failed, whose status
             the result has.
         reason: "certain": outside the band. "sample": the same, and the answer is of the sample that the judge is asked
             about as well. "band": inside it, so the judge decides. "refused": inside it, and on the rows of the fit the
             judge was no better there.
-        probability: Probability of calibrated; absent where exact_match decided.
+        probability: Probability of correctness; absent where exact_match decided.
         band_lower: Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, both ends
             included.
         band_upper: Upper end of that band.
@@ -303,7 +303,7 @@ Parts: TypeAlias = (
     | MeteorParts
     | CiderParts
     | JudgeParts
-    | CalibratedParts
+    | CorrectnessParts
     | AutoParts
     | ValueMatchParts
     | GraderParts
@@ -319,7 +319,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "meteor": MeteorParts,
         "cider": CiderParts,
         "judge": JudgeParts,
-        "calibrated": CalibratedParts,
+        "correctness": CorrectnessParts,
         "auto": AutoParts,
         "value_match": ValueMatchParts,
         "grader": GraderParts,

@@ -26,8 +26,8 @@ def test_no_fit_that_was_made_on_these_rows_is_compared(block: str) -> None:
     page = PAGE.read_text(encoding="utf-8")
     tables = page.partition(f"<!-- begin {block} -->")[2].partition(f"<!-- end {block} -->")[0]
     assert "| grader |" in tables
-    assert "calibrated" not in tables
-    assert not [metric for metric in grader.WITHOUT_JUDGE if metric.startswith("calibrated")]
+    assert "correctness" not in tables
+    assert not [metric for metric in grader.WITHOUT_JUDGE if metric.startswith("correctness")]
 
 
 def test_tables_are_of_the_grader_that_ships() -> None:

@@ -37,12 +37,12 @@ def test_what_changes_is_paired_by_question() -> None:
 def test_what_the_release_before_wrote(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     lines = [
-        {"id": "1", "scores": {"calibrated": {"score": 0.9, "status": "OK"}}},
-        {"id": "2", "scores": {"calibrated": {"score": 0.6, "status": "OK", "warnings": ["UNCERTAIN"]}}},
+        {"id": "1", "scores": {"correctness": {"score": 0.9, "status": "OK"}}},
+        {"id": "2", "scores": {"correctness": {"score": 0.6, "status": "OK", "warnings": ["UNCERTAIN"]}}},
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     assert read_before(file) == {"1": (0.9, False), "2": (0.6, True)}
-    lines[0]["scores"] = {"calibrated": {"score": None, "status": "UNAVAILABLE"}}
+    lines[0]["scores"] = {"correctness": {"score": None, "status": "UNAVAILABLE"}}
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     with pytest.raises(ValueError, match="row 1 has no probability"):
         read_before(file)

@@ -17,14 +17,14 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
 ) -> None:
     name, lines = fitted_for(minilm, NAME)
     assert name.startswith(f"{NAME}@")
-    told = [line for line in lines if "calibrated" in line]
+    told = [line for line in lines if "correctness" in line]
     assert len(told) == 2  # without the grader and with it
     assert all("catalog" in line and "too old" not in line for line in told)
 
     shutil.copytree(minilm / NAME, tmp_path / NAME)
     config = tmp_path / NAME / "config.pbtxt"
     text, removed = re.subn(
-        r'parameters \{\n  key: "gradewire\.calibration\.calibrated"\n.*?\n\}\n',
+        r'parameters \{\n  key: "gradewire\.calibration\.(?:calibrated|correctness)"\n.*?\n\}\n',
         "",
         config.read_text(),
         flags=re.DOTALL,
@@ -32,9 +32,9 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
     assert removed == 1
     config.write_text(text)
     _, lines = fitted_for(tmp_path, NAME)
-    assert [line for line in lines if "calibrated" in line] == [
+    assert [line for line in lines if "correctness" in line] == [
         f"{metric}: the catalog has a fit that this build is too old for; gradewire models build {NAME}"
-        for metric in ("calibrated", "calibrated?grader=grader-mini")
+        for metric in ("correctness", "correctness?grader=grader-mini")
     ]
 
 

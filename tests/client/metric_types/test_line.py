@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.metric_types.metric_values import METRICS
 
-from gradewire import Bertscore, Cider, InvalidRequest, Metric, RougeL, Smile, format_metric_line, parse_metric_line
+from gradewire import (
+    Bertscore,
+    Cider,
+    Correctness,
+    InvalidRequest,
+    Metric,
+    RougeL,
+    Smile,
+    format_metric_line,
+    parse_metric_line,
+)
 from gradewire.metric_types.line import parse_line
 
 
@@ -59,6 +69,12 @@ def test_lines_of_metrics_with_choices_flags_and_counts() -> None:
     assert format_metric_line(metric) == line
     assert parse_metric_line("rouge_l?stem=true") == RougeL(stem=True)
     assert format_metric_line(Cider(corpus="request")) == "cider?corpus=request"
+
+
+def test_a_line_with_a_former_name_is_that_metric_and_is_written_with_the_name_of_now() -> None:
+    metric = parse_metric_line("calibrated/2?confidence=0.95")
+    assert metric == Correctness(version=2, confidence=0.95)
+    assert format_metric_line(metric) == "correctness/2?confidence=0.95"
 
 
 def test_nan_is_left_to_the_server() -> None:

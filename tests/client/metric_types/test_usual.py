@@ -11,7 +11,7 @@ from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import models_pb2
 
-WHY = "this encoder has no fit for calibrated: fit one with `gradewire calibrate FILE --metric calibrated`"
+WHY = "this encoder has no fit for correctness: fit one with `gradewire calibrate FILE --metric correctness`"
 ITEM = {"references": ["a"], "prediction": "a"}
 
 
@@ -24,32 +24,32 @@ def listing(*metrics: str) -> models_pb2.ListModelsResponse:
         metrics=[models_pb2.Metric(name=name) for name in metrics],
         models=[
             encoder("fitted", is_default=True),
-            encoder("unfitted", without={"calibrated": WHY}),
+            encoder("unfitted", without={"correctness": WHY}),
             encoder("without-layers", without={"bertscore": "no layer"}),
         ],
     )
 
 
-BOTH = listing("smile", "calibrated", "rouge_l")
+BOTH = listing("smile", "correctness", "rouge_l")
 
 
 @pytest.mark.parametrize("model", [None, "fitted", "fitted@12345678", "without-layers", "unknown"])
 def test_both_are_scored_where_nothing_stands_in_the_way(model: str | None) -> None:
-    assert usual_metrics(decode_model_list(BOTH), model) == ("smile,calibrated", "")
+    assert usual_metrics(decode_model_list(BOTH), model) == ("smile,correctness", "")
 
 
 @pytest.mark.parametrize("model", ["unfitted", "unfitted@12345678"])
 def test_an_encoder_without_a_fit_has_smile_alone_and_a_remark(model: str) -> None:
     metrics, remark = usual_metrics(decode_model_list(BOTH), model)
     assert metrics == "smile"
-    assert remark == f"calibrated is left out, smile is scored alone: {WHY}"
+    assert remark == f"correctness is left out, smile is scored alone: {WHY}"
 
 
 def test_a_grader_of_the_same_name_is_no_encoder() -> None:
-    grader = models_pb2.Model(name="both", kind="grader", is_default=True, without_metrics={"calibrated": "other"})
+    grader = models_pb2.Model(name="both", kind="grader", is_default=True, without_metrics={"correctness": "other"})
     listed = models_pb2.ListModelsResponse(metrics=BOTH.metrics, models=[grader, *BOTH.models, encoder("both")])
     for model in (None, "both"):
-        assert usual_metrics(decode_model_list(listed), model) == ("smile,calibrated", "")
+        assert usual_metrics(decode_model_list(listed), model) == ("smile,correctness", "")
 
 
 def test_an_older_server_has_smile_alone() -> None:
@@ -79,9 +79,9 @@ def test_a_client_asks_once_what_there_is() -> None:
     transport = stub(BOTH)
     with Client(transport=transport) as client:
         for _ in range(3):
-            assert client.score([ITEM]).labels == ("smile", "calibrated")
-        assert [list(each.scores) for each in client.score_stream([ITEM])] == [["smile", "calibrated"]]
-        assert client.submit([ITEM]).result().labels == ("smile", "calibrated")
+            assert client.score([ITEM]).labels == ("smile", "correctness")
+        assert [list(each.scores) for each in client.score_stream([ITEM])] == [["smile", "correctness"]]
+        assert client.submit([ITEM]).result().labels == ("smile", "correctness")
         assert transport.listed == 1
         assert client.score([ITEM], "rouge_l").labels == ("rouge_l",)
 
@@ -91,19 +91,19 @@ def test_what_is_left_out_is_told_once(caplog: pytest.LogCaptureFixture) -> None
         for _ in range(2):
             assert client.score([ITEM], model="unfitted").labels == ("smile",)
         assert [list(each.scores) for each in client.score_stream([ITEM], model="unfitted")] == [["smile"]]
-        assert client.score([ITEM], model="fitted").labels == ("smile", "calibrated")
-    assert [record.message for record in caplog.records] == [f"calibrated is left out, smile is scored alone: {WHY}"]
+        assert client.score([ITEM], model="fitted").labels == ("smile", "correctness")
+    assert [record.message for record in caplog.records] == [f"correctness is left out, smile is scored alone: {WHY}"]
 
 
 def test_who_names_both_gets_both_whatever_the_server_has() -> None:
     transport = stub(BOTH)
     with Client(transport=transport) as client:
-        assert client.score([ITEM], USUAL_METRICS, model="unfitted").labels == ("smile", "calibrated")
+        assert client.score([ITEM], USUAL_METRICS, model="unfitted").labels == ("smile", "correctness")
     assert transport.listed == 0
 
 
 def test_options_of_the_call_hold_for_smile() -> None:
     with Client(transport=stub(BOTH)) as client:
         report = client.score([ITEM], preset="fast", synthetic="none")
-    assert report.labels == ("smile", "calibrated")
+    assert report.labels == ("smile", "correctness")
     assert report.provenance["smile"].line.startswith("smile:fast")

@@ -27,7 +27,7 @@ METRICS = [
     types_pb2.MetricSpec(sbert=types_pb2.SbertParameters()),
     types_pb2.MetricSpec(sfve=types_pb2.SfveParameters(threshold=0.7)),
     types_pb2.MetricSpec(bertscore=types_pb2.BertscoreParameters()),
-    types_pb2.MetricSpec(calibrated=types_pb2.CalibratedParameters()),
+    types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters()),
     types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters()),
     types_pb2.MetricSpec(lexical_match=types_pb2.LexicalMatchParameters()),
     types_pb2.MetricSpec(rouge_l=types_pb2.RougeLParameters()),

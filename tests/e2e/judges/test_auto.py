@@ -47,7 +47,7 @@ def models(minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def calibrated(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def correctness(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """What the command says of a fit on these rows."""
     directory = tmp_path_factory.mktemp("rows")
     file = directory / "rows.jsonl"
@@ -64,8 +64,8 @@ def calibrated(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Result
 
 
 @pytest.fixture(scope="module")
-def client(models: Path, calibrated: Result, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    assert calibrated.exit_code == 0, calibrated.output
+def client(models: Path, correctness: Result, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    assert correctness.exit_code == 0, correctness.output
     settings = {"model_repository": models, "judge_repository": smollm2_repository(), "judge_model": JUDGE}
     with ServerProcess(tmp_path_factory.mktemp("served"), **settings) as process, Client(process.address) as client:
         yield client
@@ -87,17 +87,17 @@ def parts_of(client: Client, metric: Auto) -> list[AutoParts]:
     return found
 
 
-def test_the_command_fits_prints_and_stores(calibrated: Result) -> None:
-    assert calibrated.exit_code == 0, calibrated.output
+def test_the_command_fits_prints_and_stores(correctness: Result) -> None:
+    assert correctness.exit_code == 0, correctness.output
     for title in ("Bands, each with the probability 0.9", "How it held: fitted on half a, read on half b"):
-        assert title in calibrated.stdout
-    assert "The judge beside exact_match and calibrated" in calibrated.stdout
-    assert "stored with all-MiniLM-L6-v2: fitted for auto/1" in calibrated.stdout
+        assert title in correctness.stdout
+    assert "The judge beside exact_match and correctness" in correctness.stdout
+    assert "stored with all-MiniLM-L6-v2: fitted for auto/1" in correctness.stdout
 
 
 def test_a_judge_that_adds_nothing_decides_nothing(client: Client) -> None:
     parts = parts_of(client, Auto(judge_budget=1.0))
-    assert {each.decided_by for each in parts} == {"exact_match", "calibrated"}
+    assert {each.decided_by for each in parts} == {"exact_match", "correctness"}
     assert {each.reason for each in parts} == {"refused"}
     assert not any(each.judge_status for each in parts)
     assert len({each.fit for each in parts}) == 1
@@ -106,7 +106,7 @@ def test_a_judge_that_adds_nothing_decides_nothing(client: Client) -> None:
 def test_a_budget_of_nothing_accepts_everything(client: Client) -> None:
     parts = parts_of(client, Auto(judge_budget=0.0))
     assert {each.reason for each in parts} == {"certain"}
-    assert [each.decided_by for each in parts[:3]] == ["exact_match", "calibrated", "calibrated"]
+    assert [each.decided_by for each in parts[:3]] == ["exact_match", "correctness", "correctness"]
 
 
 def test_the_sample_is_asked_and_a_line_gives_the_same_again(client: Client, sampled: ScoreReport) -> None:

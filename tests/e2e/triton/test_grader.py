@@ -13,7 +13,7 @@ from tests.support.servers.triton import TritonServer
 from gradewire import Client, GraderParts, Scorer, ScoreReport, ScoreWarning, Status
 
 MODEL, GRADER = "all-MiniLM-L6-v2", "tiny-grader"
-METRICS = {"grader": f"grader?model={GRADER}", "features": f"calibrated?features_only=true&grader={GRADER}"}
+METRICS = {"grader": f"grader?model={GRADER}", "features": f"correctness?features_only=true&grader={GRADER}"}
 TOLERANCE = 2e-4
 ROWS = [
     *(

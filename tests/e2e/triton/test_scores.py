@@ -17,7 +17,7 @@ from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 MODEL = "all-MiniLM-L6-v2"
 TOLERANCE = 2e-4
-CALIBRATED = types_pb2.MetricSpec(calibrated=types_pb2.CalibratedParameters())
+CORRECTNESS = types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters())
 FAST = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=types_pb2.SMILE_PRESET_FAST))
 
 
@@ -73,7 +73,7 @@ def sources(reply: scoring_pb2.ScoreResponse) -> Counter[str]:
 async def test_the_same_rows_score_the_same_and_every_text_is_computed_once(
     through_triton: ServerProcess, in_process: ServerProcess, triton: TritonServer, rows: list[Row]
 ) -> None:
-    for metrics in ((SBERT,), (FAST,), (SMILE, EXACT, CALIBRATED)):
+    for metrics in ((SBERT,), (FAST,), (SMILE, EXACT, CORRECTNESS)):
         inferences, remote, local = triton.inference_count(MODEL), computed(through_triton), computed(in_process)
         there, here = [await score(server, rows, *metrics) for server in (through_triton, in_process)]
         rise = computed(through_triton) - remote

@@ -1,4 +1,4 @@
-"""Typed questions in both forms, over a real socket before a scripted judge; and answers graded by `calibrated`."""
+"""Typed questions in both forms, over a real socket before a scripted judge; and answers graded by `correctness`."""
 
 import math
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 from sparrow_decider import Decider
-from tests.support.engines.calibrated_fits import fit_text
+from tests.support.engines.correctness_fits import fit_text
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.judges.scripted import choice
 from tests.support.servers.gateway import RunningGateway, gateway_over
@@ -106,17 +106,17 @@ async def test_the_openai_client_gets_typed_decisions(gateway: RunningGateway) -
     assert reply.usage.total_tokens == reply.usage.input_tokens > 0
 
 
-async def test_calibrated_grades_an_answer(gateway: RunningGateway, wire: Wire) -> None:
-    wire.engine.calibrated["hash"] = fit_text(model_digest=wire.engine.digests["hash"])
+async def test_correctness_grades_an_answer(gateway: RunningGateway, wire: Wire) -> None:
+    wire.engine.correctness["hash"] = fit_text(model_digest=wire.engine.digests["hash"])
     item = types_pb2.Item(question=ANSWER["question"], references=["Paris"], prediction="It is Paris.")
-    spec = types_pb2.MetricSpec(calibrated=types_pb2.CalibratedParameters())
+    spec = types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters())
     scored = await wire.scoring.Score(scoring_pb2.ScoreRequest(items=[item], metrics=[spec]))
     expected = scored.items[0].results[0].score
-    ours = await gateway.post(SYSTEM_ONE, {"model": "calibrated", "state": ANSWER, "questions": RIGHT})
+    ours = await gateway.post(SYSTEM_ONE, {"model": "correctness", "state": ANSWER, "questions": RIGHT})
     assert ours.json()["answers"] == {"right": {"type": "noul", "noul": expected}}
     message = {"role": "user", "content": [{"type": "input_json", "data": ANSWER}]}
     predicate = {"type": "predicate", "instructions": "Is the answer right?"}
-    theirs = await gateway.post("/v1/decisions", {"model": "calibrated", "input": [message], "questions": [predicate]})
+    theirs = await gateway.post("/v1/decisions", {"model": "correctness", "input": [message], "questions": [predicate]})
     assert theirs.json()["answers"] == [{"name": None, "type": "predicate", "probability": expected}]
     assert not wire.engine.script.asked, "no judge is asked"
 
@@ -136,13 +136,13 @@ async def test_calibrated_grades_an_answer(gateway: RunningGateway, wire: Wire) 
         ({"questions": {"q": {"type": "choice", "instructions": "x", "criteria": ["a"]}}}, "questions.q"),
         ({"questions": {"q": {"type": "choice", "instructions": "x", "criteria": ["a", "a"]}}}, "questions.q"),
         ({"questions": {"q": {"type": "score", "instructions": "x", "criteria": ["a", 7]}}}, "questions.q.criteria[1]"),
-        ({"model": "calibrated", "state": "text"}, "state"),
-        ({"model": "calibrated", "state": {"references": "x", "answer": "y"}}, "state.references"),
-        ({"model": "calibrated", "state": {"references": ["x"]}}, "state.answer"),
-        ({"model": "calibrated", "state": {**ANSWER, "hint": 1}}, "state.hint"),
-        ({"model": "calibrated", "state": {**ANSWER, "references": []}}, "state"),
+        ({"model": "correctness", "state": "text"}, "state"),
+        ({"model": "correctness", "state": {"references": "x", "answer": "y"}}, "state.references"),
+        ({"model": "correctness", "state": {"references": ["x"]}}, "state.answer"),
+        ({"model": "correctness", "state": {**ANSWER, "hint": 1}}, "state.hint"),
+        ({"model": "correctness", "state": {**ANSWER, "references": []}}, "state"),
         (
-            {"model": "calibrated", "state": ANSWER, "questions": {"intent": QUESTIONS["intent"]}},
+            {"model": "correctness", "state": ANSWER, "questions": {"intent": QUESTIONS["intent"]}},
             "questions.intent.type",
         ),
     ],

@@ -157,7 +157,7 @@ def test_task_3_score_an_answer_and_see_its_window(score_view: Page) -> None:
     card = page.get_by_role("article", name="Answer 1")
     assert card.locator("mark").inner_text() == "cat", "behind emoji, which take two code units each"
     assert card.locator(".answer").inner_text() == ANSWER
-    assert card.locator(".references .matched small").inner_text() == "matched by smile, calibrated"
+    assert card.locator(".references .matched small").inner_text() == "matched by smile, correctness"
     assert set(card.get_by_role("region", name="smile", exact=True).locator("dt").all_inner_texts()) >= {
         "sentence",
         "keyword",
@@ -193,7 +193,7 @@ def test_task_5_choose_another_metric_and_a_preset(score_view: Page) -> None:
     press_on(page, page.locator("#metric-exact_match"), "Space")
     score(page, "A cat.", ("cat",))
     names = page.locator("#results-list .metric h4").all_inner_texts()
-    assert names == ["smile:fast", "calibrated", "exact_match"]
+    assert names == ["smile:fast", "correctness", "exact_match"]
     assert (
         page.locator("#results-list .line code").first.inner_text().startswith("smile:fast/1?model=all-MiniLM-L6-v2@")
     )
@@ -207,9 +207,9 @@ def test_task_6_mark_the_window_of_another_metric(score_view: Page) -> None:
     page = score_view
     score(page, ANSWER)
     press_on(
-        page, page.get_by_role("region", name="calibrated", exact=True).get_by_role("button", name="Mark its window")
+        page, page.get_by_role("region", name="correctness", exact=True).get_by_role("button", name="Mark its window")
     )
-    expect(page.locator("#results-list article .note").first).to_have_text("Marked: the window of calibrated.")
+    expect(page.locator("#results-list article .note").first).to_have_text("Marked: the window of correctness.")
     assert page.locator("[aria-pressed=true]").count() == 1
 
 

@@ -356,13 +356,13 @@ def test_results_say_who_decided_and_why_there_is_no_score(page: Page) -> None:
     band = {"bandLower": 0.2, "bandUpper": 0.8}
     given = {
         "document": document(),
-        "names": ["auto", "calibrated", "calibrated", "lave", "smile"],
+        "names": ["auto", "correctness", "correctness", "lave", "smile"],
         "results": [
             {"status": "STATUS_OK", "score": 1, "auto": asked},
-            {"status": "STATUS_OK", "score": 0.9, "correct": True, "calibrated": band},
+            {"status": "STATUS_OK", "score": 0.9, "correct": True, "correctness": band},
             {
                 "status": "STATUS_OK", "score": 0.5, "warnings": ["WARNING_UNCERTAIN"],
-                "calibrated": {**band, "uncertainReason": "unlike"},
+                "correctness": {**band, "uncertainReason": "unlike"},
             },
             {"status": "STATUS_TIMEOUT", "message": "not done in time"},
             {"status": "STATUS_OK", "score": 0.1, "warnings": ["WARNING_TRUNCATED"], "smile": {"sentence": 0.5}},

@@ -58,7 +58,9 @@ def test_it_is_what_its_description_says(repository: Path) -> None:
     checks = verify_built(repository, "tiny-grader", None)
     assert [check.name for check in checks if not check.passed] == []
     assert {"logits", "batch invariance"} <= {check.name for check in checks}
-    assert model.remarks == ("reads question, reference and answer together: for metric grader, and beside calibrated",)
+    assert model.remarks == (
+        "reads question, reference and answer together: for metric grader, and beside correctness",
+    )
 
 
 def test_the_answer_has_its_own_token_type(repository: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_digest_is_that_of_the_vectors_alone(bert: Package) -> None:
 
 def test_equal_fits_have_equal_texts_however_they_were_written() -> None:
     one, two = (
-        calibration(metric="calibrated", threshold=None, fit=text)
+        calibration(metric="correctness", threshold=None, fit=text)
         for text in ('{"b": 1.0, "a": []}', '{"a":[],\n"b":1.0}')
     )
     assert one == two
@@ -74,6 +74,15 @@ def test_one_for_another_version_of_the_metric_stands_beside_it() -> None:
     old, new = calibration(origin="user"), calibration(metric_version=2)
     assert merge((new,), (old,)) == (old, new)
     assert calibrations_in(to_parameters((old, new))).readable == (old, new)
+
+
+def test_what_was_fitted_under_a_former_name_of_the_metric_is_found_under_that_of_now() -> None:
+    fitted = calibration(metric="correctness", threshold=None, fit='{"a":1}')
+    (text,) = to_parameters((fitted,)).values()
+    former = {"calibration.calibrated": text.replace("correctness", "calibrated")}
+    assert calibrations_in(former).readable == (fitted,)
+    (broken,) = calibrations_in({"calibration.calibrated": "?"}).unreadable
+    assert broken.metric == "correctness"
 
 
 RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.engines.calibrated_fits import fit_text
 from tests.support.engines.cascade_fits import auto_fit_text, stored_auto_fit
+from tests.support.engines.correctness_fits import fit_text
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.judges.scripted import preferring
 from tests.support.servers.handlers import handlers_over, planner_over
@@ -12,7 +12,7 @@ from tests.support.servers.wire import SMILE, Wire, item, request
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.calibrated.fit import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import ModelReplacedError
 from gradewire_server.scoring import program_runner
@@ -25,14 +25,14 @@ def spec(**values: Any) -> types_pb2.MetricSpec:
 
 
 def give_fits(engine: HashEngine, **changes: Any) -> str:
-    """Stores a fit of `calibrated` and one of `auto` with the engine's model; returns the text of the latter."""
+    """Stores a fit of `correctness` and one of `auto` with the engine's model; returns the text of the latter."""
     digest = engine.digests["hash"]
     text = fit_text(model_digest=digest)
-    engine.calibrated["hash"] = text
+    engine.correctness["hash"] = text
     named = {
         "model_digest": digest,
         "judge_digest": engine.digests.get("scripted", "7" * 64),
-        "calibrated_fit": fit_id(text),
+        "correctness_fit": fit_id(text),
     }
     auto = auto_fit_text(**(named | changes))
     engine.auto["hash"] = (stored_auto_fit(auto, judge_model="scripted"),)
@@ -77,7 +77,7 @@ async def test_the_provenance_names_both_models_and_asks_for_the_same_again(wire
 
 
 async def test_without_a_fit_the_status_says_what_to_run(wire: Wire) -> None:
-    wire.engine.calibrated["hash"] = fit_text(model_digest=wire.engine.digests["hash"])
+    wire.engine.correctness["hash"] = fit_text(model_digest=wire.engine.digests["hash"])
     result = (await score(wire, spec())).items[0].results[0]
     assert result.status == types_pb2.STATUS_INVALID_PARAMETER
     assert "has no fit for auto with lave and the judge scripted" in result.message

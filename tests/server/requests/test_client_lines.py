@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.metric_types.metric_values import MODELS, metrics_named
-from tests.support.engines.calibrated_fits import fit_text, stored_fit
 from tests.support.engines.cascade_fits import auto_fit_text, stored_auto_fit
+from tests.support.engines.correctness_fits import fit_text, stored_fit
 from tests.support.examples import example_count
 
 from gradewire import Metric, format_metric_line, parse_metric_line
@@ -18,7 +18,7 @@ from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.wire import ParameterKind, wire_parameters
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
-from gradewire_server.metrics.calibrated.fit import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 
@@ -29,7 +29,7 @@ METADATA = ModelMetadata(
         Calibration("smile", 1, (("preset", "v1"), ("synthetic", "none")), 0.6, 0.45),
         Calibration("sbert", 1, (), 0.7),
         *stored_fit(fit_text(model_digest=DIGEST)),
-        stored_auto_fit(auto_fit_text(model_digest=DIGEST, calibrated_fit=fit_id(fit_text(model_digest=DIGEST)))),
+        stored_auto_fit(auto_fit_text(model_digest=DIGEST, correctness_fit=fit_id(fit_text(model_digest=DIGEST)))),
     ),
     digest=DIGEST,
     token_layers=tuple(TokenLayer(number, (0.1, 0.2, 0.15)) for number in range(1, 7)),

@@ -16,7 +16,7 @@ from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.parts import CalibratedParts, Parts, SmileParts
+from gradewire_server.domain.parts import CorrectnessParts, Parts, SmileParts
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -188,7 +188,7 @@ def test_an_entry_takes_no_more_than_it_is_counted_for() -> None:
         )
         features = {name: number + place + 0.5 for place, name in enumerate(names)}
         if number % 2:
-            parts = CalibratedParts(
+            parts = CorrectnessParts(
                 0.1 + number, 0.2 + number, 0.3 + number, 0.4 + number, f"window {number}", features
             )
         of_metric.keep(item, MetricResult(score=0.5 + number, matched_reference=0, parts=parts), Cost())

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from tests.support.engines.calibrated_fits import DIGEST, fit_text, stored_fit
+from tests.support.engines.correctness_fits import DIGEST, fit_text, stored_fit
 
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelMetadata
-from gradewire_server.metrics.calibrated.fit import fit_id
 from gradewire_server.metrics.cascade.parameters import AutoParameters
+from gradewire_server.metrics.correctness.fit import fit_id
 
 JUDGE_DIGEST = "7" * 64
 JUDGE = f"j@{JUDGE_DIGEST}"
@@ -17,7 +17,7 @@ FORM: dict[str, Any] = {
     "metric_version": 1,
     "model": "hash",
     "model_digest": DIGEST,
-    "calibrated_fit": fit_id(fit_text()),
+    "correctness_fit": fit_id(fit_text()),
     "judge": "lave",
     "judge_digest": JUDGE_DIGEST,
     "prompt_digest": AutoParameters().prompt_digest,
@@ -48,5 +48,5 @@ def stored_auto_fit(text: str, **parameters: str) -> Calibration:
 
 
 def metadata_with(*fits: Calibration, judge: str = JUDGE) -> ModelMetadata:
-    """Of an encoder with a fit of `calibrated` and these."""
+    """Of an encoder with a fit of `correctness` and these."""
     return ModelMetadata((*fits, *stored_fit(fit_text())), digest=DIGEST, judge=judge)

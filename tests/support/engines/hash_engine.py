@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.support.engines.calibrated_fits import stored_fit
+from tests.support.engines.correctness_fits import stored_fit
 from tests.support.judges.scripted import Script, judge_status
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
@@ -105,7 +105,7 @@ class HashEngine:
         failures: Texts that fail, with their failure.
         before: Awaited at the start of each embed, tokens and judge call, with the model's name: a place to hold calls.
         prepared: Synthetic answers by (reference set, question, reference).
-        calibrated: By model, the stored fit of metric `calibrated`.
+        correctness: By model, the stored fit of metric `correctness`.
         auto: By model, the stored fits of metric `auto`.
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
@@ -143,7 +143,7 @@ class HashEngine:
         self.corpora: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         self.seals: dict[str, str] = {}
         self.known_synonyms: dict[str, frozenset[str]] | None = {}
-        self.calibrated: dict[str, str] = {}
+        self.correctness: dict[str, str] = {}
         self.auto: dict[str, tuple[Calibration, ...]] = {}
         self.versions: dict[str, int] = {}
         self.unreadable: tuple[tuple[str, str], ...] = ()
@@ -322,8 +322,8 @@ class HashEngine:
                     calibrations=(
                         *self.auto.get(name, ()),
                         *(
-                            stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 2))
-                            if name in self.calibrated
+                            stored_fit(self.correctness[name], version=self.versions.get("correctness", 2))
+                            if name in self.correctness
                             else ()
                         ),
                     ),

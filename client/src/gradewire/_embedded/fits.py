@@ -43,19 +43,19 @@ def _named(fitted: StoredCalibration) -> str:
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
-def calibrated_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Features of metric `calibrated` in its order: name, direction, width and rule, as `FittedFeature` has them.
+def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
+    """Features of metric `correctness` in its order: name, direction, width and rule, as `FittedFeature` has them.
 
     With the name of a grader its logit is among them.
     """
-    from gradewire_server.metrics.calibrated.features.catalog import features_of  # noqa: PLC0415 - for fitting alone
+    from gradewire_server.metrics.correctness.features.catalog import features_of  # noqa: PLC0415 - for fitting alone
 
     return [(each.name, each.monotone, each.width, each.rules_out) for each in features_of(grader)]
 
 
-def calibrated_shape() -> tuple[str, ...]:
-    """Names of the numbers among its features by which `calibrated` tells what kind of item an item is."""
-    from gradewire_server.metrics.calibrated.shape import SHAPE  # noqa: PLC0415 - for fitting alone
+def correctness_shape() -> tuple[str, ...]:
+    """Names of the numbers among its features by which `correctness` tells what kind of item an item is."""
+    from gradewire_server.metrics.correctness.shape import SHAPE  # noqa: PLC0415 - for fitting alone
 
     return SHAPE
 

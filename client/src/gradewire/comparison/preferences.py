@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 TieMargin = float | Literal["verdict"]
 """Scores that differ by this much or less are a tie; `verdict`: answers with the same verdict are."""
 TIE_MARGIN: Final = 0.2
-"""In units of the score: what smile and calibrated keep most of people's ties with (docs/guides/compare-runs.md)."""
+"""In units of the score: what smile and correctness keep most of people's ties with (docs/guides/compare-runs.md)."""
 # Differences of scores carry their rounding: 0.5 - 0.3 is more than 0.2.
 _ROUNDING = 1e-9
 

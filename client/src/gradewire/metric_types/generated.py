@@ -11,12 +11,12 @@ __all__ = [
     "Bertscore",
     "BinaryQuestions",
     "Bleu",
-    "Calibrated",
     "Cider",
     "Compare",
     "CompareDecision",
     "CompareMode",
     "Corpus",
+    "Correctness",
     "Demonstrations",
     "EasyMatch",
     "ExactMatch",
@@ -326,7 +326,7 @@ class Cider(Metric):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrated(Metric):
+class Correctness(Metric):
     """Probability that the answer is right, fitted on labelled answers; UNCERTAIN where not to be trusted.
 
     From SMILE's terms and features of the texts. Needs a fit that belongs to the model: of the catalog, or of
@@ -337,17 +337,17 @@ class Calibrated(Metric):
             most 256 bytes. It must have a fit. Allowed: a built encoder; empty: the default one.
         confidence: Confidence of verdicts without UNCERTAIN. Of right answers about the share 1 - confidence is called
             wrong without the warning, and of wrong ones called right, on rows like those of the fit
-            (docs/research/calibrated.md has what was measured). Allowed: 0.5 to below 1. Default: 0.9.
+            (docs/research/correctness.md has what was measured). Allowed: 0.5 to below 1. Default: 0.9.
         features_only: Compute the features alone, as fitting needs them, without a fit: the score is SMILE's (v1), and
             there is no verdict. Default: false.
-        fit: Insist on a fit by the first 8 or more hex digits of its identity (CalibratedParts.fit). At most 64 bytes.
+        fit: Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
             Allowed: 8 hex digits or more; empty: the one that the model has.
         grader: A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better on answers like
             those that it learnt from, and slower. The encoder needs a fit that was made with this grader. Allowed: a
             built grader, NAME or NAME@DIGEST; empty: none.
     """
 
-    name: ClassVar[Literal["calibrated"]] = "calibrated"
+    name: ClassVar[Literal["correctness"]] = "correctness"
     model: str | None = None
     confidence: float | None = None
     features_only: bool | None = None
@@ -546,14 +546,14 @@ class JudgeVerdict(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auto(Metric):
-    """exact_match and calibrated decide where they are sure, a judge where they are not.
+    """exact_match and correctness decide where they are sure, a judge where they are not.
 
     How sure they have to be was fitted on labelled answers for one encoder, one judge and one judge metric
     (docs/reference/auto.md). Range: 0 to 1.
 
     Attributes:
         model: Encoder: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
-            most 256 bytes. Encoder of calibrated. Allowed: a built encoder; empty: the default one.
+            most 256 bytes. Encoder of correctness. Allowed: a built encoder; empty: the default one.
         judge: Judge metric to ask, with its default parameters. Allowed: lave, judge_verdict, judge_grade,
             judge_similarity. Default: lave.
         judge_model: Judge: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
@@ -634,7 +634,7 @@ METRICS: tuple[type[Metric], ...] = (
     Bleu,
     Meteor,
     Cider,
-    Calibrated,
+    Correctness,
     Grader,
     Lave,
     JudgeGrade,

@@ -10,7 +10,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.metric_types import COMPARISON_TYPES, KNOWN_TYPES, METRIC_TYPES, Compare
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.wire import wire_parameters
-from gradewire_proto.conventions.metric_lines import LINE, join_line
+from gradewire_proto.conventions.metric_lines import LINE, current, join_line
 
 # These two stand before the parameters.
 _HEAD = frozenset({"preset", "version"})
@@ -50,7 +50,7 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
         raise InvalidRequest(
             f"{line!r} is no {what}: write NAME, NAME:PRESET or NAME:PRESET/VERSION?KEY=VALUE&KEY=VALUE"
         )
-    name = match["name"]
+    name = current(match["name"])
     if (kind := kinds.get(name)) is None:
         if name in COMPARISON_TYPES:
             raise InvalidRequest(f"{line!r} compares two answers and scores no item: use Client.compare(pairs, by=…)")

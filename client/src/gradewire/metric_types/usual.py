@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gradewire.metric_types import Calibrated, Smile
+from gradewire.metric_types import Correctness, Smile
 from gradewire.model_list import ModelList
 
-USUAL_METRICS: Final = f"{Smile.name},{Calibrated.name}"
-"""Both cost about what the first one does; `calibrated` needs an encoder that has a fit."""
+USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
+"""Both cost about what the first one does; `correctness` needs an encoder that has a fit."""
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
@@ -39,11 +39,11 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
     """
     if not listed.metrics:
         return Smile.name, ""
-    why = without_metrics(listed, model).get(Calibrated.name, "")
-    if all(metric.name != Calibrated.name for metric in listed.metrics):
+    why = without_metrics(listed, model).get(Correctness.name, "")
+    if all(metric.name != Correctness.name for metric in listed.metrics):
         why = "the server does not have it"
     return (
-        (Smile.name, f"{Calibrated.name} is left out, {Smile.name} is scored alone: {why}")
+        (Smile.name, f"{Correctness.name} is left out, {Smile.name} is scored alone: {why}")
         if why
         else (USUAL_METRICS, "")
     )

@@ -59,7 +59,7 @@ class RewardScorer:
 
     Args:
         address: HOST:PORT of the server.
-        metric: The one metric, as its name, line or object (`"smile"`, `"calibrated"`, `"value_match"`).
+        metric: The one metric, as its name, line or object (`"smile"`, `"correctness"`, `"value_match"`).
         reads: "score", or "correct": the metric's verdict as 1.0 or 0.0.
         extraction: Where the final answer stands (`extract_answer`).
         failures: What becomes of samples without a score.

@@ -1,6 +1,6 @@
 """What was fitted for an encoder on labelled answers, as its description carries it. Light: standard library only.
 
-It decides about verdicts, or about the probability that metric `calibrated` gives, and never about a vector: so a
+It decides about verdicts, or about the probability that metric `correctness` gives, and never about a vector: so a
 model's digest does not cover it, and it is bound to the digest of the model whose scores it was fitted on.
 """
 
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from gradewire_models.catalog.table import SHA256, read_table
+from gradewire_proto.conventions.metric_lines import current
 
 Origin = Literal["catalog", "user"]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCalibration:
-    """A threshold of a metric with one encoder, or a fit of metric `calibrated` or `auto`, and where it comes from.
+    """A threshold of a metric with one encoder, or a fit of metric `correctness` or `auto`, and where it comes from.
 
     Attributes:
         metric: Name of the metric.
@@ -27,7 +28,7 @@ class StoredCalibration:
         parameters: Names and values, as a metric line writes them, that scores must have for it to hold; by name.
         threshold: Score from which an answer counts as right; None where `fit` says all.
         sentence_weight: Of `smile`: weight 0 to 1 of the sentence term that it was fitted with; None for other metrics.
-        fit: JSON object of metric `calibrated` or `auto`, which alone reads it; "" for other metrics.
+        fit: JSON object of metric `correctness` or `auto`, which alone reads it; "" for other metrics.
         rows: Labelled answers that it was fitted on.
         rows_sha256: SHA-256 over those rows, 64 hex characters; "" where nobody said.
         fitted_on: The rows, for people; one line.
@@ -105,7 +106,7 @@ class StoredCalibration:
         """What was fitted, and its provenance; one line for people."""
         values = ",".join(f"{name}={value}" for name, value in self.parameters)
         weight = "" if self.sentence_weight is None else f", sentence_weight {self.sentence_weight:g}"
-        whole = "a probability" if self.metric == "calibrated" else "bands"
+        whole = "a probability" if self.metric == "correctness" else "bands"
         what = whole if self.threshold is None else f"threshold {self.threshold:.4g}{weight}"
         metric = f"{self.metric}/{self.metric_version}{f' ({values})' if values else ''}"
         return f"fitted for {metric}: {what}; {self.described}"
@@ -122,6 +123,8 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
         if not isinstance(table := values.get(name, {}), Mapping):
             raise ValueError(f"{name} should be a table, not {table!r}")  # noqa: TRY004 - as of every other field
         values[name] = tuple(table.items())
+    if isinstance(metric := values.get("metric"), str):
+        values["metric"] = current(metric)
     return read_table(StoredCalibration, values)
 
 

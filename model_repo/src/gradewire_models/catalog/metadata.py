@@ -40,7 +40,7 @@ class AdapterMetadata:
     def remark(self) -> str:
         """What follows for its user, a sentence; "" where nothing does."""
         if self.text_form == "grader":
-            return "reads question, reference and answer together: for metric grader, and beside calibrated"
+            return "reads question, reference and answer together: for metric grader, and beside correctness"
         if self.text_form != "sfve":
             return ""
         return 'trained for metric sfve, on "Question: … Answer: …"; other metrics give it texts of other forms'

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gradewire_models.catalog.calibration import StoredCalibration, dumped, merge, of_users, read_calibration
+from gradewire_proto.conventions.metric_lines import current
 
 FORMAT: Final = 1
 _PREFIX: Final = "calibration."
@@ -80,7 +81,7 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
             except _UNREADABLE as error:
                 # Errors quote what they were given, and that may be a fit of megabytes.
                 reason = " ".join(str(error)[:_REASON_CHARACTERS].split()) or type(error).__name__
-                unreadable.append(UnreadableCalibration(name.removeprefix(_PREFIX), parameters[name], reason))
+                unreadable.append(UnreadableCalibration(current(name.removeprefix(_PREFIX)), parameters[name], reason))
     users = of_users(found)
     return Described(merge((each for each in found if each not in users), users), tuple(unreadable))
 

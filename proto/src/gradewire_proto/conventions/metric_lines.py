@@ -15,8 +15,17 @@ DIGEST_PREFIX_CHARS: Final = 12
 LINE: Final = re.compile(
     r"(?P<name>[A-Za-z_]\w*)(?::(?P<preset>\w+))?(?:/(?P<version>[0-9]+))?(?:\?(?P<parameters>.*))?", re.ASCII
 )
+FORMER_NAMES: Final = {"calibrated": "correctness"}
+"""Names that metrics had, and the names they have: what carries an old one is read as if it had the new one."""
+_FORMER: Final = re.compile(rf"({'|'.join(FORMER_NAMES)})(?!\w)")
 # What stays readable in a value.
 _SAFE: Final = {"prompt": "@/"}
+
+
+def current(text: str) -> str:
+    """Return the name, line, label or column of a metric with the name that the metric has now in front."""
+    found = _FORMER.match(text)
+    return text if found is None else FORMER_NAMES[found[1]] + text[found.end() :]
 
 
 def with_digest(name: str, digest: str) -> str:

@@ -126,7 +126,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def without_metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Metrics that an encoder cannot compute as it is built, by name, and why: calibrated without a fit, bertscore without token
+        """Metrics that an encoder cannot compute as it is built, by name, and why: correctness without a fit, bertscore without token
         vectors.
         """
 

@@ -637,7 +637,7 @@ class Item(_message.Message):
     a longer one makes the item STATUS_INVALID_INPUT and comes back cut.
     """
     question: _builtins.str
-    """What was asked. Read by sfve, by bertscore with_question, by calibrated (which does without where it is empty) and by judges."""
+    """What was asked. Read by sfve, by bertscore with_question, by correctness (which does without where it is empty) and by judges."""
     prediction: _builtins.str
     """The answer to grade. Blank is STATUS_EMPTY_PREDICTION."""
     caption: _builtins.str
@@ -701,7 +701,7 @@ class MetricSpec(_message.Message):
     BLEU_FIELD_NUMBER: _builtins.int
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
-    CALIBRATED_FIELD_NUMBER: _builtins.int
+    CORRECTNESS_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
     LAVE_FIELD_NUMBER: _builtins.int
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
@@ -738,7 +738,7 @@ class MetricSpec(_message.Message):
     @_builtins.property
     def cider(self) -> Global___CiderParameters: ...
     @_builtins.property
-    def calibrated(self) -> Global___CalibratedParameters: ...
+    def correctness(self) -> Global___CorrectnessParameters: ...
     @_builtins.property
     def grader(self) -> Global___GraderParameters: ...
     @_builtins.property
@@ -770,7 +770,7 @@ class MetricSpec(_message.Message):
         bleu: Global___BleuParameters | None = ...,
         meteor: Global___MeteorParameters | None = ...,
         cider: Global___CiderParameters | None = ...,
-        calibrated: Global___CalibratedParameters | None = ...,
+        correctness: Global___CorrectnessParameters | None = ...,
         grader: Global___GraderParameters | None = ...,
         lave: Global___LaveParameters | None = ...,
         judge_grade: Global___JudgeGradeParameters | None = ...,
@@ -779,11 +779,11 @@ class MetricSpec(_message.Message):
         auto: Global___AutoParameters | None = ...,
         compare: Global___CompareParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "compare", b"compare", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "calibrated", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "correctness", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -1297,11 +1297,11 @@ class CiderParameters(_message.Message):
 Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
 
 @_typing.final
-class CalibratedParameters(_message.Message):
+class CorrectnessParameters(_message.Message):
     """Probability that the answer is right, fitted on labelled answers; UNCERTAIN where not to be trusted. From SMILE's terms and
     features of the texts. Needs a fit that belongs to the model: of the catalog, or of `gradewire calibrate`.
     Range: 0 to 1.
-    Reads: an encoder that has a fit (calibrated.md); the question where there is one.
+    Reads: an encoder that has a fit (correctness.md); the question where there is one.
     Verdict: from 0.5; `UNCERTAIN` inside a band.
     """
 
@@ -1316,14 +1316,14 @@ class CalibratedParameters(_message.Message):
     """As SmileParameters.model. It must have a fit."""
     confidence: _builtins.float
     """Confidence of verdicts without WARNING_UNCERTAIN. Of right answers about the share 1 - confidence is called wrong without the
-    warning, and of wrong ones called right, on rows like those of the fit (docs/research/calibrated.md has what was measured).
+    warning, and of wrong ones called right, on rows like those of the fit (docs/research/correctness.md has what was measured).
     Default: 0.9.
     Allowed: 0.5 to below 1.
     """
     features_only: _builtins.bool
     """Compute the features alone, as fitting needs them, without a fit: the score is SMILE's (v1), and there is no verdict."""
     fit: _builtins.str
-    """Insist on a fit by the first 8 or more hex digits of its identity (CalibratedParts.fit). At most 64 bytes.
+    """Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
     Allowed: 8 hex digits or more; empty: the one that the model has.
     """
     grader: _builtins.str
@@ -1348,7 +1348,7 @@ class CalibratedParameters(_message.Message):
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
 
-Global___CalibratedParameters: _TypeAlias = CalibratedParameters  # noqa: Y015
+Global___CorrectnessParameters: _TypeAlias = CorrectnessParameters  # noqa: Y015
 
 @_typing.final
 class GraderParameters(_message.Message):
@@ -1710,7 +1710,7 @@ Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
 class AutoParameters(_message.Message):
-    """exact_match and calibrated decide where they are sure, a judge where they are not. How sure they have to be was fitted on
+    """exact_match and correctness decide where they are sure, a judge where they are not. How sure they have to be was fitted on
     labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
     Range: 0 to 1.
     Reads: an encoder and a judge that have a fit (auto.md), the question; the caption if asked to.
@@ -1730,7 +1730,7 @@ class AutoParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model. Encoder of calibrated."""
+    """As SmileParameters.model. Encoder of correctness."""
     judge: Global___AutoJudge.ValueType
     """Judge metric to ask, with its default parameters.
     Default: lave.
@@ -1838,7 +1838,7 @@ class Provenance(_message.Message):
     prompt_digest: _builtins.str
     """64 hex digits over the prompt file (SHA-256)."""
     calibration: _builtins.str
-    """Whose fit was used, for people: of calibrated always, but for features_only, as the model's is what the score comes from even
+    """Whose fit was used, for people: of correctness always, but for features_only, as the model's is what the score comes from even
     where the request or a line names it; of others where it filled in a threshold or sentence_weight that was unset. Empty where
     none was: what a request says itself is the caller's own, also where it equals what was fitted.
     """
@@ -1851,7 +1851,7 @@ class Provenance(_message.Message):
     judge_digest: _builtins.str
     """64 hex digits, as model_digest."""
     grader_model: _builtins.str
-    """Of calibrated with a grader beside its encoder: the grader. Where `model` is the grader itself, empty."""
+    """Of correctness with a grader beside its encoder: the grader. Where `model` is the grader itself, empty."""
     grader_digest: _builtins.str
     """64 hex digits, as model_digest."""
     @_builtins.property
@@ -2374,8 +2374,8 @@ class JudgeParts(_message.Message):
 Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
-class CalibratedParts(_message.Message):
-    """Basis of a calibrated probability; terms of SMILE as in SmileParts, preset one_pass."""
+class CorrectnessParts(_message.Message):
+    """Basis of a probability of correctness; terms of SMILE as in SmileParts, preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2480,7 +2480,7 @@ class CalibratedParts(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__uncertain) -> _WhichOneofReturnType__uncertain | None: ...
 
-Global___CalibratedParts: _TypeAlias = CalibratedParts  # noqa: Y015
+Global___CorrectnessParts: _TypeAlias = CorrectnessParts  # noqa: Y015
 
 @_typing.final
 class GraderParts(_message.Message):
@@ -2529,13 +2529,13 @@ class AutoParts(_message.Message):
     JUDGE_CORRECT_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     decided_by: _builtins.str
-    """"exact_match", "calibrated", "judge"; "nobody" where the judge was asked and failed, whose status the result has."""
+    """"exact_match", "correctness", "judge"; "nobody" where the judge was asked and failed, whose status the result has."""
     reason: _builtins.str
     """"certain": outside the band. "sample": the same, and the answer is of the sample that the judge is asked about as well. "band":
     inside it, so the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
     """
     probability: _builtins.float
-    """Probability of calibrated; absent where exact_match decided."""
+    """Probability of correctness; absent where exact_match decided."""
     band_lower: _builtins.float
     """Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, both ends included."""
     band_upper: _builtins.float
@@ -2609,7 +2609,7 @@ class MetricResult(_message.Message):
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
-    CALIBRATED_FIELD_NUMBER: _builtins.int
+    CORRECTNESS_FIELD_NUMBER: _builtins.int
     AUTO_FIELD_NUMBER: _builtins.int
     VALUE_MATCH_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
@@ -2649,7 +2649,7 @@ class MetricResult(_message.Message):
     @_builtins.property
     def judge(self) -> Global___JudgeParts: ...
     @_builtins.property
-    def calibrated(self) -> Global___CalibratedParts: ...
+    def correctness(self) -> Global___CorrectnessParts: ...
     @_builtins.property
     def auto(self) -> Global___AutoParts: ...
     @_builtins.property
@@ -2677,7 +2677,7 @@ class MetricResult(_message.Message):
         meteor: Global___MeteorParts | None = ...,
         cider: Global___CiderParts | None = ...,
         judge: Global___JudgeParts | None = ...,
-        calibrated: Global___CalibratedParts | None = ...,
+        correctness: Global___CorrectnessParts | None = ...,
         auto: Global___AutoParts | None = ...,
         value_match: Global___ValueMatchParts | None = ...,
         grader: Global___GraderParts | None = ...,
@@ -2686,9 +2686,9 @@ class MetricResult(_message.Message):
         timing: Global___Timing | None = ...,
         retry_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "correctness", b"correctness", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "correctness", b"correctness", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
@@ -2698,7 +2698,7 @@ class MetricResult(_message.Message):
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated", "auto", "value_match", "grader"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "correctness", "auto", "value_match", "grader"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...

@@ -17,7 +17,7 @@ class Asked:
     """A request.
 
     Attributes:
-        model: A judge, "" for the server's own, or the metric `calibrated`.
+        model: A judge, "" for the server's own, or the metric `correctness`.
         state: What the questions are about: a text, or a value of JSON.
         at: Path of the state.
         questions: In their order.

@@ -1,4 +1,4 @@
-"""Has a judge decide, or the metric `calibrated`, whose one question is whether an answer is right."""
+"""Has a judge decide, or the metric `correctness`, whose one question is whether an answer is right."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from gradewire_gateway.wire.methods import method_at
 from gradewire_proto.conventions.services import JUDGING, SCORING
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 
-CALIBRATED: Final = "calibrated"
+CORRECTNESS: Final = "correctness"
 DEFAULT_MODEL: Final = "default"
 
 
@@ -31,7 +31,7 @@ async def decide(gateway: Gateway, asked: Asked, options: CallOptions, body: Bod
         ProblemError: What the server answers in place of a reply, or the failure of one question.
         DisconnectedError: The caller went away.
     """
-    if asked.model == CALIBRATED:
+    if asked.model == CORRECTNESS:
         return await _graded(gateway, asked, options, body)
     request = judging_pb2.DecideRequest(
         model="" if asked.model == DEFAULT_MODEL else asked.model,
@@ -49,11 +49,11 @@ async def decide(gateway: Gateway, asked: Asked, options: CallOptions, body: Bod
 async def _graded(gateway: Gateway, asked: Asked, options: CallOptions, body: Body) -> Decisions:
     for question in asked.questions:
         if question.kind is not QuestionType.NOUL:
-            detail = f"{question.at}.type: calibrated answers whether an answer is right, which is no {question.kind}"
+            detail = f"{question.at}.type: correctness answers whether an answer is right, which is no {question.kind}"
             raise invalid(detail, f"{question.at}.type")
     request = scoring_pb2.ScoreRequest(
         items=[asked.item()],
-        metrics=[types_pb2.MetricSpec(calibrated=types_pb2.CalibratedParameters())],
+        metrics=[types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters())],
         omit_diagnostics=True,
     )
     reply = await call_unary(gateway, method_at(f"/{SCORING}/Score"), request, options, body)
@@ -61,4 +61,4 @@ async def _graded(gateway: Gateway, asked: Asked, options: CallOptions, body: Bo
     (result,) = reply.items[0].results
     check_ok(result, asked.at)
     answer = Decided((1 - result.score, result.score))
-    return Decisions(CALIBRATED, [answer] * len(asked.questions), 0)
+    return Decisions(CORRECTNESS, [answer] * len(asked.questions), 0)

@@ -10,7 +10,7 @@ _TEXT: Final[Schema] = {"type": "string"}
 _FILLED: Final[Schema] = {"type": "string", "pattern": "\\S"}
 _MODEL: Final[Schema] = {
     "type": "string",
-    "description": "A judge of GET /v1/models; default: the server's own. calibrated grades an answer.",
+    "description": "A judge of GET /v1/models; default: the server's own. correctness grades an answer.",
 }
 _USAGE: Final[Schema] = {"type": "object", "required": ["input_tokens", "output_tokens"]}
 _SYSTEM_ONE_QUESTION: Final[Schema] = {

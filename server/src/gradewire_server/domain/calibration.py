@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A threshold of one metric, or a fit of `calibrated` or `auto`, for one encoder, as its description carries it.
+    """A threshold of one metric, or a fit of `correctness` or `auto`, for one encoder, as its description carries it.
 
     Attributes:
         metric: Name of the metric.
@@ -16,7 +16,7 @@ class Calibration:
         threshold: Score from which an answer counts as right; None where `fit` says all.
         sentence_weight: Of `smile`: the weight that it was fitted with; None for other metrics.
         described: Whose fit, on what; one line for people.
-        fit: Of `calibrated` and `auto`: its JSON as it was stored; "" for other metrics.
+        fit: Of `correctness` and `auto`: its JSON as it was stored; "" for other metrics.
     """
 
     metric: str

@@ -19,7 +19,7 @@ from gradewire_server.scoring.remembered import RememberedResults, ResultsOfMetr
 from gradewire_server.scoring.synthetic.sentence import Writing
 
 _LARGE_CHARACTERS: Final = 8_192
-"""Of an item: metrics that read words take up to 0.4 µs for each of them, `calibrated` up to 1 µs."""
+"""Of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
 
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
 """Called with each result when it is done: item index, metric index, result."""

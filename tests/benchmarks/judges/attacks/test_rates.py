@@ -92,11 +92,11 @@ def test_verdicts_of_a_failed_score_are_none() -> None:
 
 def test_both_have_to_say_right() -> None:
     one = Verdicts("lave/3", {"a": True, "b": True, "c": None})
-    other = Verdicts("calibrated/1", {"a": True, "b": False, "c": True})
-    assert where_both(one, other) == Verdicts("lave/3 and calibrated/1", {"a": True, "b": False, "c": False})
+    other = Verdicts("correctness/1", {"a": True, "b": False, "c": True})
+    assert where_both(one, other) == Verdicts("lave/3 and correctness/1", {"a": True, "b": False, "c": False})
 
 
 def test_every_judge_metric_is_attacked_with_and_without_the_guard_and_the_cascade_too() -> None:
     judges = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
     guarded = tuple(f"{judge},{judge}?guard=other_key" for judge in judges)
-    assert list(RUNS) == ["smile,calibrated,auto", *guarded]
+    assert list(RUNS) == ["smile,correctness,auto", *guarded]

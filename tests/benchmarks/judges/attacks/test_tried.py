@@ -7,8 +7,8 @@ from benchmarks.judges.attacks.tried import GUARDS, Told, _quoted, guards_table
 
 from gradewire_server.metrics.judged.prompts import read_prompt
 
-FOOLED = Told(says_key=False, other_key=0.9, quoted=True, similar=True, smile=0.3, calibrated=0.01)
-HONEST = Told(says_key=True, other_key=0.1, quoted=True, similar=True, smile=0.9, calibrated=0.99)
+FOOLED = Told(says_key=False, other_key=0.9, quoted=True, similar=True, smile=0.3, correctness=0.01)
+HONEST = Told(says_key=True, other_key=0.1, quoted=True, similar=True, smile=0.9, correctness=0.99)
 
 
 def case(row: str, family: str, *, right: bool = False) -> Case:
@@ -25,7 +25,7 @@ def test_each_guard_counts_what_it_lets_through() -> None:
     assert counts["none"] == ["1", "1", "1"]
     assert counts["`judge_similarity` agrees"] == ["1", "1", "1"]
     assert counts["half of the words of the key, or below .5 against another key (`other_key`)"] == ["0", "0", "1"]
-    assert counts["`calibrated` at least .5"] == ["0", "0", "1"]
+    assert counts["`correctness` at least .5"] == ["0", "0", "1"]
 
 
 def test_the_prompt_that_quotes_is_a_prompt_and_says_so() -> None:

@@ -93,7 +93,7 @@ def test_bins_hold_every_row_once_and_equal_scores_together(rows: list[tuple[flo
         assert each.share_right == pytest.approx(labels[inside].mean())
 
 
-def test_calibrated_scores_have_almost_no_error_and_bins_of_equal_size() -> None:
+def test_correctness_scores_have_almost_no_error_and_bins_of_equal_size() -> None:
     calibration = metric_curves(*noisy()).calibration
     assert calibration is not None
     assert calibration.ece < 0.02

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gradewire.agreement.fitting.distance import KEPT_ROWS, distances, neighbourhood, ramp, scales
-from gradewire_server.metrics.calibrated.neighbourhood import Neighbourhood
+from gradewire_server.metrics.correctness.neighbourhood import Neighbourhood
 
 
 def test_the_mean_distance_to_the_closest_rows() -> None:

@@ -1,4 +1,4 @@
-"""Fits of metric `calibrated`: what is learnt, from whom, and that it is the same each time."""
+"""Fits of metric `correctness`: what is learnt, from whom, and that it is the same each time."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gradewire.agreement.fitting import probability_model
 from gradewire.agreement.fitting.labelled_features import FOLDS, checked, fold_of
-from gradewire.agreement.fitting.probability import CalibratedFitResult, fit_calibrated
+from gradewire.agreement.fitting.probability import CorrectnessFitResult, fit_correctness
 from gradewire.agreement.fitting.stored_evaluation import probabilities
 from gradewire.agreement.fitting.stored_form import FittedFeature
 
@@ -30,17 +30,17 @@ def rows(count: int = 480, seed: int = 3) -> tuple[NDArray[np.float64], NDArray[
     return values, right.astype(np.float64), [f"Question {row // 4}?" for row in range(count)]
 
 
-def fitted(*data: Any) -> CalibratedFitResult:
-    return fit_calibrated(checked(FEATURES, *(data or rows())), provenance=PROVENANCE)
+def fitted(*data: Any) -> CorrectnessFitResult:
+    return fit_correctness(checked(FEATURES, *(data or rows())), provenance=PROVENANCE)
 
 
 @pytest.fixture(scope="module")
-def result() -> CalibratedFitResult:
+def result() -> CorrectnessFitResult:
     """Of the usual rows."""
     return fitted()
 
 
-def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen(result: CalibratedFitResult) -> None:
+def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen(result: CorrectnessFitResult) -> None:
     """Noise of 0.15 around the cut makes about a tenth of the verdicts wrong for any rule."""
     values, labels, _ = rows(2000, seed=4)
     found = probabilities(result.fit, values)
@@ -52,11 +52,11 @@ def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen(result: Calibrated
     assert {key: result.fit[key] for key in PROVENANCE} == PROVENANCE
 
 
-def test_the_same_rows_give_the_same_fit(result: CalibratedFitResult) -> None:
+def test_the_same_rows_give_the_same_fit(result: CorrectnessFitResult) -> None:
     assert json.dumps(fitted().fit) == json.dumps(result.fit)
 
 
-def test_probabilities_keep_the_directions(result: CalibratedFitResult) -> None:
+def test_probabilities_keep_the_directions(result: CorrectnessFitResult) -> None:
     fit = result.fit
     values, _, _ = rows(200, seed=5)
     better, worse = values.copy(), values.copy()

@@ -11,8 +11,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire.agreement.fitting.stored_evaluation import log_odds
 from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, Regime, fit_form, tree_form
-from gradewire_server.metrics.calibrated.features.catalog import Feature
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
+from gradewire_server.metrics.correctness.features.catalog import Feature
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, read_fit
 
 ROWS = 1500
 DIRECTIONS = (1, -1, 0, 0)
@@ -74,8 +74,8 @@ def test_several_models_are_averaged_as_log_odds(rows: Any, models: Any) -> None
 
 
 @pytest.fixture(scope="module")
-def served(rows: Any, labels: Any, models: Any) -> Callable[[float], tuple[dict[str, Any], CalibratedFit]]:
-    def build(width: float) -> tuple[dict[str, Any], CalibratedFit]:
+def served(rows: Any, labels: Any, models: Any) -> Callable[[float], tuple[dict[str, Any], CorrectnessFit]]:
+    def build(width: float) -> tuple[dict[str, Any], CorrectnessFit]:
         trees = tree_form(models, columns(width))
         x = np.linspace(-6, 6, 50)
         points = Points(x, 1 / (1 + np.exp(-x)))

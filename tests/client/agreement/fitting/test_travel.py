@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from gradewire.agreement.fitting import probability_model, travel
 from gradewire.agreement.fitting.labelled_features import LabelledFeatures, Shapes, checked
-from gradewire.agreement.fitting.probability import fit_calibrated, fitted_form
+from gradewire.agreement.fitting.probability import fit_correctness, fitted_form
 from gradewire.agreement.fitting.stored_band import uncertain
 from gradewire.agreement.fitting.stored_evaluation import far_shares, probabilities
 from gradewire.agreement.fitting.stored_form import FittedFeature
 from gradewire.agreement.fitting.travel import measured, travel_figures, travel_warnings
-from gradewire_server.metrics.calibrated.features.catalog import Feature
-from gradewire_server.metrics.calibrated.fit import read_fit
-from gradewire_server.metrics.calibrated.shape import SHAPE
+from gradewire_server.metrics.correctness.features.catalog import Feature
+from gradewire_server.metrics.correctness.fit import read_fit
+from gradewire_server.metrics.correctness.shape import SHAPE
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)
@@ -95,18 +95,18 @@ def test_a_fit_that_does_not_travel_is_told_with_the_rule() -> None:
     rows = joined(
         source("easy", 400, cut=0.2, kind=0, noise=0.02), source("hard", 400, cut=0.8, kind=0, noise=0.02, seed=6)
     )
-    result = fit_calibrated(rows, provenance=PROVENANCE)
+    result = fit_correctness(rows, provenance=PROVENANCE)
     assert [each.travels for each in result.travel] == [False, False]
     told = [warning for warning in result.warnings if "does not travel" in warning]
     assert len(told) == 2
     assert "more than 0.1 is too much" in told[0]
     assert "less than 33% is too little" in told[0]
     alike = joined(source("a", 400, cut=0.5, kind=0), source("b", 400, cut=0.5, kind=0, seed=6))
-    assert [each.ece < 0.1 for each in fit_calibrated(alike, provenance=PROVENANCE).travel] == [True, True]
+    assert [each.ece < 0.1 for each in fit_correctness(alike, provenance=PROVENANCE).travel] == [True, True]
 
 
 def test_one_source_is_not_left_out() -> None:
-    result = fit_calibrated(source("a", 400, cut=0.5, kind=0), provenance=PROVENANCE)
+    result = fit_correctness(source("a", 400, cut=0.5, kind=0), provenance=PROVENANCE)
     assert result.travel == ()
     assert "far" not in result.fit
 
@@ -133,7 +133,7 @@ def test_far_items_get_what_log_odds_meant_for_sources_that_were_left_out() -> N
 
 def test_a_server_says_the_same_of_rows_near_and_far() -> None:
     rows = joined(source("a", 400, cut=0.4, kind=0), source("b", 400, cut=0.6, kind=3, seed=6))
-    form = fit_calibrated(rows, provenance=PROVENANCE).fit
+    form = fit_correctness(rows, provenance=PROVENANCE).fit
     served = read_fit(json.dumps(form), [Feature(each.name, each.monotone, each.width) for each in FEATURES], version=1)
     values = rows.values.copy()
     values[::7, 1] = np.nan
@@ -194,13 +194,13 @@ def test_more_sources_than_can_be_left_out_are_an_error_that_says_what_to_do() -
     rows = source("a", 300, cut=0.5, kind=0)
     many = replace(rows, sources=[f"row {row}" for row in range(300)])
     with pytest.raises(ValueError, match=r"300 sources.*at most 24.*--source"):
-        fit_calibrated(many, provenance=PROVENANCE)
+        fit_correctness(many, provenance=PROVENANCE)
 
 
 def test_a_small_source_that_weighs_as_much_as_a_large_one_is_told() -> None:
     rows = joined(source("large", 400, cut=0.5, kind=0), source("small", 100, cut=0.5, kind=0, seed=6))
     rows = rows.where(np.arange(500) < 420)
-    told = fit_calibrated(rows, provenance=PROVENANCE, travels=False).warnings
+    told = fit_correctness(rows, provenance=PROVENANCE, travels=False).warnings
     assert any("source 'small' has 20 rows" in each and "10.5 times the mean" in each for each in told)
     assert not any("source 'large'" in each for each in told)
 

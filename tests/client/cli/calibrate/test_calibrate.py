@@ -16,7 +16,7 @@ from tests.support.models.grader_adapter import build_tiny_grader
 from tests.support.models.tiny_models import make_package
 
 from gradewire import AsyncClient, ScoreWarning, Status
-from gradewire.agreement.fitting import probability_model as calibrated_fit
+from gradewire.agreement.fitting import probability_model as correctness_fit
 from gradewire.cli.group import gradewire
 from gradewire.scorer import embedded_transport
 from gradewire_models.build import build_model
@@ -136,31 +136,31 @@ def test_a_fitted_weight_is_used_and_named(built: Path, run: Run, rows: Path) ->
 def test_a_probability_is_fitted_and_served(
     built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
-    monkeypatch.setitem(calibrated_fit.TREES, "max_bins", 32)
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
     fit, again, out = (tmp_path / name for name in ("fit.json", "again.json", "scores.jsonl"))
     rows = write_rows(tmp_path / "rows.jsonl", answers(240))
-    before, _ = scored(built, "calibrated")
-    assert "gradewire calibrate FILE --metric calibrated" in before.message
-    done = run(rows, "--metric", "calibrated", "--half", "a", "--json", fit)
+    before, _ = scored(built, "correctness")
+    assert "gradewire calibrate FILE --metric correctness" in before.message
+    done = run(rows, "--metric", "correctness", "--half", "a", "--json", fit)
     assert done.exit_code == 0, done.output
     assert "rows are few" in done.stderr
     assert "probability minus smile" in done.stdout
     (stored,) = load_built(built / "models", NAME).calibrations
     assert json.loads(stored.fit) == json.loads(fit.read_text())
     assert json.loads(stored.fit)["model_digest"] == stored.model_digest
-    after, remarks = scored(built, "calibrated")
+    after, remarks = scored(built, "correctness")
     assert after.correct is False
     assert after.score < 0.1
     assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
     assert after.provenance.calibration == stored.described
-    assert "fitted for calibrated/2: a probability; user: fitted on" in remarks[0]
+    assert "fitted for correctness/2: a probability; user: fitted on" in remarks[0]
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
     # Scores with the probability have the features and SMILE's score, too.
-    arguments = ["score", rows, "--metrics", "smile,calibrated", "--model", NAME, "--cache-dir", built / "cache"]
+    arguments = ["score", rows, "--metrics", "smile,correctness", "--model", NAME, "--cache-dir", built / "cache"]
     assert CliRunner().invoke(gradewire, [*map(str, arguments), "--out", str(out), "--quiet"]).exit_code == 0
-    more = ["--metric", "calibrated", "--half", "a", "--scores", out, "--json", again, "--dry-run"]
+    more = ["--metric", "correctness", "--half", "a", "--scores", out, "--json", again, "--dry-run"]
     refitted = run(rows, *more)
     assert json.loads(again.read_text()) == json.loads(fit.read_text())
     (tables, _), (expected, _) = (each.stdout.split("a probability: fitted on") for each in (refitted, done))
@@ -170,8 +170,8 @@ def test_a_probability_is_fitted_and_served(
 def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(calibrated_fit.TREES, "max_iter", 8)
-    monkeypatch.setitem(calibrated_fit.TREES, "max_bins", 32)
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
     grader, models = "tiny-grader", tmp_path / "models"
     shutil.copytree(built / "models", models)
     shutil.copytree(build_tiny_grader(tmp_path / "grader") / grader, models / grader)
@@ -182,14 +182,14 @@ def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served
 
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(models))
     fitting = ["--model", NAME, "--models-dir", models, "--resamples", "100", "--quiet"]
-    done = command("calibrate", file, "--metric", f"calibrated?grader={grader}", *fitting)
+    done = command("calibrate", file, "--metric", f"correctness?grader={grader}", *fitting)
     assert done.exit_code == 0, done.output
     (stored,) = load_built(models, NAME).calibrations
     assert stored.parameters == (("grader", grader),)
     digest = load_built(models, grader).digest
     assert json.loads(stored.fit)["grader_digest"] == digest
     assert json.loads(stored.fit)["features"][-1]["name"] == "grader"
-    metric = f"calibrated?grader={grader}"
+    metric = f"correctness?grader={grader}"
     scored = command("score", file, "--metrics", metric, "--model", NAME, "--out", out, "--quiet")
     assert scored.exit_code == 0, scored.output
     (result,) = json.loads(out.read_text().splitlines()[0])["scores"].values()
@@ -198,7 +198,7 @@ def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served
     # Scores name the grader with its digest; who asks need not.
     again = command("calibrate", file, "--metric", metric, "--scores", out, *fitting, "--dry-run")
     assert again.exit_code == 0, again.output
-    without = command("calibrate", file, "--metric", "calibrated", *fitting)
+    without = command("calibrate", file, "--metric", "correctness", *fitting)
     assert without.exit_code == 0, without.output
     kept = {each.parameters for each in load_built(models, NAME).calibrations}
     assert kept == {(), (("grader", grader),)}
@@ -208,7 +208,7 @@ def test_without_its_extra_a_probability_says_what_to_install(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    done = run(write_rows(tmp_path / "rows.jsonl", answers(150)), "--metric", "calibrated")
+    done = run(write_rows(tmp_path / "rows.jsonl", answers(150)), "--metric", "correctness")
     assert done.exit_code == 2
     assert "needs sklearn.ensemble, which is not installed: pip install 'gradewire[calibrate]'" in done.stderr
 
@@ -296,7 +296,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
         (
             labelled(0, 1),
             ["--metric", "exact_match"],
-            "there is something to fit for smile, sbert, sfve, bertscore, calibrated and auto",
+            "there is something to fit for smile, sbert, sfve, bertscore, correctness and auto",
         ),
         (labelled(0, 1), ["--metric", "smile?colour=1"], "no parameter"),
         (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "sentence_weight is a parameter of smile"),

@@ -51,7 +51,7 @@ def scored_rows(
     digest = load_built(models, NAME, graph=False).digest[:12]
     lines = {
         "exact_match": "exact_match/1",
-        "calibrated?confidence=0.5": f"calibrated/2?confidence=0.5&fit={'1' * 12}&model={NAME}@{digest}",
+        "correctness?confidence=0.5": f"correctness/2?confidence=0.5&fit={'1' * 12}&model={NAME}@{digest}",
         label: f"lave:v1/3?binary=rule&caption=false&model={JUDGE}&prompt=lave/2@888888888888",
     }
     random = np.random.default_rng(1)
@@ -63,7 +63,7 @@ def scored_rows(
         result = {"score": probability, "status": "OK", "fit": "1" * 12, "correct": probability >= 0.5}
         scores: dict[str, dict[str, Any]] = {
             "exact_match": {"score": 0.0, "status": "OK", "correct": False},
-            "calibrated?confidence=0.5": result,
+            "correctness?confidence=0.5": result,
             label: {"score": float(said), "status": "OK", "correct": said},
         }
         if number == 0:
@@ -98,7 +98,7 @@ def test_a_good_judge_is_taken_and_the_fit_is_stored(run: Run, models: Path, tmp
     assert isinstance(fit, AutoFit), fit
     assert fit.form.judge_digest == "777777777777"
     assert fit.form.prompt_digest == "888888888888"
-    assert (fit.form.calibrated_fit, fit.form.delta) == ("1" * 12, 0.2)
+    assert (fit.form.correctness_fit, fit.form.delta) == ("1" * 12, 0.2)
     assert fit.form.asked_below is not None
     written = json.loads((tmp_path / "fit.json").read_text("utf-8"))
     assert written["rows"]["count"] == 600
@@ -123,7 +123,7 @@ def test_a_judge_that_adds_nothing_is_refused_with_the_figures(run: Run, models:
     [
         (
             ("--metric", "auto?judge=judge_verdict"),
-            "the scores have no judge_verdict: score with exact_match,calibrated",
+            "the scores have no judge_verdict: score with exact_match,correctness",
         ),
         (("--metric", "auto?risk=0.1"), "a fit holds for every risk: leave it out"),
         (("--metric", "auto?sample=0.1"), "a fit holds for every sample: leave it out"),
@@ -148,7 +148,7 @@ def test_exact_matches_are_the_surest_and_denials_the_least_sure(run: Run, model
         if number % 10 == 2:
             output["scores"]["exact_match"] |= {"score": 1.0, "correct": True}
         if number % 10 == 3:
-            output["scores"]["calibrated?confidence=0.5"] |= {"score": 0.99, "warnings": ["UNCERTAIN"]}
+            output["scores"]["correctness?confidence=0.5"] |= {"score": 0.99, "warnings": ["UNCERTAIN"]}
     write_rows(scores, outputs)
     fit = tmp_path / "fit.json"
     done = run(rows, "--metric", "auto", "--scores", scores, "--dry-run", "--json", fit)
@@ -172,34 +172,34 @@ def test_of_a_half_its_own_rows_are_counted(run: Run, models: Path, tmp_path: Pa
     run("--undo", "--metric", "auto")
 
 
-def test_a_half_that_calibrated_was_fitted_on_is_told(run: Run, models: Path, tmp_path: Path) -> None:
+def test_a_half_that_correctness_was_fitted_on_is_told(run: Run, models: Path, tmp_path: Path) -> None:
     rows, scores = scored_rows(models, tmp_path, judge=0.9)
     half = [json.loads(line) for line in rows.read_text("utf-8").splitlines()]
     half = [row for row in half if half_of(row["question"]) == "a"]
     said = [[row["question"], row["references"], row["prediction"], float(row["label"])] for row in half]
     digest = sha256(b"".join(json.dumps(each).encode("ascii") + b"\n" for each in said)).hexdigest()
     stored = StoredCalibration(
-        "calibrated", 1, load_built(models, NAME, graph=False).digest, "user", fit='{"a": 1}', rows_sha256=digest
+        "correctness", 1, load_built(models, NAME, graph=False).digest, "user", fit='{"a": 1}', rows_sha256=digest
     )
     store_calibration(models, NAME, stored)
     try:
         done = run(rows, "--metric", "auto", "--scores", scores, "--dry-run")
     finally:
-        run("--undo", "--metric", "calibrated")
-    assert "calibrated was fitted on half a of these rows" in done.stderr
+        run("--undo", "--metric", "correctness")
+    assert "correctness was fitted on half a of these rows" in done.stderr
     assert "fit auto on --half b" in done.stderr
 
 
-def test_rows_that_calibrated_was_fitted_on_are_told(run: Run, models: Path, tmp_path: Path) -> None:
+def test_rows_that_correctness_was_fitted_on_are_told(run: Run, models: Path, tmp_path: Path) -> None:
     rows, scores = scored_rows(models, tmp_path, judge=0.9)
     run(rows, "--metric", "auto", "--scores", scores, "--dry-run", "--json", tmp_path / "fit.json")
     digest = json.loads((tmp_path / "fit.json").read_text("utf-8"))["rows"]["sha256"]
     stored = StoredCalibration(
-        "calibrated", 1, load_built(models, NAME, graph=False).digest, "user", fit='{"a": 1}', rows_sha256=digest
+        "correctness", 1, load_built(models, NAME, graph=False).digest, "user", fit='{"a": 1}', rows_sha256=digest
     )
     store_calibration(models, NAME, stored)
     try:
         done = run(rows, "--metric", "auto", "--scores", scores, "--dry-run")
     finally:
-        run("--undo", "--metric", "calibrated")
-    assert "calibrated was fitted on these very rows" in done.stderr
+        run("--undo", "--metric", "correctness")
+    assert "correctness was fitted on these very rows" in done.stderr

@@ -19,8 +19,8 @@ BOTH = {"smile:v1?model=one": ONE, "smile:v1?model=two": TWO}
 @pytest.mark.parametrize(
     ("lines", "asked", "label"),
     [
-        ({"smile": ONE, "calibrated": ""}, "smile", "smile"),
-        ({"smile": ONE, "calibrated": ""}, "calibrated", "calibrated"),
+        ({"smile": ONE, "correctness": ""}, "smile", "smile"),
+        ({"smile": ONE, "correctness": ""}, "correctness", "correctness"),
         ({"smile:v1": ONE, "smile:paper": ""}, "smile:v1", "smile:v1"),
         ({"smile": ""}, "smile:paper", "smile"),
         ({"a remark": "", "smile": ONE}, "smile", "smile"),

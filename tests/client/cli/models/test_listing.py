@@ -25,7 +25,7 @@ LISTED = models_pb2.ListModelsResponse(
             licence="Apache-2.0",
             numeric_class="fp32-cpu",
             remarks=["a remark"],
-            without_metrics={"calibrated": "it has no fit"},
+            without_metrics={"correctness": "it has no fit"},
         ),
         models_pb2.Model(
             name="big",
@@ -64,7 +64,7 @@ def test_a_servers_models_metrics_and_limits_are_listed(command: Command) -> Non
         f"encoder mini (default): LOADED, digest {'ab' * 32}",
         "  Apache-2.0, 384 dims, at most 256 tokens, fp32-cpu",
         "  a remark",
-        "  cannot compute calibrated: it has no fit",
+        "  cannot compute correctness: it has no fit",
         "judge big: MISSING",
         "  not built",
         "  get it on the server with: gradewire models build big",

@@ -36,20 +36,20 @@ def row_of(item: dict[str, Any]) -> Row:
 def test_who_decided_is_counted() -> None:
     tally = tallied(
         result("exact_match", "certain", 1.0),
-        result("calibrated", "certain", 0.9),
-        result("calibrated", "refused", 0.6),
+        result("correctness", "certain", 0.9),
+        result("correctness", "refused", 0.6),
         result("judge", "band", 0.2, judge=0.2),
         result("nobody", "band", None, judge_status="TIMEOUT"),
         {"score": None, "status": "INVALID_INPUT"},
     )
     (line,) = tally.lines()
     assert line == (
-        "decided by calibrated 1 (certain), calibrated 1 (refused), exact_match 1 (certain), judge 1 (band), "
+        "decided by correctness 1 (certain), correctness 1 (refused), exact_match 1 (certain), judge 1 (band), "
         "nobody 1 (band); the judge was asked about 2 of 5 rows, 1 times without an answer"
     )
     assert tally.document() == {
         "decided": {
-            "calibrated": {"certain": 1, "refused": 1},
+            "correctness": {"certain": 1, "refused": 1},
             "exact_match": {"certain": 1},
             "judge": {"band": 1},
             "nobody": {"band": 1},
@@ -64,9 +64,9 @@ def test_a_sample_tells_of_all_rows() -> None:
     cheap = [0.9, 0.8, 0.3, 0.7, 0.1] * 8
     judge = [0.8, 0.8, 0.1, 0.9, 0.2] * 8
     rows = [
-        result("calibrated", "sample", own, judge=said, sampled=True)
+        result("correctness", "sample", own, judge=said, sampled=True)
         if place % 2
-        else result("calibrated", "certain", own)
+        else result("correctness", "certain", own)
         for place, (own, said) in enumerate(zip(cheap, judge, strict=True))
     ]
     rows += [result("judge", "band", 0.4, judge=0.4) for _ in range(10)]
@@ -86,9 +86,9 @@ def test_rows_that_are_alike_are_one_draw_and_answers_to_a_question_belong_toget
     items = [{"question": f"q {place // 5}", "references": ["a"], "prediction": f"p {place}"} for place in range(60)]
     scores = [0.1 + 0.8 * ((place // 5) % 4) / 4 for place in range(60)]
     results = [
-        result("calibrated", "sample", own, judge=own, sampled=True)
+        result("correctness", "sample", own, judge=own, sampled=True)
         if place % 2
-        else result("calibrated", "certain", own)
+        else result("correctness", "certain", own)
         for place, own in enumerate(scores)
     ]
     tally, alone = CascadeTally(), CascadeTally()
@@ -100,12 +100,12 @@ def test_rows_that_are_alike_are_one_draw_and_answers_to_a_question_belong_toget
     assert found.population_high - found.population_low > 1.5 * (single.population_high - single.population_low)
     copies = CascadeTally()
     for _ in range(10):
-        copies.add(result("calibrated", "sample", 0.9, judge=0.9, sampled=True), row_of(items[0]))
+        copies.add(result("correctness", "sample", 0.9, judge=0.9, sampled=True), row_of(items[0]))
     assert copies.estimates() == {}
 
 
 def test_few_sampled_rows_tell_nothing() -> None:
-    assert tallied(*[result("calibrated", "sample", 0.9, judge=0.9, sampled=True)] * 9).estimates() == {}
+    assert tallied(*[result("correctness", "sample", 0.9, judge=0.9, sampled=True)] * 9).estimates() == {}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_command_prints_it_and_keeps_the_parts_of_a_failure(command: Command
                 each.ClearField("score")
                 each.auto.decided_by, each.auto.reason, each.auto.judge_status = "nobody", "band", "TIMEOUT"
             else:
-                each.auto.decided_by, each.auto.reason = "calibrated", "certain"
+                each.auto.decided_by, each.auto.reason = "correctness", "certain"
                 each.auto.probability, each.correct = 0.5, True
         return reply
 
@@ -138,12 +138,13 @@ def test_the_command_prints_it_and_keeps_the_parts_of_a_failure(command: Command
     )
     assert done.exit_code == 0, done.output
     assert (
-        "auto: decided by calibrated 2 (certain), nobody 1 (band); the judge was asked about 1 of 3 rows" in done.stderr
+        "auto: decided by correctness 2 (certain), nobody 1 (band); the judge was asked about 1 of 3 rows"
+        in done.stderr
     )
     written = [json.loads(line)["scores"]["auto"] for line in out.read_text("utf-8").splitlines()]
     assert [(each["status"], each["decided_by"]) for each in written] == [
-        ("OK", "calibrated"),
+        ("OK", "correctness"),
         ("TIMEOUT", "nobody"),
-        ("OK", "calibrated"),
+        ("OK", "correctness"),
     ]
     assert json.loads(summary.read_text("utf-8"))["metrics"]["auto"]["cascade"]["failed"] == 1

@@ -4,10 +4,31 @@ from pathlib import Path
 
 import pytest
 
-from gradewire.cli.output.metric_lines import check_lines
+from gradewire.cli.output.metric_lines import check_lines, with_current_names
 from gradewire.cli.problems import InputError
 
 DIGEST = "0123456789abcdef" * 2
+
+
+def test_a_row_with_a_former_name_of_a_metric_is_read_with_the_name_of_now() -> None:
+    written = {
+        "index": 0,
+        "scores": {
+            "calibrated": {"score": 0.5, "line": "calibrated/2?confidence=0.9"},
+            "calibrated?confidence=0.95": {"score": 0.5},
+            "auto": {"score": 0.5, "decided_by": "calibrated"},
+            "calibrated_by_hand": {"score": None},
+        },
+    }
+    assert with_current_names(written) == {
+        "index": 0,
+        "scores": {
+            "correctness": {"score": 0.5, "line": "correctness/2?confidence=0.9"},
+            "correctness?confidence=0.95": {"score": 0.5},
+            "auto": {"score": 0.5, "decided_by": "correctness"},
+            "calibrated_by_hand": {"score": None},
+        },
+    }
 
 
 def check(there: str, here: str) -> None:
@@ -47,15 +68,15 @@ def test_another_corpus_is_another_definition() -> None:
 
 def test_who_names_no_metric_is_told_how_to_go_on_with_a_file_of_the_default_before() -> None:
     row = {"scores": {"smile": {"line": "smile:v1/1"}}}
-    told = r"the metrics smile and .* smile, calibrated: name .*, --metrics smile, give "
+    told = r"the metrics smile and .* smile, correctness: name .*, --metrics smile, give "
     with pytest.raises(InputError, match=told):
-        check_lines(Path("out.jsonl"), row, {"smile": "smile:v1/1", "calibrated": "calibrated/2"})
+        check_lines(Path("out.jsonl"), row, {"smile": "smile:v1/1", "correctness": "correctness/2"})
 
 
 @pytest.mark.parametrize(
     ("there", "here", "way_out"),
     [
-        ("calibrated/1?model=m", "calibrated/2?model=m", "give another --out"),
+        ("correctness/1?model=m", "correctness/2?model=m", "give another --out"),
         ("smile:v1/1", "smile:fast/1", "give the same options, another --out"),
         ("", "smile:v1/1", "give the same options, another --out"),
     ],

@@ -47,21 +47,21 @@ def test_all_leaves_out_what_the_encoder_cannot_compute(command: Command, tmp_pa
     server = StubTransport(
         answer,
         models=models_pb2.ListModelsResponse(
-            metrics=[models_pb2.Metric(name=name, available=True) for name in ("smile", "sbert", "calibrated")],
+            metrics=[models_pb2.Metric(name=name, available=True) for name in ("smile", "sbert", "correctness")],
             models=[
                 models_pb2.Model(name="judge", kind="judge", is_default=True),
                 models_pb2.Model(name="fitted", kind="encoder", is_default=True),
-                models_pb2.Model(name="bare", kind="encoder", without_metrics={"calibrated": "it has no fit"}),
+                models_pb2.Model(name="bare", kind="encoder", without_metrics={"correctness": "it has no fit"}),
             ],
         ),
     )
-    assert labels_of(command, file, "all", server) == ["smile", "sbert", "calibrated"]
+    assert labels_of(command, file, "all", server) == ["smile", "sbert", "correctness"]
     for model in ("bare", "bare@" + "1" * 12):
         done = command("score", file, "--metrics", "all", "--model", model, stub=server)
         assert (done.exit_code, list(read_rows(done.stdout)[0]["scores"])) == (0, ["smile", "sbert"])
-        assert "left out of all: calibrated (it has no fit)" in done.stderr
+        assert "left out of all: correctness (it has no fit)" in done.stderr
     # Who asks for it by name is told by the server what is missing.
-    assert "calibrated" in labels_of(command, file, "calibrated,all", server)
+    assert "correctness" in labels_of(command, file, "correctness,all", server)
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ LISTED = models_pb2.ListModelsResponse(
         (["score", "--model", "tinny"], "tinny: the server knows no such encoder, it knows tiny"),
         (["score", "--metrics", "smile?model=tinny@0123"], "tinny: the server knows no such encoder"),
         (["score", "--metrics", "grader?model=tiny"], "tiny: the server knows no such grader, it knows strict"),
-        (["score", "--metrics", "calibrated?grader=lax@01234567"], "lax: the server knows no such grader"),
+        (["score", "--metrics", "correctness?grader=lax@01234567"], "lax: the server knows no such grader"),
         (["score", "--metrics", "smile?model=strict"], "strict: the server knows no such encoder, it knows tiny"),
         (["score", "--metrics", "lave", "--judge", "tiny"], "tiny: the server knows no such judge, it knows good"),
         (["agree", "--compare", "smile", "sbert"], "--compare sbert: there is no such metric, there are smile"),

@@ -44,6 +44,24 @@ def test_resume_scores_only_what_is_missing(command: Command, tmp_path: Path) ->
     assert "150 rows in" in done.stderr, "the rate is of this run"
 
 
+def test_no_rows_are_added_to_a_file_in_which_a_metric_has_its_former_name(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "out.jsonl"
+    assert command("score", file, "--metrics", "smile,calibrated", "--out", out, "--quiet").exit_code == 0
+    assert '"calibrated' not in out.read_text()
+    assert list(next(read_results(out))[1]["scores"]) == ["smile", "correctness"]
+    written = out.read_text()
+    former = "".join(written.replace('"correctness', '"calibrated').splitlines(keepends=True)[:2])
+    out.write_text(former)
+    done = command("score", file, "--metrics", "smile,correctness", "--out", out, "--resume", "--quiet")
+    assert (done.exit_code, out.read_text()) == (2, former)
+    assert "calibrated is called correctness now" in done.stderr
+    assert "--overwrite" in done.stderr
+    # It is read as before.
+    read = [row for _, row in read_results(out)]
+    assert [list(row["scores"]) for row in read] == [["smile", "correctness"]] * 2
+    assert all(row["scores"]["correctness"]["line"].startswith("correctness") for row in read)
+
+
 def test_resume_scores_a_changed_row_again(command: Command, tmp_path: Path) -> None:
     file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
     command("score", file, "--out", out, "--quiet")

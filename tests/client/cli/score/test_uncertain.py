@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.client.cli.conftest import Command, answer, write_rows
 
-from gradewire import CalibratedParts, Client, ScoreWarning
+from gradewire import Client, CorrectnessParts, ScoreWarning
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -23,15 +23,15 @@ ROWS = [
 ]
 
 
-def calibrated(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+def correctness(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
     reply = answer(request)
     for item, answered in zip(request.items, reply.items, strict=True):
         for spec, result in zip(request.metrics, answered.results, strict=True):
-            if spec.WhichOneof("metric") == "calibrated" and result.status == types_pb2.STATUS_OK:
+            if spec.WhichOneof("metric") == "correctness" and result.status == types_pb2.STATUS_OK:
                 uncertain = item.prediction.startswith("unsure")
                 result.correct = "right" in item.prediction
-                result.calibrated.CopyFrom(
-                    types_pb2.CalibratedParts(features={"b": 2.0, "a": 1.0}, uncertain=uncertain, fit="0" * 12)
+                result.correctness.CopyFrom(
+                    types_pb2.CorrectnessParts(features={"b": 2.0, "a": 1.0}, uncertain=uncertain, fit="0" * 12)
                 )
                 if uncertain:
                     result.warnings.append(types_pb2.WARNING_UNCERTAIN)
@@ -45,48 +45,48 @@ def file(tmp_path: Path) -> Path:
 
 def test_score_tells_how_many_are_uncertain(command: Command, file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    done = command("score", file, "--metrics", "calibrated,smile", "--out", out, stub=StubTransport(calibrated))
+    done = command("score", file, "--metrics", "correctness,smile", "--out", out, stub=StubTransport(correctness))
     assert done.exit_code == 0
-    assert "calibrated: 5 of 20 verdicts are uncertain (25.0%)" in done.stderr
+    assert "correctness: 5 of 20 verdicts are uncertain (25.0%)" in done.stderr
     assert "accuracy of the others 0.667" in done.stderr  # of 15 certain ones 10 say right
     assert "smile: " not in done.stderr.partition("verdicts are uncertain")[0].splitlines()[-1]
-    first = json.loads(out.read_text().splitlines()[0])["scores"]["calibrated"]
+    first = json.loads(out.read_text().splitlines()[0])["scores"]["correctness"]
     assert (first["warnings"], first["uncertain"], first["features"]) == (["UNCERTAIN"], True, {"a": 1.0, "b": 2.0})
-    resumed = command("score", file, "--metrics", "calibrated,smile", "--out", out, "--resume")
-    assert "calibrated: 5 of 20 verdicts are uncertain" in resumed.stderr
+    resumed = command("score", file, "--metrics", "correctness,smile", "--out", out, "--resume")
+    assert "correctness: 5 of 20 verdicts are uncertain" in resumed.stderr
 
 
 def test_agree_tells_what_the_others_are_worth(command: Command, file: Path, tmp_path: Path) -> None:
     figures, page = tmp_path / "figures.json", tmp_path / "page.html"
     options = ("--resamples", "100", "--json", figures, "--report", page)
-    done = command("agree", file, "--metrics", "calibrated,exact_match", *options, stub=StubTransport(calibrated))
+    done = command("agree", file, "--metrics", "correctness,exact_match", *options, stub=StubTransport(correctness))
     assert done.exit_code == 0
-    told = "calibrated: 5 of 20 verdicts are uncertain (25.0%); accuracy 1.000 of the others, 0.750 of all"
+    told = "correctness: 5 of 20 verdicts are uncertain (25.0%); accuracy 1.000 of the others, 0.750 of all"
     assert told in done.stdout
     assert "exact_match: 0 of" not in done.stdout
     metrics = json.loads(figures.read_text())["metrics"]
     expected = {"judged": 20, "uncertain": 5, "accuracy": 0.75, "accuracy_certain": 1.0}
-    assert metrics["calibrated"]["abstention"] == expected
+    assert metrics["correctness"]["abstention"] == expected
     assert metrics["exact_match"]["abstention"] is None
     assert told[1:] in page.read_text()
 
 
 def test_the_summary_in_python() -> None:
-    with Client(transport=StubTransport(calibrated)) as client:
-        report = client.score([{"references": ["a"], "prediction": row["prediction"]} for row in ROWS], "calibrated")
-    summary = report.summary()["calibrated"]
+    with Client(transport=StubTransport(correctness)) as client:
+        report = client.score([{"references": ["a"], "prediction": row["prediction"]} for row in ROWS], "correctness")
+    summary = report.summary()["correctness"]
     assert (summary.uncertain, summary.accuracy, summary.accuracy_certain) == (5, 0.5, pytest.approx(2 / 3))
-    assert report[0].scores["calibrated"].warnings == (ScoreWarning.UNCERTAIN,)
-    parts = report[0].scores["calibrated"].parts
-    assert isinstance(parts, CalibratedParts)
+    assert report[0].scores["correctness"].warnings == (ScoreWarning.UNCERTAIN,)
+    parts = report[0].scores["correctness"].parts
+    assert isinstance(parts, CorrectnessParts)
     assert list(parts.features) == ["a", "b"]
     assert (parts.uncertain, parts.band_lower, parts.fit) == (True, None, "0" * 12)
 
 
 def test_records_and_tables_hold_the_features() -> None:
-    with Client(transport=StubTransport(calibrated)) as client:
+    with Client(transport=StubTransport(correctness)) as client:
         report = client.score(
-            [{"references": ["a"], "prediction": "sure"}, {"references": ["a"], "prediction": " "}], "calibrated"
+            [{"references": ["a"], "prediction": "sure"}, {"references": ["a"], "prediction": " "}], "correctness"
         )
     assert report.to_records()[0]["features"] == {"a": 1.0, "b": 2.0}
     table = report.to_arrow()

@@ -1,4 +1,4 @@
-"""`gradewire score` without --metrics: smile and calibrated, or smile alone with a remark."""
+"""`gradewire score` without --metrics: smile and correctness, or smile alone with a remark."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.client.metric_types.test_usual import BOTH, WHY
 from gradewire.testing import StubTransport
 
 ROWS = [{"id": "1", "references": ["a"], "prediction": "abc"}, {"id": "2", "references": ["a"], "prediction": "a"}]
-REMARK = f"calibrated is left out, smile is scored alone: {WHY}\n"
+REMARK = f"correctness is left out, smile is scored alone: {WHY}\n"
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def stub() -> StubTransport:
 def test_both_are_scored(command: Command, file: Path) -> None:
     done = command("score", file, stub=stub())
     assert done.exit_code == 0
-    assert [list(row["scores"]) for row in read_rows(done.stdout)] == [["smile", "calibrated"]] * 2
+    assert [list(row["scores"]) for row in read_rows(done.stdout)] == [["smile", "correctness"]] * 2
     assert "left out" not in done.stderr
     table = done.stderr.partition("\n2 rows in")[0].splitlines()
-    assert any(line.startswith(" calibrated ") for line in table)
+    assert any(line.startswith(" correctness ") for line in table)
     assert max(map(len, map(str.rstrip, table))) <= 80
 
 
@@ -42,13 +42,13 @@ def test_an_encoder_without_a_fit_gets_smile_alone_and_a_remark(
     assert done.stderr.startswith(REMARK)
 
 
-def test_who_names_calibrated_gets_it_or_is_told(command: Command, file: Path) -> None:
-    done = command("score", file, "--metrics", "smile,calibrated", "--model", "unfitted", stub=stub())
-    assert [list(row["scores"]) for row in read_rows(done.stdout)] == [["smile", "calibrated"]] * 2
+def test_who_names_correctness_gets_it_or_is_told(command: Command, file: Path) -> None:
+    done = command("score", file, "--metrics", "smile,correctness", "--model", "unfitted", stub=stub())
+    assert [list(row["scores"]) for row in read_rows(done.stdout)] == [["smile", "correctness"]] * 2
     assert REMARK not in done.stderr
 
 
-@pytest.mark.parametrize(("model", "labels"), [("fitted", ["smile", "calibrated"]), ("unfitted", ["smile"])])
+@pytest.mark.parametrize(("model", "labels"), [("fitted", ["smile", "correctness"]), ("unfitted", ["smile"])])
 def test_figures_beside_labels_have_the_same_default(
     command: Command, tmp_path: Path, model: str, labels: list[str]
 ) -> None:
@@ -71,6 +71,6 @@ def test_references_are_prepared_for_the_same(command: Command, file: Path) -> N
 
 def test_a_metric_that_chooses_stands_alone(command: Command, tmp_path: Path) -> None:
     first, second = (write_rows(tmp_path / name, ROWS) for name in ("a.jsonl", "b.jsonl"))
-    done = command("compare", first, second, "--by", "calibrated", "--model", "unfitted", stub=stub())
+    done = command("compare", first, second, "--by", "correctness", "--model", "unfitted", stub=stub())
     assert REMARK not in done.stderr
-    assert "calibrated" in done.output
+    assert "correctness" in done.output

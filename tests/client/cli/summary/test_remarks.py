@@ -30,18 +30,18 @@ def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
     assert remark.startswith(
         "a mean is no share of right answers: smile calls 39.0% of the rows right, and its mean is"
     )
-    assert "its mean is 0.700. Read accuracy, or score calibrated" in remark
+    assert "its mean is 0.700. Read accuracy, or score correctness" in remark
     assert "\n" not in remark
 
 
-def test_who_scores_calibrated_too_is_not_told_to_score_it() -> None:
+def test_who_scores_correctness_too_is_not_told_to_score_it() -> None:
     summary = Summary()
-    fitted = {"status": "OK", "score": 0.5, "correct": True, "line": "calibrated/2?model=tiny@53aa51172d14"}
+    fitted = {"status": "OK", "score": 0.5, "correct": True, "line": "correctness/2?model=tiny@53aa51172d14"}
     for index in range(3):
         smile = {"status": "OK", "score": 0.9, "correct": False, "line": SMILE}
-        summary.add({"id": str(index), "scores": {"smile": smile, "calibrated": fitted}})
+        summary.add({"id": str(index), "scores": {"smile": smile, "correctness": fitted}})
     (remark,) = remarks(summary)
-    assert remark.endswith("Read accuracy, or the mean of calibrated, a probability")
+    assert remark.endswith("Read accuracy, or the mean of correctness, a probability")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_who_scores_calibrated_too_is_not_told_to_score_it() -> None:
         # The mean is the share.
         ([{"score": 1.0, "correct": True}, {"score": 0.0, "correct": False}], "exact_match/1"),
         # A probability's mean is the expected share, whatever is called right.
-        ([{"score": 0.45, "correct": False}] * 2, "calibrated/2?model=tiny@53aa51172d14"),
+        ([{"score": 0.45, "correct": False}] * 2, "correctness/2?model=tiny@53aa51172d14"),
         # No verdict: there is no share beside it.
         ([{"score": 0.9}, {"score": 0.8}], "rouge_l/1"),
         ([{"score": None, "status": "TIMEOUT"}], ""),

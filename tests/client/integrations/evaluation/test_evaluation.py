@@ -3,7 +3,7 @@ import json
 import pytest
 
 from gradewire import (
-    CalibratedParts,
+    CorrectnessParts,
     DeadlineExceeded,
     JudgeParts,
     MetricScore,
@@ -15,13 +15,13 @@ from gradewire import (
 )
 from gradewire.integrations.evaluation import Evaluation
 
-LINE = "calibrated/2?model=m"
-PROVENANCE = Provenance(name="calibrated", version=2, model="m", model_digest="a" * 64, line=LINE)
+LINE = "correctness/2?model=m"
+PROVENANCE = Provenance(name="correctness", version=2, model="m", model_digest="a" * 64, line=LINE)
 
 
 def scored(score: float, *, correct: bool | None, **fields: object) -> Evaluation:
     result = MetricScore(score=score, status=Status.OK, correct=correct, provenance=PROVENANCE, **fields)  # type: ignore[arg-type]
-    return Evaluation.of_score("calibrated", result)
+    return Evaluation.of_score("correctness", result)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_label_is_the_verdict_as_far_as_it_is_to_be_trusted(
 
 
 def test_a_score_comes_with_line_digest_and_parts_that_json_takes() -> None:
-    parts = CalibratedParts(0.9, 0.8, 0.7, 1.0, "small cat", {"length": 2.0}, uncertain=False, fit="f" * 12)
+    parts = CorrectnessParts(0.9, 0.8, 0.7, 1.0, "small cat", {"length": 2.0}, uncertain=False, fit="f" * 12)
     evaluation = scored(0.934567, correct=True, parts=parts, matched_reference=1)
 
     told = json.loads(json.dumps(evaluation.to_dict()))
@@ -54,14 +54,14 @@ def test_a_score_comes_with_line_digest_and_parts_that_json_takes() -> None:
     assert (told["best_window"], told["features"], told["model"]) == ("small cat", {"length": 2.0}, "m")
     assert told["correct"] is True
     assert "error_type" not in told
-    assert evaluation.explanation == 'calibrated gives 0.9346, right; by reference 2; closest words "small cat".'
+    assert evaluation.explanation == 'correctness gives 0.9346, right; by reference 2; closest words "small cat".'
 
 
 def test_a_judges_reason_is_in_the_sentence_and_is_cut() -> None:
     short = scored(1.0, correct=True, parts=JudgeParts(reason="Both name the cat."))
     long = scored(1.0, correct=True, parts=JudgeParts(reason="cat " * 1000))
 
-    assert short.explanation == "calibrated gives 1, right; reason: Both name the cat."
+    assert short.explanation == "correctness gives 1, right; reason: Both name the cat."
     assert len(long.explanation) < 300
     assert long.to_dict()["reason"] == "cat " * 1000
 

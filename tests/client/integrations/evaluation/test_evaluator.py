@@ -222,7 +222,7 @@ def test_a_real_server_and_the_engine_in_this_process_say_the_same(
     with ServerProcess(tmp_path, model_repository=minilm) as server, Client(server.address) as client:
         remote = AnswerEvaluator(address=server.address).evaluate(**asked)  # type: ignore[arg-type]
         item = {"question": "What sleeps?", "references": ["cat"], "prediction": "It is a small cat."}
-        score = client.score([item], "calibrated")[0].scores["calibrated"]
+        score = client.score([item], "correctness")[0].scores["correctness"]
         close_connections()
     monkeypatch.setenv("GRADEWIRE_SERVER", "embedded")
     embedded = AnswerEvaluator().evaluate(**asked)  # type: ignore[arg-type]

@@ -97,7 +97,11 @@ def test_of_a_long_value_its_beginning_is_told(directory: Path, bert: Package) -
     """A fit has 60 000 characters, and another fit may begin with the same hundreds."""
     fits = [
         replace(
-            SMILE, metric="calibrated", threshold=None, sentence_weight=None, fit=json.dumps({"z": [0] * 9_999 + [end]})
+            SMILE,
+            metric="correctness",
+            threshold=None,
+            sentence_weight=None,
+            fit=json.dumps({"z": [0] * 9_999 + [end]}),
         )
         for end in (1, 2)
     ]
@@ -108,7 +112,7 @@ def test_of_a_long_value_its_beginning_is_told(directory: Path, bert: Package) -
     assert len(missing) < 500
     (differs,) = find_differences(load_built(directory.parent, NAME), other)
     said, meant = differs.split(", not ")
-    assert said.removeprefix("gradewire.calibration.calibrated is ") != meant
+    assert said.removeprefix("gradewire.calibration.correctness is ") != meant
     assert len(differs) < 1_000
     assert "characters, SHA-256" in said
 

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.engines.calibrated_fits import fit_text, stored_fit
 from tests.support.engines.cascade_fits import FORM, auto_fit_text, metadata_with, stored_auto_fit
+from tests.support.engines.correctness_fits import fit_text, stored_fit
 
 from gradewire_server.domain.metric import ModelMetadata, ParameterError
 from gradewire_server.metrics.cascade.fit import AutoFit, Band, find_fit, read_auto_fit
 from gradewire_server.metrics.cascade.parameters import AutoParameters
+from gradewire_server.metrics.correctness.fit import fit_id
 
 ENTRIES = [{"share": 0.02, "accepts_from": 0.9}]
 
@@ -36,7 +37,7 @@ def read(**changes: Any) -> AutoFit:
             "must not accept more",
         ),
         ({"budgets": ENTRIES}, "must begin at 0"),
-        ({"calibrated_fit": "no"}, "calibrated_fit"),
+        ({"correctness_fit": "no"}, "correctness_fit"),
         ({"asked_below": 0.2}, "asked_below"),
     ],
 )
@@ -56,6 +57,14 @@ def test_a_share_between_two_fitted_ones_takes_the_smaller() -> None:
     assert fit.band(AutoParameters(risk=0.2)).accepts_from == 0.6
     assert fit.band(AutoParameters(judge_budget=0.99)).accepts_from == 0.75
     assert math.isinf(fit.band(AutoParameters(judge_budget=1)).accepts_from)
+
+
+def test_a_fit_that_names_correctness_by_its_former_name_is_read_and_keeps_its_identity() -> None:
+    text = auto_fit_text().replace("correctness_fit", "calibrated_fit")
+    found = read_auto_fit(text)
+    assert isinstance(found, AutoFit)
+    assert found.form == read().form
+    assert found.identity == fit_id(text)
 
 
 @given(st.tuples(st.floats(0.02, 0.99), st.floats(0.02, 0.99)), st.floats(0.5, 2))
@@ -93,11 +102,14 @@ def test_probabilities_of_a_band() -> None:
         (metadata_with(stored_auto_fit(auto_fit_text(judge_digest="8" * 64))), "no fit"),
         (metadata_with(stored_auto_fit(auto_fit_text(model_digest="8" * 64))), "made for the encoder's digest 8888"),
         (metadata_with(stored_auto_fit(auto_fit_text(prompt_digest="8" * 64))), "made for the prompt 8888"),
-        (metadata_with(stored_auto_fit(auto_fit_text(calibrated_fit="8" * 12))), "the fit 888888888888 of calibrated"),
+        (
+            metadata_with(stored_auto_fit(auto_fit_text(correctness_fit="8" * 12))),
+            "the fit 888888888888 of correctness",
+        ),
         (metadata_with(stored_auto_fit(auto_fit_text(delta=2))), "cannot be used (delta"),
     ],
 )
-def test_a_fit_is_for_one_encoder_judge_prompt_and_calibrated_fit(metadata: ModelMetadata, told: str) -> None:
+def test_a_fit_is_for_one_encoder_judge_prompt_and_correctness_fit(metadata: ModelMetadata, told: str) -> None:
     found = find_fit(metadata, AutoParameters())
     if told:
         assert isinstance(found, str)
@@ -108,11 +120,11 @@ def test_a_fit_is_for_one_encoder_judge_prompt_and_calibrated_fit(metadata: Mode
         assert found[0].form.judge == "lave"
 
 
-def test_without_a_fit_of_calibrated_there_is_none_of_auto() -> None:
+def test_without_a_fit_of_correctness_there_is_none_of_auto() -> None:
     metadata = ModelMetadata((stored_auto_fit(auto_fit_text()),), digest=FORM["model_digest"])
     found = find_fit(metadata, AutoParameters())
     assert isinstance(found, str)
-    assert "has no fit for calibrated" in found
+    assert "has no fit for correctness" in found
 
 
 def test_where_no_judge_is_known_any_fit_for_the_metric_will_do() -> None:
@@ -124,7 +136,7 @@ def test_parameters_name_the_fit_and_whose_it_is() -> None:
     resolved = AutoParameters(fit=None).resolved(metadata_with(stored_auto_fit(auto_fit_text())))
     assert resolved.fit == read().identity
     assert resolved.calibration == "user: fitted on ten rows"
-    assert stored_fit(fit_text())[0].metric == "calibrated"
+    assert stored_fit(fit_text())[0].metric == "correctness"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.engines.calibrated_fits import DIGEST
 from tests.support.engines.cascade_fits import JUDGE, auto_fit_text, metadata_with, stored_auto_fit
+from tests.support.engines.correctness_fits import DIGEST
 from tests.support.engines.programs import Table, at, table_of
 from tests.support.judges.scripted import Script, preferring
 
@@ -33,7 +33,7 @@ def graded(
     question: str = "Which?",
     **parameters: Any,
 ) -> tuple[MetricResult, AutoParts, Table]:
-    """Of "red cat" with the reference "dog" `calibrated` says 0.66875; of a further reference "cat", 0.95."""
+    """Of "red cat" with the reference "dog" `correctness` says 0.66875; of a further reference "cat", 0.95."""
     table = table_of(VECTORS, judge=script or Script(on_choose=preferring("incorrect")))
     asked = AutoParameters(model=MODEL, judge_model=JUDGE, **parameters)
     item = Item("1", question, references or ("dog",), prediction)
@@ -52,7 +52,7 @@ def test_a_sure_probability_decides_without_a_judge() -> None:
     result, parts, table = graded("red cat", "dog", "cat")
     assert result.score == pytest.approx(0.95)
     assert (result.correct, result.warnings) == (True, ())
-    assert (parts.decided_by, parts.reason, parts.judge_status) == ("calibrated", "certain", "")
+    assert (parts.decided_by, parts.reason, parts.judge_status) == ("correctness", "certain", "")
     assert parts.probability == result.score
     assert (parts.band_lower, parts.band_upper) == (pytest.approx(0.1), 0.9)
     assert table.judge.asked == []
@@ -69,9 +69,9 @@ def test_inside_the_band_the_judge_decides() -> None:
     assert need.model == JUDGE
 
 
-def test_a_larger_risk_leaves_the_same_verdict_to_calibrated() -> None:
+def test_a_larger_risk_leaves_the_same_verdict_to_correctness() -> None:
     result, parts, table = graded(risk=0.2)
-    assert (parts.decided_by, parts.reason, result.correct) == ("calibrated", "certain", True)
+    assert (parts.decided_by, parts.reason, result.correct) == ("correctness", "certain", True)
     assert table.judge.asked == []
 
 
@@ -84,7 +84,7 @@ def test_a_risk_under_which_nothing_is_accepted_asks_about_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "decided_by"), [(0.0, "calibrated"), (0.4, "calibrated"), (0.5, "judge"), (1, "judge")]
+    ("budget", "decided_by"), [(0.0, "correctness"), (0.4, "correctness"), (0.5, "judge"), (1, "judge")]
 )
 def test_a_budget_stands_in_place_of_the_risk(budget: float, decided_by: str) -> None:
     _, parts, _ = graded(judge_budget=budget)
@@ -93,7 +93,7 @@ def test_a_budget_stands_in_place_of_the_risk(budget: float, decided_by: str) ->
 
 def test_a_refused_judge_is_never_asked_and_the_verdict_is_marked() -> None:
     result, parts, table = graded(metadata=metadata_with(REFUSED))
-    assert (parts.decided_by, parts.reason, parts.judge_status) == ("calibrated", "refused", "")
+    assert (parts.decided_by, parts.reason, parts.judge_status) == ("correctness", "refused", "")
     assert (result.score, result.correct) == (pytest.approx(0.66875), True)
     assert result.warnings == (Warning.UNCERTAIN,)
     assert table.judge.asked == []
@@ -108,14 +108,14 @@ def test_a_judge_that_adds_only_where_less_is_sure_is_refused_above() -> None:
 
 def test_of_the_sample_the_judge_is_asked_and_does_not_decide() -> None:
     result, parts, table = graded("red cat", "dog", "cat", sample=1.0)
-    assert (parts.decided_by, parts.reason, parts.sampled) == ("calibrated", "sample", True)
+    assert (parts.decided_by, parts.reason, parts.sampled) == ("correctness", "sample", True)
     assert (result.correct, parts.judge_correct, parts.judge_status) == (True, False, "OK")
     assert len(table.judge.asked) == 1
 
 
 def test_a_sample_asks_a_refused_judge_and_believes_it_nothing() -> None:
     result, parts, table = graded(metadata=metadata_with(REFUSED), sample=1.0)
-    assert (parts.decided_by, parts.reason, parts.sampled) == ("calibrated", "refused", True)
+    assert (parts.decided_by, parts.reason, parts.sampled) == ("correctness", "refused", True)
     assert (result.correct, parts.judge_correct, len(table.judge.asked)) == (True, False, 1)
 
 
@@ -129,7 +129,7 @@ def test_where_the_judge_fails_in_the_band_nobody_decides() -> None:
 def test_where_the_judge_fails_on_the_sample_the_verdict_stands() -> None:
     result, parts, _ = graded("red cat", "dog", "cat", sample=1.0, script=Script(failure=TIMEOUT))
     assert (result.status, result.correct) == (Status.OK, True)
-    assert (parts.decided_by, parts.judge_status, parts.judge_score) == ("calibrated", "TIMEOUT", None)
+    assert (parts.decided_by, parts.judge_status, parts.judge_score) == ("correctness", "TIMEOUT", None)
 
 
 def test_where_the_encoder_fails_its_failure_is_the_result() -> None:
@@ -156,7 +156,7 @@ def test_what_the_judge_could_not_grade_fails_whoever_would_decide(
 
 
 def test_an_answer_that_denies_what_it_says_is_as_unsure_as_can_be() -> None:
-    """`calibrated` says UNCERTAIN at the confidence 0.5 of denials alone."""
+    """`correctness` says UNCERTAIN at the confidence 0.5 of denials alone."""
     said = MetricResult(0.97, warnings=(Warning.UNCERTAIN,), correct=True)
     assert confidence(said) == 0.5
     assert confidence(MetricResult(0.03, correct=False)) == pytest.approx(0.97)
@@ -171,7 +171,7 @@ def test_every_judge_metric_can_be_asked(judge: str) -> None:
     assert table.judge.asked
 
 
-def test_what_calibrated_needs_of_references_is_prepared() -> None:
+def test_what_correctness_needs_of_references_is_prepared() -> None:
     table = Table(VECTORS)
     assert table.run(METRIC.prepare(ReferenceEntry("Which?", ("dog",)), AutoParameters(model=MODEL))) is None
     assert table.embedded == [{"dog"}]

@@ -1,4 +1,4 @@
-"""The fit that the catalog brings: readable, for the fit of `calibrated`, the judge and the prompt of this release."""
+"""The fit that the catalog brings: readable, for the fit of `correctness`, the judge and the prompt of this release."""
 
 import pytest
 
@@ -7,9 +7,9 @@ from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.judges import find_judge
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelMetadata
-from gradewire_server.metrics.calibrated.fit import fit_id
 from gradewire_server.metrics.cascade.fit import AutoFit, find_fit, read_auto_fit
 from gradewire_server.metrics.cascade.parameters import AutoParameters
+from gradewire_server.metrics.correctness.fit import fit_id
 
 SHIPPED = [
     (name, model.digest, model.calibrations, each)
@@ -29,8 +29,8 @@ def test_it_is_read_and_fits_what_else_is_shipped(
 ) -> None:
     fit = read_auto_fit(shipped.fit)
     assert isinstance(fit, AutoFit), (name, fit)
-    (calibrated,) = [each for each in all_fits if each.metric == "calibrated" and not each.parameters]
-    assert fit.form.calibrated_fit == fit_id(calibrated.fit)
+    (correctness,) = [each for each in all_fits if each.metric == "correctness" and not each.parameters]
+    assert fit.form.correctness_fit == fit_id(correctness.fit)
     said = dict(shipped.parameters)
     judge = find_judge(said["judge_model"])
     assert judge.name == said["judge_model"]

@@ -1,4 +1,4 @@
-"""Labelled rows as fits of `calibrated` see them: features, what kind of item each is, and where it comes from."""
+"""Labelled rows as fits of `correctness` see them: features, what kind of item each is, and where it comes from."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Fits metric `calibrated`: a model of the features, what its log-odds mean, and what its band rests on.
+"""Fits metric `correctness`: a model of the features, what its log-odds mean, and what its band rests on.
 
 Maps and bands come from rows that what judged them has not seen: by question, and where rows are of several sources by
 source too, since a fit meets answers of sources that it was not made on. The model that is stored is fitted on all.
@@ -41,7 +41,7 @@ which it is far. With one source nothing is known of others: what is as near as 
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedFitResult:
+class CorrectnessFitResult:
     """A fit and its figures on held-out rows.
 
     Attributes:
@@ -58,9 +58,9 @@ class CalibratedFitResult:
     warnings: tuple[str, ...]
 
 
-def fit_calibrated(
+def fit_correctness(
     rows: LabelledFeatures, *, provenance: Mapping[str, Any], travels: bool = True
-) -> CalibratedFitResult:
+) -> CorrectnessFitResult:
     """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
     Every source counts the same, and the fit is tried on each by leaving it out.
@@ -82,7 +82,7 @@ def fit_calibrated(
     figures = probability_figures(held_out_probabilities(rows), rows.right)
     travel = tuple(travel_figures(rows, fitted_form)) if travels else ()
     fit = fitted_form(rows, {**provenance, "figures": figures})
-    return CalibratedFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
+    return CorrectnessFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
 
 
 def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
@@ -203,7 +203,7 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
 
 
 def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The fit alone, without figures; else as `fit_calibrated`."""
+    """The fit alone, without figures; else as `fit_correctness`."""
     others = _by_source(rows)
     evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)), others)
     # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having

@@ -1,4 +1,4 @@
-"""What a fit of `calibrated` makes of features: boosted trees and a linear model, half of the log-odds each.
+"""What a fit of `correctness` makes of features: boosted trees and a linear model, half of the log-odds each.
 
 Trees are scikit-learn's histogram gradient boosting (Ke et al. 2017) with monotonic constraints. Alone they fit the
 kinds of rows that they have seen better; the average errs less on rows of a source that was left out.

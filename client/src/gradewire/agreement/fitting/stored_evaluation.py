@@ -1,4 +1,4 @@
-"""What a stored fit says of many rows: what a server computes of the form for one (docs/reference/calibrated.md)."""
+"""What a stored fit says of many rows: what a server computes of the form for one (docs/reference/correctness.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Final

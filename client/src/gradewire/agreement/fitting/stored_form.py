@@ -1,6 +1,6 @@
-"""The stored form of a fit of metric `calibrated`: written from fitted trees, and evaluated for many rows.
+"""The stored form of a fit of metric `correctness`: written from fitted trees, and evaluated for many rows.
 
-The form is described in docs/reference/calibrated.md. What a fitter measures (held-out probabilities, map, band) it
+The form is described in docs/reference/correctness.md. What a fitter measures (held-out probabilities, map, band) it
 must measure with `stored_evaluation`, since that is what a server computes of the form: splits are ramps there, not
 steps.
 """

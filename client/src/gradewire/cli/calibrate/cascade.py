@@ -13,7 +13,7 @@ from gradewire.agreement.fitting.halves import half_of
 from gradewire.agreement.optional_imports import MissingScipyError
 from gradewire.cli.calibrate.rows import labelled_scores
 from gradewire.cli.problems import InputError
-from gradewire.metric_types import Calibrated
+from gradewire.metric_types import Correctness
 from gradewire.metric_types.line import format_metric_line, parse_metric_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _EXACT = "exact_match"
-_CHEAP = Calibrated(confidence=0.5)
+_CHEAP = Correctness(confidence=0.5)
 """At this confidence UNCERTAIN marks denials alone, as the metric `auto` reads it."""
 
 
@@ -38,12 +38,12 @@ class ScoredCascade:
 
     Attributes:
         rows: As the fit takes them.
-        cheap: The same rows with the results of `calibrated`.
+        cheap: The same rows with the results of `correctness`.
         encoder: NAME@DIGEST, 12 digits.
-        provenance: What the fit says of itself: of `auto`, of `calibrated`, judge and prompt.
+        provenance: What the fit says of itself: of `auto`, of `correctness`, judge and prompt.
         parameters: What the fit holds for, as a metric line writes it.
         unjudged: Rows that the judge did not grade, by status.
-        digests: SHA-256 of all rows and of either half, as a fit of `calibrated` names what it was made on.
+        digests: SHA-256 of all rows and of either half, as a fit of `correctness` names what it was made on.
     """
 
     rows: CascadeRows
@@ -87,7 +87,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
     label = _judge_label(metric)
     if missing := {_EXACT, label} - labelled.tallies.keys():
         raise InputError(f"the scores have no {' and no '.join(sorted(missing))}: score with {asked_metrics(metric)}")
-    column = next(name for name in labelled.tallies if name.startswith(Calibrated.name))
+    column = next(name for name in labelled.tallies if name.startswith(Correctness.name))
     outputs = [output["scores"] for _, output in labelled.kept if output["scores"][column]["score"] is not None]
     judged = [scores[label] for scores in outputs]
     first = next((result for result in judged if result["score"] is not None), None)
@@ -111,7 +111,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
     )
     provenance = {
         "metric_version": VERSION,
-        "calibrated_fit": cheap.results[0]["fit"],
+        "correctness_fit": cheap.results[0]["fit"],
         "judge": metric.judge or "lave",
         "judge_model": judge.partition("@")[0],
         "judge_digest": judge.partition("@")[2],

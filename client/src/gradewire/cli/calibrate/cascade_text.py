@@ -43,7 +43,7 @@ def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[FigureT
             ],
         )
     yield FigureTable(
-        "The judge beside exact_match and calibrated, on the least certain rows",
+        "The judge beside exact_match and correctness, on the least certain rows",
         ["share of rows", "judged rows", "accuracy without it", "of the judge", "judge minus, interval", "adds"],
         [_gain(each) for each in fit.gains],
     )
@@ -64,12 +64,12 @@ def judge_line(fit: CascadeFit, judge: str) -> str:
 
 def cascade_warnings(scored: ScoredCascade, told: Iterable[str]) -> Iterator[str]:
     """Warnings about the rows, a sentence each; `told` are the lines of what was fitted for the encoder."""
-    lines = [line for line in told if line.startswith("fitted for calibrated")]
+    lines = [line for line in told if line.startswith("fitted for correctness")]
     for name, digest in scored.digests.items():
         if digest and any(digest[:12] in line for line in lines):
             way_out = {"half a of these rows": "--half b", "half b of these rows": "--half a"}.get(name, "others")
             yield (
-                f"warning: calibrated was fitted on {name}, so its probabilities look surer there than they are "
+                f"warning: correctness was fitted on {name}, so its probabilities look surer there than they are "
                 f"elsewhere: fit auto on {way_out}, and believe no figure that is read there"
             )
     if scored.unjudged:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gradewire.cli.calibrate.options import calibrate_options, calibrate_run_of
-from gradewire.cli.calibrate.run import CALIBRATED, THRESHOLDS, Calibration
+from gradewire.cli.calibrate.run import CORRECTNESS, THRESHOLDS, Calibration
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.server_extra import embedded_module
@@ -26,7 +26,7 @@ Examples:
   gradewire calibrate answers.jsonl --metric sbert --model all-mpnet-base-v2
   gradewire calibrate answers.jsonl --scores scores.jsonl --model all-mpnet-base-v2
   gradewire calibrate answers.jsonl --fit both --half a       threshold and sentence_weight; measured on the other half
-  gradewire calibrate answers.jsonl --metric calibrated       the probability (needs gradewire[calibrate])
+  gradewire calibrate answers.jsonl --metric correctness       the probability (needs gradewire[calibrate])
   gradewire calibrate answers.jsonl --metric auto             when to ask a judge (asks it about every row)
   gradewire calibrate answers.jsonl --dry-run                 look at the gain, store nothing
   gradewire calibrate --show
@@ -44,8 +44,8 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
 
     Scores the rows, finds the score from which on an answer counts as right (and for smile, with --fit both, the
     weight of its sentence term), shows what verdicts are worth before and after on rows of other questions, and writes
-    it into the model's description, with the rows' digest and the date. Of metric calibrated it is the probability
-    itself that is fitted; of auto, how sure exact_match and calibrated have to be, and where the judge is worth asking.
+    it into the model's description, with the rows' digest and the date. Of metric correctness it is the probability
+    itself that is fitted; of auto, how sure exact_match and correctness have to be, and where a judge is worth asking.
     """
     if options["show"] or options["undo"]:
         _tell_or_undo(ctx, options)
@@ -53,7 +53,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     if not options["files"]:
         raise click.UsageError("name a FILE of labelled answers (or say --show or --undo)")
     metric = _of_model(_metric(options["metric"]), options["model"])
-    if metric.name in {CALIBRATED, Auto.name} and options["fit"] == "both":
+    if metric.name in {CORRECTNESS, Auto.name} and options["fit"] == "both":
         raise click.UsageError(f"--fit both is for smile: {metric.name} has no weight of its own")
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
@@ -64,14 +64,14 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
 def _metric(line: str) -> Metric:
     with one_line_errors():
         metric = parse_metric_line(line)
-    if metric.name not in {*THRESHOLDS, CALIBRATED, Auto.name}:
-        known = ", ".join((*THRESHOLDS, CALIBRATED))
+    if metric.name not in {*THRESHOLDS, CORRECTNESS, Auto.name}:
+        known = ", ".join((*THRESHOLDS, CORRECTNESS))
         raise InputError(f"--metric {line}: there is something to fit for {known} and {Auto.name}")
     if isinstance(metric, Auto):
         said = [name for name in _NOT_FITTED if getattr(metric, name) is not None]
         if said:
             raise InputError(f"--metric {line}: a fit holds for every {said[0]}: leave it out")
-    if metric.name != CALIBRATED:
+    if metric.name != CORRECTNESS:
         return metric
     values: dict[str, Any] = {"features_only": True}
     return replace(metric, **values)

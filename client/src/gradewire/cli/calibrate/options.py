@@ -28,7 +28,7 @@ calibrate_options = option_group(
         "--metric",
         default="smile",
         help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
-        "'bertscore?layer=5'; calibrated; auto, 'auto?judge=judge_verdict&judge_model=NAME'.",
+        "'bertscore?layer=5'; correctness; auto, 'auto?judge=judge_verdict&judge_model=NAME'.",
     ),
     click.option(
         "--model",
@@ -53,7 +53,7 @@ calibrate_options = option_group(
     click.option(
         "--source",
         metavar="COLUMN",
-        help="Of calibrated: column that tells sources of rows apart; each counts the same, and the fit is tried on "
+        help="Of correctness: column that tells sources of rows apart; each counts the same, and the fit is tried on "
         "each by leaving it out. Default: the FILE where there are several, else column source, else dataset.",
     ),
     click.option(

@@ -1,4 +1,4 @@
-"""`gradewire calibrate --metric calibrated`: fits a probability on scored features, and measures the fit."""
+"""`gradewire calibrate --metric correctness`: fits a probability on scored features, and measures the fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement import AgreementReport
-    from gradewire.agreement.fitting.probability import CalibratedFitResult
+    from gradewire.agreement.fitting.probability import CorrectnessFitResult
     from gradewire.agreement.fitting.stored_form import FittedFeature
     from gradewire.cli.calibrate.fit import Split
     from gradewire.cli.calibrate.rows import LabelledScores
@@ -28,7 +28,7 @@ _SMILE_CUT = 2 / 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilityFit:
-    """A fit of metric `calibrated`, and its figures.
+    """A fit of metric `correctness`, and its figures.
 
     Attributes:
         result: The form that a model stores, figures of its rows (each judged by a fit on other questions), warnings.
@@ -36,7 +36,7 @@ class ProbabilityFit:
         further: Further figures of probabilities there, by name.
     """
 
-    result: CalibratedFitResult
+    result: CorrectnessFitResult
     report: AgreementReport | None
     further: Mapping[str, float]
 
@@ -60,7 +60,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
     """
     try:
         from gradewire.agreement.fitting.labelled_features import Shapes, checked  # noqa: PLC0415 - the extra `calibrate`
-        from gradewire.agreement.fitting.probability import fit_calibrated  # noqa: PLC0415 - the same extra
+        from gradewire.agreement.fitting.probability import fit_correctness  # noqa: PLC0415 - the same extra
 
         rows, names = split.fitted, [feature.name for feature in features]
         values = _values(rows.results, (*names, *shape))
@@ -72,7 +72,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
             sources=rows.sources,
             shapes=Shapes(shape, values[:, len(names) :]),
         )
-        found = fit_calibrated(labelled, provenance=provenance)
+        found = fit_correctness(labelled, provenance=provenance)
     except ImportError as error:
         missing = f"{error.name}, which is not installed" if error.name else str(error)
         raise InputError(f"fitting a probability needs {missing}: pip install 'gradewire[calibrate]'") from error
@@ -108,8 +108,8 @@ def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArr
     rows = []
     for result in results:
         if not isinstance(found := result.get("features"), dict):
-            raise InputError("the scores have no features: score with --metrics 'calibrated?features_only=true'")
+            raise InputError("the scores have no features: score with --metrics 'correctness?features_only=true'")
         if unknown := sorted(set(found) - set(names)):
-            raise InputError(f"{unknown[0]} is no feature of this version of calibrated: score the rows again")
+            raise InputError(f"{unknown[0]} is no feature of this version of correctness: score the rows again")
         rows.append([found.get(name, math.nan) for name in names])
     return np.array(rows, np.float64)

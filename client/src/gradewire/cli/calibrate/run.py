@@ -32,7 +32,7 @@ from gradewire.metric_types.wire import wire_parameters
 from gradewire.transport import Transport
 
 THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")
-CALIBRATED = "calibrated"
+CORRECTNESS = "correctness"
 # What a calibration says beside the parameters that it holds for, or that is no part of a score.
 _NOT_PARAMETERS = frozenset({"model", "threshold", "sentence_weight"})
 
@@ -55,7 +55,7 @@ class Calibration:
             self._fit_cascade(transport, self.metric)
             return
         labelled, before = self._score(transport, self.metric)
-        if self.metric.name == CALIBRATED:
+        if self.metric.name == CORRECTNESS:
             self._fit_probability(labelled, before)
             return
         after, weight = before, None
@@ -101,8 +101,8 @@ class Calibration:
             "date": _today(),
         }
         known = embedded_module("fits")
-        features = [FittedFeature(*each) for each in known.calibrated_features(grader)]
-        shape = known.calibrated_shape()
+        features = [FittedFeature(*each) for each in known.correctness_features(grader)]
+        shape = known.correctness_shape()
         fit = fitted_probability(scored, features, shape, provenance, resamples=self.run.resamples, seed=self.run.seed)
         print_figures(probability_tables(fit))
         for line in fit_lines("a probability", scored, scored):

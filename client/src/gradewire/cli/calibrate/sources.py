@@ -1,4 +1,4 @@
-"""Where labelled rows come from: each source counts the same in a fit of `calibrated`."""
+"""Where labelled rows come from: each source counts the same in a fit of `correctness`."""
 
 from __future__ import annotations
 

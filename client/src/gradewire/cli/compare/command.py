@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 \b
 Examples:
   gradewire compare base.jsonl new.jsonl
-  gradewire compare base.jsonl new.jsonl --metrics smile,calibrated --out pairs.jsonl --html compare.html
+  gradewire compare base.jsonl new.jsonl --metrics smile,correctness --out pairs.jsonl --html compare.html
   gradewire compare runs.jsonl --models gpt35,gpt4 --metrics smile --group-by dataset
   gradewire compare scores-monday.jsonl scores-friday.jsonl --fail-if 'smile.mean < -0.01'
-  gradewire compare base.jsonl new.jsonl --by calibrated --tie-margin verdict --fail-if 'calibrated.wins.p < 0.05'
+  gradewire compare base.jsonl new.jsonl --by correctness --tie-margin verdict --fail-if 'correctness.wins.p < 0.05'
   gradewire compare base.jsonl new.jsonl --by 'compare?references=true' --out pairs.jsonl --resume
 
 FILEs are answers, which are scored, or outputs of gradewire score, whose scores are taken as they are. The first is the

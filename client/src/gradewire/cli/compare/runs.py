@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gradewire.cli.compare.manifests import INPUTS, PARAMETERS
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.manifests import ManifestError, file_digest, manifest_path, read_manifest
+from gradewire_proto.conventions.metric_lines import current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +45,7 @@ def runs_beside(
         except (ManifestError, OSError) as error:
             notes.append(f"{error}; {_LEFT_OUT}")
             continue
-        if manifest.metrics != dict(lines):
+        if _current(manifest.metrics) != dict(lines):
             notes.append(f"{path} is not that of {output}, whose metrics are others; {_LEFT_OUT}")
         elif (rows := rows_by_output.get(output, manifest.counts.rows)) != manifest.counts.rows:
             notes.append(f"{path} is of {manifest.counts.rows} rows, and {output} has {rows}; {_LEFT_OUT}")
@@ -136,7 +137,7 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
         document = json.loads(text)
         if "format" in document:
             manifest = read_manifest(path)
-            told, there = _run_of(manifest), dict(manifest.metrics)
+            told, there = _run_of(manifest), _current(manifest.metrics)
             with named_errors(output):
                 other = _other_content(output, manifest)
         else:
@@ -162,4 +163,9 @@ def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     run, metrics = document["run"], document["metrics"]
     told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
     there = {label: found["line"] for label, found in metrics.items()}
-    return {"gradewire_version": document["gradewire_version"], **told}, there
+    return {"gradewire_version": document["gradewire_version"], **told}, _current(there)
+
+
+def _current(lines: Mapping[str, str]) -> dict[str, str]:
+    """Lines by label, with the names that metrics have now."""
+    return {current(label): current(line) for label, line in lines.items()}

@@ -11,6 +11,7 @@ from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import question_key_of
 from gradewire.cli.leaderboard.messages import answer_at, user_turns
 from gradewire.cli.leaderboard.pairs import NAME_CHARACTERS, OK, JudgedOrder, JudgedPair, Winner
+from gradewire_proto.conventions.metric_lines import current
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -111,7 +112,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
         probability_a=_number(fields.get("probability_a")),
         votes=votes,
         by_votes=winner is not None and stated is None,
-        by=_text(fields.get("by")),
+        by=current(_text(fields.get("by"))),
         round=fields["round"] if type(fields.get("round")) is int else None,
         digest=_text(fields.get("digest")),
         turn=turn,

@@ -29,7 +29,7 @@ metric_options = option_group(
     click.option(
         "--metrics",
         default=USUAL_METRICS,
-        help=f"Default: {USUAL_METRICS}; smile alone where the encoder has no fit for calibrated. "
+        help=f"Default: {USUAL_METRICS}; smile alone where the encoder has no fit for correctness. "
         "Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
         "or whole lines as a summary prints them; all: every metric that the server can compute without a "
         "judge. Listed below.",
@@ -85,7 +85,7 @@ class MetricOptions:
 
     Attributes:
         metrics: Names and lines separated by commas, `all` among them; or one metric.
-        usual: Whether nobody named them, so that `calibrated` is left out where the encoder has no fit for it.
+        usual: Whether nobody named them, so that `correctness` is left out where the encoder has no fit for it.
         preset: For smile where `metrics` names none.
         synthetic: For smile where `metrics` does not say.
         model: Encoder of metrics that do not say their own.

@@ -7,15 +7,27 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from gradewire.cli.problems import InputError
+from gradewire_proto.conventions.metric_lines import current
 from gradewire_proto.conventions.reference_sets import split_pin
 
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """That say which corpus weights are counted over: of cider, of bertscore."""
+_NAMING: Final = ("line", "decided_by")
+"""Of a result, what begins with a metric's name."""
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The lines that a row of an output has, by label; none in a row behind the first."""
     return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
+
+
+def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the names that metrics have now: in labels, in lines, and where a result says who decided."""
+    scores = {
+        current(label): {**result, **{key: current(result[key]) for key in _NAMING if key in result}}
+        for label, result in row["scores"].items()
+    }
+    return {**row, "scores": scores}
 
 
 def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from gradewire.cli.output.files import plain
-from gradewire.cli.output.metric_lines import lines_of, with_lines, without_lines
+from gradewire.cli.output.metric_lines import lines_of, with_current_names, with_lines, without_lines
 from gradewire.cli.problems import InputError
 from gradewire.results import Status
+from gradewire_proto.conventions.metric_lines import current
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
@@ -43,7 +44,8 @@ def output_files(output: Path) -> list[Path]:
 def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of an output file with their end (offset in bytes); a torn last line is left out.
 
-    Every row has the lines of its metrics, which stand in the first row of a file alone.
+    Every row has the lines of its metrics, which stand in the first row of a file alone; metrics have the names that
+    they have now.
 
     Raises:
         InputError: A line in the middle is no output row.
@@ -56,14 +58,24 @@ def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                row = json.loads(line)
-                complete = isinstance(row["index"], int) and isinstance(row["scores"], dict) and row["digest"]
-            except (ValueError, KeyError, TypeError):
+                row = with_current_names(json.loads(line))
+                complete = isinstance(row["index"], int) and row["digest"]
+            except (ValueError, KeyError, TypeError, AttributeError):
                 complete = False
             if not complete:
                 raise InputError(f"{path}: line {number} is no output row of gradewire score: give another file")
             lines |= lines_of(row)
             yield end, with_lines(row, lines)
+
+
+def former_labels(path: Path) -> list[str]:
+    """Labels in the first row of an output file that have another name now; none where there is no whole row."""
+    with path.open("rb") as stream:
+        line = stream.readline()
+    try:
+        return [label for label in json.loads(line)["scores"] if current(label) != label]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def count_results(path: Path) -> int:

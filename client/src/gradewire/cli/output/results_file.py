@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, Self
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row, result_key
 from gradewire.cli.output.metric_lines import check_lines, with_lines, without_lines
-from gradewire.cli.output.result_rows import encode_row, encode_rows, may_pass, read_results
+from gradewire.cli.output.result_rows import encode_row, encode_rows, former_labels, may_pass, read_results
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status
+from gradewire_proto.conventions.metric_lines import current
 
 _WAY_ON = "--resume goes on from what is there"
 _OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
@@ -114,6 +115,7 @@ class ResultsFile:
         end = 0
         self._lines = lines
         with named_errors(self.path):
+            self._check_names()
             for row_end, result in _results_of(self.path):
                 check_lines(self.path, result, lines)
                 row = next(rows, None)
@@ -141,6 +143,16 @@ class ResultsFile:
                 self._stream.truncate(end)
             self._has_first = end > 0
         return pending
+
+    def _check_names(self) -> None:
+        """Refuses a file in which a metric has a former name: the rows to come would not be called like its own."""
+        for path in (self.path, self.aside_path):
+            if path.exists() and (former := former_labels(path)):
+                now = ", ".join(f"{label} is called {current(label)} now" for label in former)
+                raise InputError(
+                    f"{path} was written by an older gradewire, and {now}: it can be read as before, but no rows "
+                    "are added to it; give another --out, or --overwrite"
+                )
 
     def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
         """Good rows behind `end` and in FILE.resume: where each stands, by `Row.key`."""

@@ -9,7 +9,7 @@ import click
 from gradewire import AsyncClient
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.run.file_gaps import metrics_not_for
-from gradewire.metric_types import METRIC_TYPES, Calibrated, Cider, Smile, ValueMatch
+from gradewire.metric_types import METRIC_TYPES, Cider, Correctness, Smile, ValueMatch
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics, without_metrics
@@ -72,11 +72,11 @@ async def written_metrics(
 
 
 async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool) -> list[Metric]:
-    """The metrics that nobody named, without `calibrated` where the encoder has no fit for it; a remark says so."""
+    """The metrics that nobody named, without `correctness` where the encoder has no fit for it; a remark says so."""
     metrics, remark = usual_metrics(await client.models(), options.model)
     if remark and not quiet:
         click.echo(remark, err=True)
-    return [metric for metric in written if metrics == USUAL_METRICS or metric != Calibrated()]
+    return [metric for metric in written if metrics == USUAL_METRICS or metric != Correctness()]
 
 
 async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:

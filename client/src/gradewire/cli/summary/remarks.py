@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.metric_types import Calibrated
+from gradewire.metric_types import Correctness
 from gradewire.results import ScoreWarning
 
 # Less than this between a mean and a share of rows misleads nobody.
@@ -23,7 +23,8 @@ def remarks(summary: Summary) -> Iterator[str]:
         there = any(_is_probability(tally) for tally in summary.metrics.values())
         yield (
             f"a mean is no share of right answers: {'; '.join(misleading)}. Read accuracy, or "
-            f"{'the mean of' if there else 'score'} {Calibrated.name}, {'' if there else 'whose mean is '}a probability"
+            f"{'the mean of' if there else 'score'} {Correctness.name}, "
+            f"{'' if there else 'whose mean is '}a probability"
         )
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
@@ -34,4 +35,4 @@ def remarks(summary: Summary) -> Iterator[str]:
 
 
 def _is_probability(tally: MetricTally) -> bool:
-    return tally.line.partition("?")[0].partition("/")[0] == Calibrated.name
+    return tally.line.partition("?")[0].partition("/")[0] == Correctness.name

@@ -3,7 +3,7 @@
 ```python
 from gradewire.integrations.evaluation import AnswerEvaluator
 
-evaluator = AnswerEvaluator("calibrated", "127.0.0.1:50051")
+evaluator = AnswerEvaluator("correctness", "127.0.0.1:50051")
 evaluation = evaluator.evaluate(question="What sleeps?", references=["cat"], answer="It is a small cat.")
 print(evaluation.label, evaluation.explanation)
 ```

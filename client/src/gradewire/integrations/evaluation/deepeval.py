@@ -30,7 +30,7 @@ class GradewireMetric(BaseMetric):
 
     Args:
         metric: One metric, as `Client.score` takes it.
-        threshold: Score from which a test case passes; 0.5 is where `calibrated` calls an answer right.
+        threshold: Score from which a test case passes; 0.5 is where `correctness` calls an answer right.
         address: As in `AnswerEvaluator`.
         deadline_s: As in `AnswerEvaluator`.
     """

@@ -11,7 +11,7 @@ from gradewire.items import Item, ItemLike
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.score_report import ScoreReport
 
-METRIC = "calibrated"
+METRIC = "correctness"
 """The probability that an answer is right, with a verdict and a remark where that is uncertain."""
 
 
@@ -23,7 +23,7 @@ class AnswerEvaluator:
     caller can mend is raised, for it would be the same for every answer.
 
     Attributes:
-        metric: One metric, as `Client.score` takes it: `"calibrated"`, `"smile:fast"`, a metric line.
+        metric: One metric, as `Client.score` takes it: `"correctness"`, `"smile:fast"`, a metric line.
         address: HOST:PORT of a server; "embedded": in this process; None: what the environment variable
             GRADEWIRE_SERVER says, else 127.0.0.1:50051.
         token: Bearer token; None: what GRADEWIRE_TOKEN says, else none.

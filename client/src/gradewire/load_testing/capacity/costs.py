@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from gradewire.errors import InvalidRequest
+from gradewire_proto.conventions.metric_lines import current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,7 +160,7 @@ def read_measurements(paths: Sequence[Path]) -> Measured:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             found = [_point(path, step) for step in document["steps"] if step["outcome"] == "holds"]
-            metrics = list(document["metrics"].values())
+            metrics = [current(line) for line in document["metrics"].values()]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidRequest(f"{path} is no file of gradewire bench load --json") from error
         costed = [point for point in found if point is not None]

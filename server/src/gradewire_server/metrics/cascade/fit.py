@@ -1,4 +1,4 @@
-"""A fit of `auto`: how sure exact match and `calibrated` have to be, and where the judge is worth asking.
+"""A fit of `auto`: how sure exact match and `correctness` have to be, and where the judge is worth asking.
 
 The form in which fits are stored, and what they promise: docs/reference/auto.md.
 """
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from gradewire_proto.conventions.metric_lines import FORMER_NAMES
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelMetadata
-from gradewire_server.metrics.calibrated.fit import MAX_TEXT_CHARACTERS, fit_id
-from gradewire_server.metrics.calibrated.metric import Calibrated, fit_of
+from gradewire_server.metrics.correctness.fit import MAX_TEXT_CHARACTERS, fit_id
+from gradewire_server.metrics.correctness.metric import Correctness, fit_of
 
 VERSION: Final = 1
 EXACT: Final = 2.0
@@ -24,6 +25,9 @@ _HOW: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
 _BEGINNING: Final = "^[0-9a-f]{12,64}$"
 """Of a digest: as many digits as a metric line has of it, or more."""
+
+_FORMER_FIT: Final = tuple(f"{former}_fit" for former, name in FORMER_NAMES.items() if name == Correctness.info.name)
+"""What fits called `correctness_fit` that were made when the metric had another name."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
@@ -49,7 +53,7 @@ class AutoFitForm(_Form):
     """A whole fit; what else stands in it is its provenance and its figures, which no verdict is made of.
 
     Attributes:
-        calibrated_fit: Identity of the fit of `calibrated` whose probabilities it was made on.
+        correctness_fit: Identity of the fit of `correctness` whose probabilities it was made on.
         judge: Name of the judge metric.
         judge_digest: Of the judge, its first 12 digits or more.
         prompt_digest: Of the prompt that the judge was shown, likewise.
@@ -62,7 +66,9 @@ class AutoFitForm(_Form):
     format: Literal[1]
     metric_version: int
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
-    calibrated_fit: Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
+    correctness_fit: Annotated[
+        str, Field(pattern="^[0-9a-f]{12}$", validation_alias=AliasChoices("correctness_fit", *_FORMER_FIT))
+    ]
     judge: str
     judge_digest: Annotated[str, Field(pattern=_BEGINNING)]
     prompt_digest: Annotated[str, Field(pattern=_BEGINNING)]
@@ -138,7 +144,7 @@ class Band:
 
     @property
     def probabilities(self) -> tuple[float, float]:
-        """Probabilities between which the band lies; 0 and 1 where `calibrated` never decides."""
+        """Probabilities between which the band lies; 0 and 1 where `correctness` never decides."""
         upper = min(self.accepts_from, 1.0)
         return (0.0, 1.0) if self.accepts_from > 1 else (1 - upper, upper)
 
@@ -195,7 +201,7 @@ def find_fit(metadata: ModelMetadata, asked: WhatIsAsked) -> tuple[AutoFit, str]
     """The model's fit for a judge metric and judge, and whose it is; or why there is none that can be used.
 
     Args:
-        metadata: Of the encoder, with what was fitted for `calibrated` and `auto`, and the judge; without one, a fit
+        metadata: Of the encoder, with what was fitted for `correctness` and `auto`, and the judge; without one, a fit
             for any judge is taken.
         asked: What is asked for.
     """
@@ -232,9 +238,9 @@ def _mismatch(form: AutoFitForm, metadata: ModelMetadata, asked: WhatIsAsked) ->
         return f"the encoder's digest {form.model_digest[:12]}, and it has {metadata.digest[:12]}"
     if not asked.prompt_digest.startswith(form.prompt_digest):
         return f"the prompt {form.prompt_digest[:12]}, and {asked.judge} has {asked.prompt_digest[:12]}"
-    calibrated = fit_of(metadata.seen_by(Calibrated.info))
-    if isinstance(calibrated, str):
-        return f"probabilities that it no longer has ({calibrated})"
-    if calibrated.identity != form.calibrated_fit:
-        return f"the fit {form.calibrated_fit} of calibrated, and the model has {calibrated.identity}"
+    correctness = fit_of(metadata.seen_by(Correctness.info))
+    if isinstance(correctness, str):
+        return f"probabilities that it no longer has ({correctness})"
+    if correctness.identity != form.correctness_fit:
+        return f"the fit {form.correctness_fit} of correctness, and the model has {correctness.identity}"
     return ""

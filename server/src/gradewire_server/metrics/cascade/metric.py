@@ -1,4 +1,4 @@
-"""`auto`: exact match and `calibrated` decide where they are sure, a judge where they are not.
+"""`auto`: exact match and `correctness` decide where they are sure, a judge where they are not.
 
 Sources: thresholds with a guarantee as in Angelopoulos et al. 2021, "Learn then Test"; selective prediction as in
 Geifman and El-Yaniv 2017, "Selective Classification for Deep Neural Networks".
@@ -10,18 +10,18 @@ from typing import Final
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.parts import AutoParts, CalibratedParts
+from gradewire_server.domain.parts import AutoParts, CorrectnessParts
 from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters
 from gradewire_server.metrics.cascade.fit import EXACT, VERSION, AutoFit, Band, find_fit
 from gradewire_server.metrics.cascade.parameters import JUDGED, AutoParameters
 from gradewire_server.metrics.cascade.sample import is_sampled
 from gradewire_server.metrics.checks import check_question
+from gradewire_server.metrics.correctness.metric import Correctness, CorrectnessParameters
 from gradewire_server.metrics.judged.shown_item import check_judged
 from gradewire_server.metrics.matching.exact_match import ExactMatch
 
 CONFIDENCE_OF_FITS: Final = 0.5
-"""Of `calibrated` here: its own band is then its verdict's edge, and UNCERTAIN marks denials ("It is not Paris")."""
+"""Of `correctness` here: its own band is then its verdict's edge, and UNCERTAIN marks denials ("It is not Paris")."""
 _EXACT_MATCH: Final = ExactMatch()
 
 
@@ -46,20 +46,20 @@ class Auto:
     info = MetricInfo(
         name="auto",
         version=VERSION,
-        description="exact_match and calibrated where they are sure, by a bound on their errors that was fitted on "
+        description="exact_match and correctness where they are sure, by a bound on their errors that was fitted on "
         "labelled answers; a judge where they are not, unless it was no better there. Says who decided and why.",
         citation="gradewire, docs/reference/auto.md; bound: Angelopoulos et al. 2021, Learn then Test",
         needs_model=True,
         judge_parameter="judge_model",
-        built_on=(Calibrated.info,),
+        built_on=(Correctness.info,),
     )
     parameters_type = AutoParameters
 
     def __init__(self) -> None:
-        self._calibrated = Calibrated()
+        self._correctness = Correctness()
 
     def score(self, item: Item, parameters: AutoParameters, metadata: ModelMetadata) -> Program:
-        """The rounds of `calibrated` unless a reference is matched, then those of the judge where it is asked."""
+        """The rounds of `correctness` unless a reference is matched, then those of the judge where it is asked."""
         failure = check_judged(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -71,11 +71,11 @@ class Auto:
         if matched.correct:
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
-            own = CalibratedParameters(parameters.model, CONFIDENCE_OF_FITS)
-            said = yield from self._calibrated.score(item, own, metadata.seen_by(Calibrated.info))
+            own = CorrectnessParameters(parameters.model, CONFIDENCE_OF_FITS)
+            said = yield from self._correctness.score(item, own, metadata.seen_by(Correctness.info))
             if said.score is None:
                 return said
-            cheap = _Cheap("calibrated", said, confidence(said))
+            cheap = _Cheap("correctness", said, confidence(said))
         sampled = is_sampled(item, parameters.sample, parameters.sample_seed)
         judged = None
         if sampled or band.asks(cheap.confidence):
@@ -83,13 +83,13 @@ class Auto:
         return _decided(cheap, judged, band, _parts(cheap, judged, band, fit, sampled=sampled))
 
     def prepare(self, entry: ReferenceEntry, parameters: AutoParameters) -> Preparation:
-        """What `calibrated` asks for; a judge reads the references with each answer."""
+        """What `correctness` asks for; a judge reads the references with each answer."""
         failure = check_question(entry.question)
-        return failure or (yield from self._calibrated.prepare(entry, CalibratedParameters(parameters.model)))
+        return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
 
 def confidence(said: MetricResult) -> float:
-    """How sure `calibrated` is of its verdict: its probability, 0.5 where the answer denies what it says."""
+    """How sure `correctness` is of its verdict: its probability, 0.5 where the answer denies what it says."""
     probability = said.score or 0.0
     denied = Warning.UNCERTAIN in said.warnings
     return CONFIDENCE_OF_FITS if denied else max(probability, 1 - probability)
@@ -100,7 +100,7 @@ def _parts(cheap: _Cheap, judged: MetricResult | None, band: Band, fit: AutoFit,
     told = AutoParts(
         decided_by=cheap.by,
         reason="sample" if sampled else "certain",
-        probability=cheap.result.score if isinstance(cheap.result.parts, CalibratedParts) else None,
+        probability=cheap.result.score if isinstance(cheap.result.parts, CorrectnessParts) else None,
         band_lower=lower,
         band_upper=upper,
         sampled=sampled,
@@ -119,7 +119,7 @@ def _decided(cheap: _Cheap, judged: MetricResult | None, band: Band, parts: Auto
         # A judge that fails is no reason to take another verdict without a word: its status is the result's.
         return replace(judged, parts=parts)
     result = cheap.result
-    # What calibrated's own band of one point warns of is told by the reason.
+    # What correctness's own band of one point warns of is told by the reason.
     others = tuple(warning for warning in result.warnings if warning != Warning.UNCERTAIN)
     uncertain = (Warning.UNCERTAIN,) if band.holds(cheap.confidence) else ()
     return replace(result, warnings=(*others, *uncertain), parts=parts)

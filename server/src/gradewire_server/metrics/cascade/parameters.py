@@ -44,7 +44,7 @@ class AutoParameters(Parameters):
     """Parameters of `auto`.
 
     Attributes:
-        model: Plain name of the encoder of `calibrated`.
+        model: Plain name of the encoder of `correctness`.
         judge: Which judge metric is asked.
         judge_model: Plain name of the judge.
         risk: Bound on the share of wrong verdicts among those accepted without the judge; None where a budget says.

@@ -28,7 +28,7 @@ COMPARE_INFO: Final = MetricInfo(
     description="Which of two answers a language model prefers, asked with either answer first.",
     citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
     needs_judge=True,
-    advice="On short answers with references smile and calibrated choose better and cost nothing; a small judge "
+    advice="On short answers with references smile and correctness choose better and cost nothing; a small judge "
     "prefers what it is shown first: docs/research/comparisons.md.",
 )
 """Its public face."""

@@ -37,7 +37,7 @@ class Grader:
         citation="Nogueira and Cho 2019, Passage Re-ranking with BERT (two texts in one pass); gradewire, "
         "docs/reference/metrics.md",
         needs_grader=True,
-        advice="On labelled answers to text questions grader-mini agrees less with people than smile and calibrated "
+        advice="On labelled answers to text questions grader-mini agrees less with people than smile and correctness "
         "do: docs/research/grader.md.",
     )
     parameters_type = GraderParameters

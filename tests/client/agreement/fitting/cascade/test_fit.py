@@ -26,7 +26,7 @@ PROVENANCE: dict[str, Any] = {
     "metric_version": 1,
     "model": "m",
     "model_digest": "5" * 64,
-    "calibrated_fit": "1" * 12,
+    "correctness_fit": "1" * 12,
     "judge": "lave",
     "judge_model": "j",
     "judge_digest": "7" * 64,

@@ -66,6 +66,14 @@ def test_resume_takes_no_winner_by_scores_that_have_changed(command: Command, sc
     assert {row["winner"] for row in read_rows(out.read_text())} == {"model_a"}
 
 
+def test_an_output_with_a_former_name_of_a_metric_is_compared_with_one_of_now(command: Command, score: Score) -> None:
+    files = [score("base", letters(*[50] * 12)), score("new", letters(*[90] * 12))]
+    for file, name in zip(files, ("calibrated", "correctness"), strict=True):
+        file.write_text(file.read_text().replace('"smile', f'"{name}'))
+    side = compared(command, *files, "--by", "calibrated", "--fail-if", "calibrated.wins < 0")["comparisons"]["new"]
+    assert side["metrics"]["correctness"]["difference"]["value"] == pytest.approx(0.4)
+
+
 def test_rows_of_two_definitions_in_one_file_are_refused(command: Command, score: Score) -> None:
     base, new = score("base", letters(*[50] * 4)), score("new", letters(*[90] * 4))
     other = new.read_text().replace("smile/1?", "smile/2?").replace('"id": "q', '"id": "r')

@@ -25,9 +25,9 @@ def letters_stub() -> StubTransport:
                 name = request.metrics[result.metric_index].WhichOneof("metric")
                 if result.status == types_pb2.STATUS_OK:
                     result.correct = result.score >= 0.08
-                    if name == "calibrated":
-                        result.calibrated.smile = result.score
-                        result.calibrated.band_lower, result.calibrated.band_upper = 0.5, 0.75
+                    if name == "correctness":
+                        result.correctness.smile = result.score
+                        result.correctness.band_lower, result.correctness.band_upper = 0.5, 0.75
                     if name == "smile":
                         result.smile.sentence, result.smile.keyword = result.score, result.score / 2
                         result.smile.correct = result.correct
@@ -119,8 +119,8 @@ def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
 
 
 def test_what_is_the_same_for_every_answer_is_no_part(score: Any) -> None:
-    run = score(answers(), "--metrics", "calibrated", "--by", "model")
-    parts = run.by["model"]["big"]["calibrated"]["parts"]
+    run = score(answers(), "--metrics", "correctness", "--by", "model")
+    parts = run.by["model"]["big"]["correctness"]["parts"]
     assert "smile" in parts
     assert not {"band_lower", "band_upper"} & set(parts)
 

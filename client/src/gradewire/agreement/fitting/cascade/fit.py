@@ -61,7 +61,7 @@ class CascadeFit:
 def fit_cascade(
     rows: CascadeRows, provenance: Mapping[str, Any], *, delta: float = DELTA, resamples: int = 2000, seed: int = 0
 ) -> CascadeFit:
-    """Fits on labelled rows that the fit of `calibrated` has not seen.
+    """Fits on labelled rows that the fit of `correctness` has not seen.
 
     Args:
         rows: At least one; rows of a question depend on each other, questions do not.

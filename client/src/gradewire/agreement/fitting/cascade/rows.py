@@ -19,7 +19,7 @@ class CascadeRows:
     """Labelled rows.
 
     Attributes:
-        confidence: float64[rows]: EXACT where a reference is matched, else that of `calibrated` in its verdict, 0.5 to
+        confidence: float64[rows]: EXACT where a reference is matched, else that of `correctness` in its verdict, 0.5 to
             1; 0.5 where the answer denies what it says.
         verdicts: bool[rows], of the cheap metrics.
         scores: float64[rows], of the cheap metrics: 1 where a reference is matched, else the probability.
@@ -56,8 +56,8 @@ class CascadeRows:
 
         Args:
             exact: bool[rows], `exact_match`.
-            probability: float64[rows], of `calibrated`.
-            denied: bool[rows], UNCERTAIN at `calibrated?confidence=0.5`.
+            probability: float64[rows], of `correctness`.
+            denied: bool[rows], UNCERTAIN at `correctness?confidence=0.5`.
             right: bool[rows], people's.
             judge_verdicts: float64[rows], NaN where there is none.
             judge_scores: float64[rows], the judge's score; NaN where there is none.

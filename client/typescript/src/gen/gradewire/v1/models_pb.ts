@@ -104,7 +104,7 @@ export type Model = Message<"gradewire.v1.Model"> & {
   remarks: string[];
 
   /**
-   * Metrics that an encoder cannot compute as it is built, by name, and why: calibrated without a fit, bertscore without token
+   * Metrics that an encoder cannot compute as it is built, by name, and why: correctness without a fit, bertscore without token
    * vectors.
    *
    * @generated from field: map<string, string> without_metrics = 13;

@@ -1,0 +1,114 @@
+"""Fits `correctness` on the labelled rows and on drawn ones, and writes what it is worth on rows that it has not seen.
+
+The features are what the served metric says (`correctness?features_only=true`), and probabilities are evaluated by the
+server's own code. Figures are taken on EVOUNA's held-out split, by a fit on its fit split, NQ301 and drawn rows, and on
+NQ301 without EVOUNA's questions, by a fit without NQ301; they go into docs/research/correctness.md. The fit that is
+written is made on all rows. Scores are kept under --results: an interrupted run goes on. The labelled rows are not part
+of the project; drawn ones are written by `gradewire models texts grader`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.agreement.correctness_fitting import Recipe, fitted
+from benchmarks.agreement.correctness_rows import DRAWN, RESULT, ScoredRows, without_questions
+from benchmarks.agreement.correctness_tables import Read, figures_block
+from benchmarks.common.command import run_gradewire
+from benchmarks.common.document import write_block
+from benchmarks.common.kept_scores import resume_or_overwrite
+from benchmarks.common.rows import DATA_DIRECTORY, require_files
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+FILES = {"evouna": "evouna_dev.jsonl", "nq301": "nq301_human.jsonl"}
+RESULTS = ROOT / "benchmarks" / "results" / "correctness"
+
+
+def main() -> None:
+    """Scores what is not scored yet, fits, reads, and replaces the block of the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "correctness.md")
+    parser.add_argument("--beside", metavar="MODEL", help="compare with `smile:one_pass` by this encoder too")
+    parser.add_argument("--write-fit", type=Path, help="write the fit on all rows here: the catalog's file")
+    parser.add_argument("--date", help="ISO date that the fit carries; needed with --write-fit")
+    parser.add_argument("--ablation", action="store_true", help="also what groups of features are worth")
+    row_options(parser)
+    options = parser.parse_args()
+    if options.write_fit and not options.date:
+        parser.error("--write-fit needs --date")
+    evouna, nq301, drawn = scored_sets(options)
+    if options.beside:
+        beside = scored_sets(options, options.beside)
+        evouna, nq301, drawn = (
+            rows.beside(options.beside, other) for rows, other in zip((evouna, nq301, drawn), beside, strict=True)
+        )
+    parts = (evouna.half("a"), without_questions(nq301, evouna.half("b")), drawn)
+    recipe = Recipe(options.model, options.date or "", options.grader)
+    held_out = Read("held-out split", evouna.half("b"), fitted(parts, recipe, "a", figures=True))
+    others = Read(
+        "NQ301 without shared questions", without_questions(nq301, evouna), fitted((parts[0], drawn), recipe, "a")
+    )
+    block = "figures" + (f" of {options.model}" if options.model != DEFAULT_MODEL else "")
+    block += f" with {options.grader}" if options.grader else ""
+    write_block(options.document, block, figures_block(held_out, others, parts, ablation=options.ablation))
+    if options.write_fit:
+        fit = fitted((evouna, nq301, drawn), recipe, "both", figures=True)
+        options.write_fit.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")
+        sys.stderr.write(f"{options.write_fit}: written; {'; '.join(fit.warnings) or 'no warnings'}\n")
+
+
+def row_options(parser: argparse.ArgumentParser) -> None:
+    """Adds which rows are read, by which encoder, and where scores are kept."""
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the labelled rows")
+    parser.add_argument(
+        "--drawn", type=Path, default=DATA_DIRECTORY / "drawn_train.jsonl", help="drawn rows; default: %(default)s"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--store", type=Path, help="directory of the engine's store, which makes a second run quicker")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="encoder; default: %(default)s")
+    parser.add_argument("--grader", default="", help="grader whose logit is a feature, with --logits")
+    parser.add_argument(
+        "--logits",
+        type=Path,
+        action="append",
+        default=[],
+        help="JSON, logits by id of the row, of models that have not seen the row; may be repeated",
+    )
+
+
+def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRows, ScoredRows, ScoredRows]:
+    """EVOUNA's rows, NQ301's and the drawn ones, scored with the served metric unless a run of the same code did."""
+    evouna, nq301 = (options.data / file for file in FILES.values())
+    require_files(evouna, nq301, options.drawn, *options.logits)
+    return (
+        scored(evouna, "evouna", options, model),
+        scored(nq301, "nq301", options, model),
+        scored(options.drawn, DRAWN, options, model),
+    )
+
+
+def scored(data: Path, source: str, options: argparse.Namespace, model: str = "") -> ScoredRows:
+    """The rows of a file with their features, by the encoder of the options or another one."""
+    options.results.mkdir(parents=True, exist_ok=True)
+    model = model or options.model
+    out = options.results / f"{data.stem}-{model}.jsonl"
+    store = ("--cache-dir", options.store) if options.store else ()
+    run_gradewire(
+        *("score", data, "--embedded", "--metrics", RESULT, "--model", model, "--out", out, *store),
+        *("--fail-on", "never", "--quiet", resume_or_overwrite(out)),
+    )
+    rows = ScoredRows.read(data, out, source)
+    if not options.grader:
+        return rows
+    logits: dict[str, float] = {}
+    for file in options.logits:
+        logits |= json.loads(file.read_text("utf-8"))
+    return rows.with_grader(logits)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Labelled rows with the served features of `correctness` and SMILE's score, from one source or several."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from math import nan
+from typing import TYPE_CHECKING
+
+import numpy as np
+from benchmarks.common.rows import read_lines
+
+from gradewire.agreement.fitting.halves import half_of, question_key
+from gradewire.agreement.fitting.labelled_features import LabelledFeatures, Shapes, checked
+from gradewire.agreement.fitting.stored_form import FittedFeature
+from gradewire_server.metrics.correctness.features.catalog import FEATURES, GRADER
+from gradewire_server.metrics.correctness.shape import SHAPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from benchmarks.common.rows import Row
+    from numpy.typing import NDArray
+
+    from gradewire.agreement.fitting.halves import Half
+
+COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out) for each in FEATURES)
+WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
+SMILE_CUT = 2 / 3
+"""SMILE's own threshold of preset `v1`, as its paper has it."""
+DRAWN, DRAWN_SHARE = "drawn", 0.5
+RESULT = "correctness?features_only=true"
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Labelled rows, each with what the server says of it.
+
+    Attributes:
+        rows: As they stand in the file.
+        source: Where they come from.
+        values: float64[rows, features], NaN where a feature does not apply; a grader's logit last, where there is one.
+        shapes: float64[rows, numbers], what kind of item each is.
+        smile: float64[rows], preset `one_pass`, from which the features are.
+        line: What reproduces the features; it names the model's digest.
+        smile_of_others: float64[rows] by the name of another encoder, the same preset.
+    """
+
+    rows: list[Row]
+    source: str
+    values: NDArray[np.float64]
+    shapes: NDArray[np.float64]
+    smile: NDArray[np.float64]
+    line: str
+    smile_of_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, data: Path, scores: Path, source: str) -> ScoredRows:
+        """Reads rows and what `gradewire score` wrote for them.
+
+        Raises:
+            ValueError: A row has no score, or the files do not belong together.
+        """
+        rows, scored = read_lines(data), read_lines(scores)
+        if [row["id"] for row in rows] != [each["id"] for each in scored]:
+            raise ValueError(f"{scores} does not hold the rows of {data}: remove it and run again")
+        results = [each["scores"][RESULT] for each in scored]
+        failed = [result for result in results if result["status"] != "OK"]
+        if failed:
+            raise ValueError(f"{len(failed)} rows of {data} have no features: {failed[0].get('error', failed[0])}")
+        values = [[result["features"].get(column.name, nan) for column in COLUMNS] for result in results]
+        shapes = [[result["features"][name] for name in SHAPE] for result in results]
+        smile = [result["smile"] for result in results]
+        known, kinds, scores_of_smile = (np.array(column, np.float64) for column in (values, shapes, smile))
+        return cls(rows, source, known, kinds, scores_of_smile, results[0]["line"])
+
+    @property
+    def columns(self) -> tuple[FittedFeature, ...]:
+        """Of `values`."""
+        return COLUMNS if self.values.shape[1] == len(COLUMNS) else WITH_GRADER
+
+    def with_grader(self, logits: Mapping[str, float]) -> ScoredRows:
+        """The rows with a grader's logits, by id of the row.
+
+        Raises:
+            ValueError: A row has none.
+        """
+        missing = [row["id"] for row in self.rows if row["id"] not in logits]
+        if missing:
+            raise ValueError(f"{len(missing)} rows of {self.source} have no logit, the first is {missing[0]}")
+        column = np.array([[logits[row["id"]]] for row in self.rows], np.float64)
+        return replace(self, values=np.hstack((self.values[:, : len(COLUMNS)], column)))
+
+    def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
+        """The rows for which `wanted` is true."""
+        kept = np.array([wanted(row) for row in self.rows])
+        rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
+        others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
+        columns = (self.values[kept], self.shapes[kept], self.smile[kept])
+        return ScoredRows(rows, self.source, *columns, self.line, others)
+
+    def beside(self, model: str, other: ScoredRows) -> ScoredRows:
+        """The same rows, with SMILE's scores by another encoder.
+
+        Args:
+            model: The encoder's name.
+            other: What was scored with it.
+
+        Raises:
+            ValueError: Those are other rows.
+        """
+        if other.rows != self.rows:
+            raise ValueError(f"the rows scored with {model} are others")
+        return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
+
+    def half(self, half: Half) -> ScoredRows:
+        """The rows whose question belongs to one half: "a" is the fit split, "b" the held-out split."""
+        return self.where(lambda row: half_of(row["question"]) == half)
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """float64[rows], 1 right, 0 wrong."""
+        return np.array([row["label"] for row in self.rows], np.float64)
+
+    @property
+    def sources(self) -> list[str]:
+        """Of each row, as a fit counts them: a data set of a source that has several is one of its own."""
+        several = len(set(self.column("dataset"))) > 1
+        return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
+
+    @property
+    def questions(self) -> list[str]:
+        """Of each row, as written."""
+        return [row["question"] for row in self.rows]
+
+    @property
+    def keys(self) -> list[str]:
+        """Of each row, equal for the same question written differently."""
+        return [question_key(question) for question in self.questions]
+
+    def column(self, name: str) -> list[str]:
+        """A field of all rows, "" where a row lacks it."""
+        return [row.get(name, "") for row in self.rows]
+
+
+def sha256_of(*parts: ScoredRows) -> str:
+    """Over question, references, prediction and label of the rows, as `gradewire calibrate` counts it."""
+    digest = hashlib.sha256()
+    for row in (row for part in parts for row in part.rows):
+        said = [row["question"], row["references"], row["prediction"], float(row["label"])]
+        digest.update(json.dumps(said, ensure_ascii=True).encode("ascii") + b"\n")
+    return digest.hexdigest()
+
+
+def together(*parts: ScoredRows) -> LabelledFeatures:
+    """Rows of several sources, as a fit takes them: each counts the same, drawn ones half, for nobody labelled them."""
+    rows = checked(
+        parts[0].columns,
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        [question for part in parts for question in part.questions],
+        sources=[source for part in parts for source in part.sources],
+        shapes=Shapes(SHAPE, np.concatenate([part.shapes for part in parts])),
+    )
+    return replace(rows, counting={DRAWN: DRAWN_SHARE})
+
+
+def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:
+    """The rows whose question is not among the others'."""
+    shared = set(others.keys)
+    return rows.where(lambda row: question_key(row["question"]) not in shared)

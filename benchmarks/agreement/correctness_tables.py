@@ -1,0 +1,198 @@
+"""What `correctness` is worth beside `smile`: agreement, calibration, abstention, groups of features; in Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from benchmarks.agreement.correctness_groups import ablation_table
+from benchmarks.agreement.correctness_rows import SMILE_CUT, ScoredRows
+from benchmarks.common.rows import HEADLINE_MODELS
+
+from gradewire.agreement import agreement
+from gradewire.agreement.fitting.probability_figures import accuracy_at_coverage, brier_score, calibration_error
+from gradewire.agreement.rows import JudgedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.agreement.correctness_fitting import Fitted
+    from numpy.typing import NDArray
+
+    from gradewire.agreement.estimates import Difference
+    from gradewire.agreement.point_estimates import Statistic
+    from gradewire.agreement.result_tables import AgreementReport
+
+STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
+CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+UNSEEN = (
+    "NQ301 is read by a fit on the other sources. No row of what follows was fitted on. In brackets: 95 % intervals "
+    "over questions."
+)
+ABSTENTION = (
+    "confidence",
+    "band near the rows",
+    "without the warning",
+    "accuracy there",
+    "right called wrong",
+    "wrong called right",
+    "wrong verdicts with the warning",
+)
+COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
+
+LINE_CHARACTERS: Final = 120
+
+
+@dataclass(frozen=True)
+class Read:
+    """Rows, and a fit that has seen neither their questions nor, where they are of another source, that source.
+
+    Attributes:
+        name: Of the rows, for readers.
+        rows: They may be of several models under test.
+        fit: What they are judged by.
+    """
+
+    name: str
+    rows: ScoredRows
+    fit: Fitted
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """float64[rows], P(right)."""
+        return self.fit.probabilities(self.rows)
+
+
+def figures_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
+    """All tables, in Markdown.
+
+    Args:
+        held_out: The held-out split, of all models under test.
+        nq301: Without the questions of EVOUNA.
+        parts: What the fit of `held_out` was made on, one for each source.
+        ablation: Whether groups of features are left out in turn, on these.
+    """
+    cells = held_out.rows.where(lambda row: row["model"] in HEADLINE_MODELS)
+    sets = [Read(f"{held_out.name}, gpt35 and gpt4", cells, held_out.fit)]
+    sets += [Read(f"{held_out.name}, all five models", held_out.rows, held_out.fit), nq301]
+    blocks = [_origin(held_out.fit, parts)]
+    for each in sets:
+        name = f"{each.name[0].upper()}{each.name[1:]}"
+        blocks += [f"**{name}**, {len(each.rows.rows)} rows.", agreement_table(each.rows, each.probabilities)]
+    blocks += ["**Reliability.**", _calibration_table(sets)]
+    blocks += ["**Accuracy where the least certain answers are left out** (by probability alone).", _risk_table(sets)]
+    blocks += ["**Abstention** at the confidences that `correctness` is asked for.", _abstention_table(sets)]
+    if ablation:
+        blocks += [
+            "**Groups of features left out**, cross-validated over questions, and with each source left out.",
+            ablation_table(parts),
+        ]
+    return "\n\n".join(blocks)
+
+
+def _origin(fit: Fitted, parts: tuple[ScoredRows, ...]) -> str:
+    figures = ", ".join(f"{name} {value:.3f}" for name, value in fit.form["figures"].items())
+    rows = fit.form["rows"]
+    counts = ", ".join(f"{count} of {name}" for name, count in rows["sources"].items())
+    told = (
+        f"Fitted on {rows['count']} rows ({counts}), every source counting the same, drawn rows half; of "
+        f"EVOUNA those of the fit split. {rows['questions']} questions, {rows['right']} right, SHA-256 "
+        f"{rows['sha256'][:12]}, with `{parts[0].line}`. {len(fit.form['features'])} features, "
+        f"{len(fit.form['trees']['roots'])} trees and a linear part. Cross-validated there, all rows at once: "
+        f"{figures}. {UNSEEN}"
+    )
+    return fill(told, LINE_CHARACTERS, break_long_words=False, break_on_hyphens=False)
+
+
+def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementReport:
+    smile = {f"smile:one_pass, {model}": scores for model, scores in rows.smile_of_others.items()} | {
+        "smile:one_pass": rows.smile
+    }
+    return agreement(
+        JudgedRows(
+            scores={**smile, "correctness": probabilities},
+            verdicts={
+                **{name: (scores >= SMILE_CUT).astype(np.float64) for name, scores in smile.items()},
+                "correctness": (probabilities >= 0.5).astype(np.float64),
+            },
+            labels=rows.labels,
+            datasets=rows.column("dataset"),
+            models=rows.column("model"),
+            questions=rows.keys,
+        ),
+        compare=[("correctness", name) for name in smile],
+        compare_statistics=STATISTICS,
+        statistics=STATISTICS,
+    )
+
+
+def agreement_table(rows: ScoredRows, probabilities: NDArray[np.float64]) -> str:
+    """Cells, their means, and differences to SMILE by each encoder whose scores the rows have, with intervals.
+
+    Args:
+        rows: Of one part of the data.
+        probabilities: float64[rows], P(right).
+    """
+    report = _report(rows, probabilities)
+    cells = [cell for cell in report.metrics[0].cells if cell.level == "cell"]
+    names = [f"{cell.dataset} {cell.model}".strip() for cell in cells]
+    head = f"| | {' | '.join(names)} | mean of cells |"
+    lines = [head, f"|---|{'---:|' * (len(names) + 1)}"]
+    blank = f" |{' |' * len(names)} "
+    several = len({pair.baseline for pair in report.comparisons}) > 1
+    for statistic in STATISTICS:
+        for metric in report.metrics:
+            found = [f"{cell.estimates[statistic].value:.3f}" for cell in metric.cells if cell.level == "cell"]
+            mean = metric.headline[statistic].value
+            lines.append(f"| {statistic}, `{metric.metric}` | {' | '.join(found)} | {mean:.3f} |")
+        for pair in (each for each in report.comparisons if each.statistic == statistic):
+            to = f" to `{pair.baseline}`" if several else ""
+            lines.append(f"| {statistic}, difference{to}{blank}{_signed(pair.mean_of_cells)} |")
+    for pair in (each for each in report.comparisons if each.statistic == "pearson"):
+        to = f" to `{pair.baseline}`" if several else ""
+        lines.append(f"| pearson, difference{to}, all rows at once{blank}{_signed(pair.all_rows)} |")
+    return "\n".join(lines)
+
+
+def _signed(gain: Difference) -> str:
+    return f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+
+
+def _calibration_table(sets: Sequence[Read]) -> str:
+    lines = ["| | rows | ECE, 15 bins of equal mass | Brier score |", "|---|---:|---:|---:|"]
+    for each in sets:
+        right = each.rows.labels > 0
+        error, brier = calibration_error(each.probabilities, right), brier_score(each.probabilities, right)
+        lines.append(f"| {each.name} | {len(right)} | {error:.3f} | {brier:.3f} |")
+    return "\n".join(lines)
+
+
+def _risk_table(sets: Sequence[Read]) -> str:
+    lines = [f"| share judged | {' | '.join(f'{c:.0%}' for c in COVERAGES)} |", f"|---|{'---:|' * len(COVERAGES)}"]
+    for each in sets:
+        accuracies = accuracy_at_coverage(each.probabilities, each.rows.labels > 0, COVERAGES)
+        lines.append(f"| {each.name} | {' | '.join(f'{accuracy:.3f}' for accuracy in accuracies)} |")
+    return "\n".join(lines)
+
+
+def _abstention_table(sets: Sequence[Read]) -> str:
+    lines = [
+        f"| | {' | '.join(ABSTENTION)} |",
+        "|---|---:|---|---:|---:|---:|---:|---:|",
+    ]
+    for each in sets:
+        right, said = each.rows.labels > 0, each.probabilities >= 0.5
+        for confidence in CONFIDENCES:
+            band, certain = each.fit.served.band(confidence), ~each.fit.uncertain(each.rows, confidence)
+            missed = float((certain & ~said)[right].mean())
+            praised = float((certain & said)[~right].mean())
+            accuracy = float((said == right)[certain].mean())
+            held = float((~certain)[said != right].mean())
+            lines.append(
+                f"| {each.name} | {confidence} | {band.lower:.3f} to {band.upper:.3f} | {certain.mean():.1%} "
+                f"| {accuracy:.3f} | {missed:.3f} | {praised:.3f} | {held:.0%} |"
+            )
+    return "\n".join(lines)

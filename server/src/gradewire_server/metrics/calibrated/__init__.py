@@ -1,1 +1,0 @@
-"""Metric `calibrated`: the probability that an answer is right."""

@@ -1,0 +1,1 @@
+"""Metric `correctness`: the probability that an answer is right."""

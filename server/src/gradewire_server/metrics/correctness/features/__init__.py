@@ -1,0 +1,1 @@
+"""The features of metric `correctness`, computed from texts and SMILE's terms."""

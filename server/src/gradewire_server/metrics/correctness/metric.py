@@ -1,0 +1,247 @@
+"""`correctness`: the probability that an answer is right, from SMILE's terms and cheap features, with abstention.
+
+The features stand in `features/catalog.py`. What makes a probability of them was fitted on rows that people labelled,
+for one encoder, and belongs to the built model (docs/reference/correctness.md).
+"""
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.calibration import Calibration
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.parts import CorrectnessParts
+from gradewire_server.domain.quoting import quoted, shortened
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.checks import check_item, check_references, cut_warning
+from gradewire_server.metrics.correctness.features.catalog import features_of
+from gradewire_server.metrics.correctness.features.inputs import CorrectnessInputs, gather_inputs
+from gradewire_server.metrics.correctness.features.measure import features
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, cached_fit
+from gradewire_server.metrics.correctness.grading import Graded, ask_grader
+from gradewire_server.metrics.correctness.regimes import VERDICT
+from gradewire_server.metrics.correctness.shape import SHAPE, shape
+from gradewire_server.metrics.parameters import check_readable
+from gradewire_server.metrics.rounds import embed_references
+from gradewire_server.metrics.text.lemmas import lemmatizer
+from gradewire_server.metrics.text.smile_normalise import normalise
+
+VERSION: Final = 2
+_FIT: Final = re.compile("[0-9a-f]{8,64}")
+_HOW: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectnessParameters(Parameters):
+    """Parameters of `correctness`.
+
+    Attributes:
+        model: Plain name of the encoder.
+        confidence: Of verdicts outside the band, 0.5 to below 1.
+        features_only: Whether only the features are asked for; needs no fit.
+        grader: Plain name of the grader whose logit is a feature; empty for none.
+        fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
+        calibration: Whose fit that was: the model's is used whether or not the request names it.
+
+    Raises:
+        ParameterError: A confidence out of range, or a fit that is not 8 to 64 hex digits.
+    """
+
+    model: str = ""
+    confidence: float = 0.9
+    features_only: bool = False
+    grader: str = ""
+    fit: str | None = None
+    calibration: str = ""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.confidence) and 0.5 <= self.confidence < 1):
+            raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
+        object.__setattr__(self, "fit", self.fit or None)
+        if self.fit and _FIT.fullmatch(self.fit) is None:
+            raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(self.fit)}")
+
+    def resolved(self, metadata: ModelMetadata) -> Self:
+        """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
+        if self.features_only:
+            return self
+        check_readable(metadata)
+        found = fit_of(metadata)
+        if isinstance(found, str):
+            raise ParameterError("model", found)
+        if not found.identity.startswith(self.fit or ""):
+            raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
+        stored = _stored(metadata)
+        return replace(self, fit=found.identity, calibration=stored.described if stored else "")
+
+
+class Correctness:
+    """The probability that an answer is right, 0 to 1."""
+
+    info = MetricInfo(
+        name="correctness",
+        version=VERSION,
+        description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
+        "labelled answers; correct from 0.5, with the warning UNCERTAIN where that is not to be trusted.",
+        citation="gradewire, docs/reference/correctness.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
+        "Learning in a Random World",
+        needs_model=True,
+        grader_parameter="grader",
+    )
+    parameters_type = CorrectnessParameters
+
+    def __init__(self) -> None:
+        lemmatizer()  # read the dictionary at start, not under the first answer
+
+    def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
+        """SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        fit = None if parameters.features_only else fit_of(metadata)
+        if isinstance(fit, str):
+            return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
+        inputs = yield from gather_inputs(item, parameters.model)
+        if isinstance(inputs, Failure):
+            return MetricResult.failed(inputs)
+        if not parameters.grader:
+            return _result(inputs, Measured.of(inputs), fit, parameters.confidence)
+        graded = yield from ask_grader(inputs, parameters.grader)
+        if isinstance(graded, Failure):
+            return MetricResult.failed(graded)
+        return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
+
+    def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
+        """Asks for every reference and its keywords, as SMILE does."""
+        failure = check_references(entry.references)
+        if failure is not None:
+            return failure
+        keywords = tuple(normalise(reference).text for reference in entry.references)
+        return (yield from embed_references(parameters.model, entry.references + keywords))
+
+
+def _stored(metadata: ModelMetadata) -> Calibration | None:
+    grader = metadata.grader.partition("@")[0]
+    fits = (each for each in metadata.calibrations if each.fit)
+    return next((each for each in fits if dict(each.parameters).get("grader", "") == grader), None)
+
+
+def _without_fit(metadata: ModelMetadata) -> str:
+    """What to do about a model that has no fit for this version, with the grader that is named if any."""
+    grader = shortened(metadata.grader.partition("@")[0])
+    if grader:
+        return (
+            f"this encoder has no fit for correctness with grader {grader}: fit one with `gradewire calibrate FILE "
+            f"--metric 'correctness?grader={grader}'`, or leave grader out"
+        )
+    old = next((version for metric, version in metadata.outdated if metric == "correctness"), None)
+    if old is not None:
+        return (
+            f"this encoder's fit is for correctness/{old}, and this release computes correctness/{VERSION}: a model of "
+            f"the catalog gets its new fit by `gradewire models build NAME`, for any other {_HOW}"
+        )
+    return (
+        f"this encoder has no fit for correctness: {_HOW}, or take a model of the catalog that has one (one that an "
+        "earlier release built gets it by `gradewire models build NAME`)"
+    )
+
+
+def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
+    """The model's fit, or why there is none that can be used."""
+    stored = _stored(metadata)
+    if stored is None:
+        return _without_fit(metadata)
+    grader, _, digest = metadata.grader.partition("@")
+    found = cached_fit(stored.fit, features_of(grader), VERSION)
+    if isinstance(found, str):
+        return f"this encoder's fit for correctness cannot be used ({found}): {_HOW} again"
+    if found.model_digest != metadata.digest:
+        return (
+            f"this encoder's fit for correctness was made for the digest {found.model_digest[:12]}, "
+            f"and it has {metadata.digest[:12]}: {_HOW} again"
+        )
+    if found.grader_digest != digest:
+        return (
+            f"this encoder's fit for correctness was made with a grader of the digest "
+            f"{found.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_HOW} again"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a fit is asked about.
+
+    Attributes:
+        names: Of the features.
+        features: float64[features]; NaN where one does not apply.
+        shape: float64[len(SHAPE)].
+        truncated: Whether the grader read an answer only in part.
+    """
+
+    names: tuple[str, ...]
+    features: NDArray[np.float64]
+    shape: NDArray[np.float64]
+    truncated: bool
+
+    @classmethod
+    def of(cls, inputs: CorrectnessInputs, graded: Graded | None = None) -> Self:
+        """Measures an item; with the grader's logit where it was asked."""
+        values = features(inputs)
+        names = tuple(feature.name for feature in features_of("graded" if graded else ""))
+        if graded is None:
+            return cls(names, values, shape(inputs), truncated=False)
+        return cls(names, np.append(values, graded.logit), shape(inputs), graded.truncated)
+
+    def told(self) -> dict[str, float]:
+        """What stands in results: all numbers by their names, but for those that do not apply."""
+        values = (*self.features.tolist(), *self.shape.tolist())
+        return {name: value for name, value in zip((*self.names, *SHAPE), values, strict=True) if not math.isnan(value)}
+
+
+def _result(
+    inputs: CorrectnessInputs, measured: Measured, fit: CorrectnessFit | None, confidence: float
+) -> MetricResult:
+    parts = CorrectnessParts(
+        smile=inputs.smile,
+        sentence=inputs.terms.sentence,
+        keyword=inputs.terms.keyword,
+        exact=inputs.terms.exact,
+        best_window=inputs.terms.best_window,
+        features=measured.told(),
+    )
+    warnings = cut_warning(inputs.truncated, measured.truncated)
+    if fit is None:
+        return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
+    place = fit.place(measured.shape)
+    probability = fit(measured.features, place)
+    if not math.isfinite(probability):
+        failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
+        return MetricResult.failed(failure)
+    band = fit.band(confidence, place)
+    reason = ""
+    if band.holds(probability):
+        reason = "band" if fit.band(confidence).holds(probability) else "unlike"
+    elif fit.overruled(measured.features, place):
+        reason = "rule"
+    return MetricResult(
+        probability,
+        warnings=(*warnings, Warning.UNCERTAIN) if reason else warnings,
+        matched_reference=inputs.best,
+        parts=replace(
+            parts,
+            uncertain=bool(reason),
+            band_lower=band.lower,
+            band_upper=band.upper,
+            fit=fit.identity,
+            distance=None if place is None else place.distance,
+            uncertain_reason=reason,
+        ),
+        correct=probability >= VERDICT,
+    )

@@ -1,0 +1,191 @@
+"""A stored fit: what it says of features, its band, and that nothing is used that it should not rest on."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.engines.correctness_fits import DIGEST, FORM, changed, fit_text
+
+from gradewire_server.metrics.correctness.features.catalog import RULED_OUT, Feature
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, FitError, cached_fit, fit_id, read_fit
+
+# The metric has more features than the fit reads, in another order.
+KNOWN = (Feature("exact", 1), Feature("unread", 0), Feature("keyword", 1, 0.05))
+
+
+def read(form: dict[str, Any] | None = None) -> CorrectnessFit:
+    return read_fit(json.dumps(form or FORM), KNOWN, version=2)
+
+
+def item(*, keyword: float, exact: float) -> Any:
+    return np.array([exact, math.nan, keyword])
+
+
+@pytest.mark.parametrize(
+    ("keyword", "exact", "log_odds"),
+    [
+        (0.83, 1.0, 0.25 + (0.8 - 0.2) + 0.75),  # the ramp sends (0.83 - 0.8) / 0.1 + 1/2 = 0.8 to the right
+        (0.9, 0.0, 0.25 + 1 - 0.5),
+        (0.5, 0.5, 0.25 - 1 - 0.5),
+        (0.8, math.nan, 0.25 + 0 - 0.5),  # in the middle of the ramp; what lacks exact goes left
+        (math.nan, 1.0, 0.25 + 1 + 0.75),  # what lacks keyword goes right
+    ],
+)
+def test_a_probability_worked_out_on_paper(keyword: float, exact: float, log_odds: float) -> None:
+    fit = read()
+    assert fit.raw(item(keyword=keyword, exact=exact)) == pytest.approx(log_odds, abs=1e-12)
+    assert fit(item(keyword=keyword, exact=exact)) == pytest.approx(0.5 + 0.225 * log_odds, abs=1e-12)
+
+
+def test_beyond_the_map_probabilities_stay_as_they_are_at_its_ends() -> None:
+    fit = read(changed("base", 50.0))
+    assert fit(item(keyword=1, exact=1)) == 0.95
+
+
+@pytest.mark.parametrize(
+    ("confidence", "lower", "upper"),
+    [
+        (0.9, 0.2, 0.7),  # right: floor(0.1 * 10) = 1st of 9; wrong: floor(0.1 * 20) = 2nd of 19
+        (0.8, 0.3, 0.65),  # right: 2nd; wrong: the 4th is not kept, the 3rd is the next stricter one
+        (0.95, 0.0, 0.8),  # no right row in nine can vouch for 95 %
+        (0.99, 0.0, 1.0),
+        (0.5, 0.4, 0.5),  # wrong: the 9th, 0.4, lies below the edge of verdicts
+    ],
+)
+def test_the_band_follows_from_ranks(confidence: float, lower: float, upper: float) -> None:
+    band = read().band(confidence)
+    assert (band.lower, band.upper) == (lower, upper)
+    assert band.holds(lower)
+    assert band.holds(upper)
+    assert band.holds(0.5)
+    assert not band.holds(np.nextafter(lower, -1))
+    assert not band.holds(np.nextafter(upper, 2))
+
+
+@pytest.mark.parametrize(
+    ("exact", "rule", "probability", "overruled"),
+    [
+        (1.0, 0.0, 0.95, False),
+        (1.0, 1.0, RULED_OUT, True),
+        (1.0, 3.0, RULED_OUT, True),
+        (1.0, 0.5, 0.95, False),
+        (1.0, math.nan, 0.95, False),
+        (0.0, 1.0, 0.5 + 0.225 * (0.25 - 1 - 0.5), False),  # wrong by the trees as well: no rule decides
+    ],
+)
+def test_a_rule_calls_wrong_what_no_labels_teach(
+    *, exact: float, rule: float, probability: float, overruled: bool
+) -> None:
+    known = (*KNOWN, Feature("denied", -1, rules_out=True))
+    fit = read_fit(json.dumps(FORM), known, version=2)
+    features = np.array([exact, math.nan, 1.0 if exact else 0.5, rule])
+    assert fit(features) == pytest.approx(probability, abs=1e-12)
+    assert fit.overruled(features) is overruled
+
+
+@given(st.floats(0.5, 0.999), st.floats(0.5, 0.999))
+def test_more_confidence_never_narrows_the_band(one: float, other: float) -> None:
+    fit = read()
+    narrow, wide = fit.band(min(one, other)), fit.band(max(one, other))
+    assert wide.lower <= narrow.lower
+    assert narrow.upper <= wide.upper
+
+
+def test_verdicts_outside_the_band_keep_their_promise_on_rows_like_the_held_out_ones() -> None:
+    """Class by class the share of confident wrong verdicts is at most 1 - confidence, up to the luck of one sample.
+
+    500 samples of 199 held-out rows a class and 50 new ones: their mean has a standard error below 0.002.
+    """
+    random = np.random.default_rng(7)
+    ranks, missed = list(range(1, 101)), np.zeros(2)
+    for _ in range(500):
+        right, wrong = random.beta(4, 2, 249), random.beta(2, 3, 249)
+        form = FORM | {
+            "conformal": {
+                "right": {"count": 199, "ranks": ranks, "values": np.sort(right[:199])[:100].tolist()},
+                "wrong": {"count": 199, "ranks": ranks, "values": np.sort(wrong[:199])[::-1][:100].tolist()},
+            }
+        }
+        band = read(form).band(0.9)
+        missed += (right[199:] < band.lower).mean(), (wrong[199:] > band.upper).mean()
+    shares = missed / 500
+    assert (shares <= 0.1 + 0.005).all()
+    assert (shares >= 0.08).all()  # and it abstains no more than that needs (k / (n + 1) = 20 / 200)
+
+
+def test_the_identity_is_that_of_the_text() -> None:
+    text = fit_text()
+    assert read_fit(text, KNOWN, version=2).identity == fit_id(text)
+    assert read_fit(text + " ", KNOWN, version=2).identity != fit_id(text)
+    assert (len(fit_id(text)), read().model_digest) == (12, DIGEST)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("format", 2, "format"),
+        ("metric_version", 3, "version 3 of the metric, this server has 2"),
+        ("model_digest", "xyz", "model_digest"),
+        ("features.0.name", "unknown", "none named 'unknown'"),
+        ("features.1.name", "keyword", "twice"),
+        ("features.0.monotone", 0, "keyword must be monotone [+]1"),
+        ("features.0.width", -0.1, "width"),
+        ("features.0.width", 0.04, "keyword must have ramps 0.05 wide or wider"),
+        ("features.0.width", 0.0, "keyword must have ramps"),
+        ("features.1.width", 1e-320, "finite slope"),
+        ("features", [], "features"),
+        ("base", math.nan, "base"),
+        ("base", "0.1", "base"),
+        ("trees.value.1", math.inf, "trees.value.1"),
+        ("trees.value.1", -1.7e308, "trees.value.1"),
+        ("base", 1e7, "base"),
+        ("map.log_odds", [-1.7e308, 1.7e308], "map.log_odds.0"),
+        ("trees.value.1", 2.0, "breaks the direction"),
+        ("trees.value", [0.0], "differ in length"),
+        ("trees.left.0", 0, "before its parent"),
+        ("trees.feature.0", 2, "feature 2, of 2"),
+        ("map.probability", [0.9, 0.1], "falls"),
+        ("map.probability", [0.9, 1.1], "map.probability.1"),
+        ("map.log_odds", [1.0, 1.0], "ascending"),
+        ("map.log_odds", [1.0], "differ in length"),
+        ("conformal.right.ranks", [1, 1, 2], "ascending"),
+        ("conformal.right.ranks", [1, 2, 10], "count"),
+        ("conformal.right.values", [0.4, 0.3, 0.2], "must not fall"),
+        ("conformal.wrong.values", [0.1, 0.2, 0.3, 0.4], "must not rise"),
+        ("conformal.wrong.count", 0, "conformal.wrong.count"),
+    ],
+)
+def test_what_cannot_be_relied_on_is_refused_by_name(path: str, value: Any, said: str) -> None:
+    with pytest.raises(FitError, match=said):
+        read(changed(path, value))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 1', "\x00", "9" * 5000, "[" * 100_000])
+def test_what_is_no_fit_at_all_is_refused(text: str) -> None:
+    with pytest.raises(FitError):
+        read_fit(text, KNOWN, version=2)
+
+
+@given(
+    st.recursive(st.none() | st.floats() | st.text(max_size=5), lambda v: st.lists(v) | st.dictionaries(st.text(), v))
+)
+def test_any_value_in_any_place_is_read_or_refused(value: Any) -> None:
+    for key in FORM:
+        try:
+            fit = read_fit(json.dumps(FORM | {key: value}), KNOWN, version=2)
+        except FitError:
+            continue
+        assert 0 <= fit(item(keyword=0.5, exact=0.5)) <= 1
+
+
+def test_provenance_is_nobodys_business_here() -> None:
+    assert read(FORM | {"rows": {"count": 5}, "figures": {"ece": 0.01}, "later": [1]}).base == 0.25
+
+
+def test_a_fit_is_read_once_and_a_broken_one_refused_once() -> None:
+    assert cached_fit(fit_text(), KNOWN, 1) is cached_fit(fit_text(), KNOWN, 1)
+    assert "map" in str(cached_fit(fit_text(map=5), KNOWN, 1))
