@@ -28,6 +28,7 @@ _NEEDS: Final = {
     "grader": "needs_grader: ClassVar[bool] = True",
     "question": "needs_question: ClassVar[bool] = True",
     "values": "needs_values: ClassVar[bool] = True",
+    "corpus": "needs_corpus: ClassVar[bool] = True",
     "pair": "needs_pair: ClassVar[bool] = True",
 }
 

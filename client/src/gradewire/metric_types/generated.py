@@ -321,6 +321,7 @@ class Cider(Metric):
     """
 
     name: ClassVar[Literal["cider"]] = "cider"
+    needs_corpus: ClassVar[bool] = True
     corpus: Literal["request", "prepared"] | None = None
     reference_set: str | None = None
 

@@ -579,7 +579,8 @@ class Image(_message.Message):
     comment that begin with one of these words are read by it, and stay plain English for all others:
     - of a parameter: "Default:", needed for a choice; "Allowed:", needed for numbers and strings. "As XParameters.y." takes over text,
       default and allowed values of another one.
-    - of a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values, pair, N references.
+    - of a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values,
+      corpus, pair, N references.
     - of a message of parts: "Of:" with its metrics, where it does not belong to the one of its name; of its fields: "Unknown:" where 0
       can mean that nobody knows. Fields behind the first optional one have a default, that of their type.
 
@@ -1272,6 +1273,7 @@ class CiderParameters(_message.Message):
     """CIDEr-D over all references: shared n-grams, weighted by how rare they are in a corpus.
     Range: 0 to 10.
     Reads: a corpus of references.
+    Needs: corpus.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
