@@ -1,10 +1,11 @@
-"""Generates the Python code of the wire format: `python proto/generate.py [OUTPUT_ROOT]` (default: proto/src).
+"""Generates the code of the wire format: `python proto/generate.py [ROOT]` (default: this checkout).
 
 protoc names Python modules after the path of the .proto file, which would put them into the client's package
 `gradewire`; the generated
 imports are therefore moved to `gradewire_proto`. The descriptors keep their public name, `gradewire/v1/…`.
 
-Descriptors have no comments, so those of the protos are written beside the code, for the OpenAPI document.
+Descriptors have no comments, so those of the protos are written beside the code, for the OpenAPI document. From
+those of types.proto follow the types and texts of metrics and parts, and the tables of docs/reference/metrics.md.
 """
 
 import json
@@ -17,20 +18,53 @@ from tempfile import TemporaryDirectory
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from grpc_tools import protoc
+from metric_code import Types, metrics_module, parameters_module, parts_module, with_tables
 
 PROTO_ROOT = Path(__file__).parent
+_PACKAGE = Path("proto/src/gradewire_proto")
 _IMPORT = re.compile(r"\bgradewire\.v1(?= import|\.\w+_pb2)")
 
 
-def generate(output_root: Path) -> None:
-    """Writes `gradewire_proto/v1/*_pb2*.py[i]` and `comments.json` below `output_root`.
+def generate(root: Path) -> None:
+    """Write all generated files of a checkout below `root`, whose page of metrics is read and has its tables replaced.
+
+    Raises:
+        RuntimeError: protoc fails.
+        ValueError: A comment of types.proto lacks what is needed, or the page lacks the marks of its tables.
+    """
+    for name, text in generated(root / "docs/reference/metrics.md").items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, "utf-8")
+
+
+def generated(page: Path) -> dict[str, str]:
+    """Return the text of each generated file by its path in the checkout; raises as `generate`."""
+    made, descriptors = run_protoc()
+    raw = {name: text for file in descriptors.file for name, text in comments_of(file)}
+    comments = {name: " ".join(raw[name].split()) for name in sorted(raw)}
+    types = Types(types_proto(descriptors), raw)
+    return {
+        **{str(_PACKAGE / "v1" / name): _IMPORT.sub("gradewire_proto.v1", text) for name, text in made.items()},
+        str(_PACKAGE / "v1/comments.json"): json.dumps(comments, ensure_ascii=False, indent=1) + "\n",
+        str(_PACKAGE / "metric_parameters.py"): parameters_module(types),
+        str(_PACKAGE / "parts.py"): parts_module(types),
+        "client/src/gradewire/metric_types/generated.py": metrics_module(types),
+        "docs/reference/metrics.md": with_tables(page.read_text("utf-8"), types),
+    }
+
+
+def types_proto(descriptors: FileDescriptorSet) -> FileDescriptorProto:
+    """Return the file that has the metrics."""
+    return next(file for file in descriptors.file if file.name.endswith("/types.proto"))
+
+
+def run_protoc() -> tuple[dict[str, str], FileDescriptorSet]:
+    """Return the Python code by file name, and the descriptors with their comments.
 
     Raises:
         RuntimeError: protoc fails.
     """
     sources = sorted(str(path.relative_to(PROTO_ROOT)) for path in PROTO_ROOT.glob("gradewire/v1/*.proto"))
-    package = output_root / "gradewire_proto" / "v1"
-    package.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as scratch:
         arguments = [
             "protoc",
@@ -46,18 +80,15 @@ def generate(output_root: Path) -> None:
         ]
         if protoc.main(arguments) != 0:
             raise RuntimeError("protoc failed: see the messages above")
-        for made in sorted(Path(scratch, "gradewire", "v1").iterdir()):
-            (package / made.name).write_text(_IMPORT.sub("gradewire_proto.v1", made.read_text()))
-        descriptors = FileDescriptorSet.FromString(Path(scratch, "descriptors").read_bytes())
-    comments = dict(sorted(comment for file in descriptors.file for comment in _comments(file)))
-    (package / "comments.json").write_text(json.dumps(comments, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        made = {path.name: path.read_text() for path in sorted(Path(scratch, "gradewire", "v1").iterdir())}
+        return made, FileDescriptorSet.FromString(Path(scratch, "descriptors").read_bytes())
 
 
-def _comments(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
+def comments_of(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
     """Full names of a file's services, methods, messages, fields, enums and values, with the comments above them."""
     for location in file.source_code_info.location:
-        text = " ".join(location.leading_comments.split())
-        if text and len(location.path) % 2 == 0:  # others stand above what has no name: reserved numbers
+        text = location.leading_comments
+        if text.strip() and len(location.path) % 2 == 0:  # others stand above what has no name: reserved numbers
             element, names = file, [file.package]
             # Numbers of fields and positions in them take turns.
             for number, position in zip(location.path[::2], location.path[1::2], strict=True):
@@ -67,4 +98,4 @@ def _comments(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    generate(Path(sys.argv[1]) if len(sys.argv) > 1 else PROTO_ROOT / "src")
+    generate(Path(sys.argv[1]) if len(sys.argv) > 1 else PROTO_ROOT.parent)

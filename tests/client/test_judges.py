@@ -131,7 +131,10 @@ def test_what_is_not_there_is_none_and_not_zero() -> None:
             JudgeParts(0.0, ("yes", "no"), (0.75, 0.25), 0.0, 0.0, "so", "judge", "long", 7, 3),
         ),
         (types_pb2.JudgeParts(decided_by="rule"), JudgeParts(decided_by="rule")),
-        (types_pb2.JudgeParts(decided_by="judge"), JudgeParts(prompt_tokens=None, generated_tokens=None)),
+        (
+            types_pb2.JudgeParts(decided_by="judge"),
+            JudgeParts(decided_by="judge", prompt_tokens=None, generated_tokens=None),
+        ),
     ):
         with saying(types_pb2.MetricResult(score=1.0, status=types_pb2.STATUS_OK, judge=message)) as client:
             report = client.score([ROW], "lave")

@@ -13,11 +13,14 @@ from tests.support.servers.server_process import ServerProcess
 
 import gradewire
 from gradewire import (
+    AutoParts,
     BertscoreParts,
     BleuParts,
     CiderParts,
     Client,
     CorrectnessParts,
+    GraderParts,
+    JudgeParts,
     MeteorParts,
     MetricScore,
     RougeLParts,
@@ -30,6 +33,7 @@ from gradewire import (
 )
 from gradewire.cli.group import gradewire as gradewire_command
 from gradewire.metric_types import METRIC_TYPES
+from gradewire.parts import PART_TYPES
 
 VARIANTS = (
     *("smile:fast", "smile:one_pass", "smile:whole", "smile:paper", "smile:reference_code"),
@@ -119,11 +123,12 @@ def test_a_score_is_there_exactly_when_the_status_is_ok(together: Scores, client
 def expected_status(metric: str, name: str) -> Status:
     if name in BAD:
         return BAD[name]
-    if "vqa" in metric and "consensus" not in metric and len(ROWS[name]["references"]) < 2:
+    kind = type(gradewire.parse_metric_line(metric))
+    if "consensus" not in metric and len(ROWS[name]["references"]) < kind.least_references:
         return Status.INVALID_INPUT  # nobody is left when one annotator is left out
-    if metric == "value_match" and name != "annotators":
+    if kind.needs_values and name != "annotators":
         return Status.INVALID_INPUT  # references without values
-    if name == "no question" and (metric == "sfve" or "with_question" in metric):
+    if name == "no question" and (kind.needs_question or "with_question" in metric):
         return Status.INVALID_INPUT
     return Status.OK
 
@@ -208,8 +213,7 @@ def test_parts_explain_their_score(together: Scores) -> None:
         if result.parts is not None:
             seen.add(type(result.parts))
             check_parts(result, len(ROWS[name]["references"]), f"{metric} of {name}")
-    lexical = {VqaParts, ValueMatchParts, RougeLParts, BleuParts, MeteorParts, CiderParts}
-    assert seen == {SmileParts, BertscoreParts, CorrectnessParts} | lexical
+    assert seen == set(PART_TYPES.values()) - {JudgeParts, GraderParts, AutoParts}
 
 
 def check_correctness(result: MetricScore, parts: CorrectnessParts, metric: Any, where: str) -> None:
@@ -311,7 +315,8 @@ def test_the_command_scores_a_file_with_all_of_them(server: ServerProcess, toget
     file, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     file.write_text("".join(json.dumps(item) + "\n" for item in ITEMS))
     # By name, for some rows have a single reference, and some no values.
-    every = "all,vqa_accuracy,soft_vqa_accuracy,value_match"
+    lacking = [name for name, kind in METRIC_TYPES.items() if kind.needs_values or kind.least_references > 1]
+    every = ",".join(("all", *lacking))
     arguments = ["score", str(file), "--metrics", every, "--server", server.address, "--out", str(out)]
     done = CliRunner().invoke(gradewire_command, arguments)
     assert done.exit_code == 1, "rows without references fail"

@@ -28,113 +28,43 @@ from gradewire.errors import (
     TransportError,
 )
 from gradewire.items import Item, ItemLike
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import ComparisonLike, Preset, Synthetic
+from gradewire.metric_types import generated as _metrics
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricsLike
-from gradewire.metric_types.comparisons import Compare, CompareDecision, CompareMode, ComparisonLike
-from gradewire.metric_types.correctness import Correctness, Grader
-from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
-from gradewire.metric_types.judges import (
-    BinaryQuestions,
-    Demonstrations,
-    GradeStyle,
-    JudgeGrade,
-    JudgeSimilarity,
-    JudgeVerdict,
-    LabelValue,
-    Lave,
-    LaveMode,
-    VerdictStyle,
-)
+from gradewire.metric_types.generated import *
 from gradewire.metric_types.line import format_metric_line, parse_metric_line
-from gradewire.metric_types.words import (
-    Bleu,
-    Cider,
-    EasyMatch,
-    ExactMatch,
-    LexicalMatch,
-    Meteor,
-    MeteorSynonyms,
-    RougeL,
-    SoftVqaAccuracy,
-    ValueMatch,
-    VqaAccuracy,
-    VqaConsensus,
-)
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
 from gradewire.pairs.comparison import Comparison, OrderVerdict, Winner
 from gradewire.pairs.pair import Pair, PairLike, PairsLike
-from gradewire.parts import (
-    BertscoreParts,
-    BleuParts,
-    CiderParts,
-    MeteorParts,
-    Parts,
-    RougeLParts,
-    SmileParts,
-    ValueMatchParts,
-    VqaParts,
-)
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
 from gradewire.score_report import MetricSummary, ScoreReport
 from gradewire.scorer import AsyncScorer, Scorer
 from gradewire.tls import Tls
 from gradewire.transport import Transport
-from gradewire.verdict_parts import AutoParts, CorrectnessParts, GraderParts, JudgeParts
+from gradewire_proto import parts as _parts
+from gradewire_proto.parts import *
 
 __all__ = [
     "AccessDenied",
     "AsyncClient",
     "AsyncScorer",
-    "Auto",
-    "AutoParts",
-    "Bertscore",
-    "BertscoreParts",
-    "BinaryQuestions",
-    "Bleu",
-    "BleuParts",
     "CacheHits",
-    "Cider",
-    "CiderParts",
     "Client",
     "ClientClosed",
-    "Compare",
-    "CompareDecision",
-    "CompareMode",
     "Comparison",
     "ComparisonLike",
-    "Corpus",
-    "Correctness",
-    "CorrectnessParts",
     "DeadlineExceeded",
-    "Demonstrations",
-    "EasyMatch",
     "EntryFailure",
-    "ExactMatch",
     "ForkedClient",
-    "GradeStyle",
-    "Grader",
-    "GraderParts",
     "GradewireError",
     "InconsistentReplies",
     "InvalidRequest",
     "Item",
     "ItemLike",
     "ItemScores",
-    "JudgeGrade",
-    "JudgeParts",
-    "JudgeSimilarity",
-    "JudgeVerdict",
-    "LabelValue",
-    "Lave",
-    "LaveMode",
-    "LexicalMatch",
     "Limits",
-    "Measure",
-    "Meteor",
-    "MeteorParts",
-    "MeteorSynonyms",
     "Metric",
     "MetricInfo",
     "MetricParameterInfo",
@@ -150,25 +80,17 @@ __all__ = [
     "Pair",
     "PairLike",
     "PairsLike",
-    "Parts",
     "PrepareProgress",
     "PrepareReport",
     "Preset",
     "Provenance",
     "ReferenceEntry",
     "RequestError",
-    "RougeL",
-    "RougeLParts",
-    "Sbert",
     "ScoreReport",
     "ScoreWarning",
     "Scorer",
     "ServerFault",
     "ServerUnreachable",
-    "Sfve",
-    "Smile",
-    "SmileParts",
-    "SoftVqaAccuracy",
     "Status",
     "Synthetic",
     "SyntheticGeneration",
@@ -176,17 +98,14 @@ __all__ = [
     "Tls",
     "Transport",
     "TransportError",
-    "ValueMatch",
-    "ValueMatchParts",
-    "VerdictStyle",
-    "VqaAccuracy",
-    "VqaConsensus",
-    "VqaParts",
     "Winner",
     "__version__",
     "format_metric_line",
     "parse_metric_line",
 ]
+# The metrics, their choices and their parts, as types.proto has them.
+__all__ += _metrics.__all__
+__all__ += _parts.__all__
 
 
 def __getattr__(name: str) -> str:

@@ -20,8 +20,8 @@ from gradewire._transport.connect import connect
 from gradewire._transport.endpoint import Endpoint
 from gradewire.call_options import CompareOptions, PrepareOptions, ScoreOptions
 from gradewire.items import ItemLike, ItemsLike
+from gradewire.metric_types import ComparisonLike
 from gradewire.metric_types.choice import MetricsLike
-from gradewire.metric_types.comparisons import ComparisonLike
 from gradewire.model_list import ModelList
 from gradewire.pairs.comparison import Comparison
 from gradewire.pairs.pair import PairLike, PairsLike

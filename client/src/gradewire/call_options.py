@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias, TypedDict
 
-from gradewire.metric_types.encoders import Preset, Synthetic
+from gradewire.metric_types import Preset, Synthetic
 
 Priority: TypeAlias = Literal["normal", "bulk"]
 """Of a call that scores."""

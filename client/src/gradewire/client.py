@@ -22,8 +22,8 @@ from gradewire.async_client import ClientBase
 from gradewire.call_options import CompareOptions, PrepareOptions, ScoreOptions
 from gradewire.errors import ClientClosed, ForkedClient
 from gradewire.items import ItemsLike
+from gradewire.metric_types import ComparisonLike
 from gradewire.metric_types.choice import MetricsLike
-from gradewire.metric_types.comparisons import ComparisonLike
 from gradewire.model_list import ModelList
 from gradewire.pairs.comparison import Comparison
 from gradewire.pairs.pair import PairsLike

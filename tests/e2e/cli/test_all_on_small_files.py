@@ -8,7 +8,13 @@ from click.testing import CliRunner, Result
 from tests.client.cli.conftest import read_rows, write_rows
 
 from gradewire.cli.group import gradewire
+from gradewire.metric_types import METRIC_TYPES
 from gradewire.scorer import embedded_transport
+
+CORPUS = [name for name, kind in METRIC_TYPES.items() if kind.needs_corpus]
+QUESTION = [name for name, kind in METRIC_TYPES.items() if kind.needs_question and not kind.asks_judge()]
+SEVERAL = [", ".join(name for name, kind in METRIC_TYPES.items() if kind.least_references > 1)]
+VALUES = [name for name, kind in METRIC_TYPES.items() if kind.needs_values]
 
 ROW = {"question": "which pet", "references": ["cat", "a kitten"], "prediction": "it is a cat"}
 OTHER = {"question": "which tool", "references": ["a wok", "a pan"], "prediction": "a pan"}
@@ -29,12 +35,12 @@ def score(tmp_path: Path, minilm: Path, rows: list[dict[str, Any]], metrics: str
     ("rows", "left_out"),
     [
         ([ROW, OTHER], []),
-        ([ROW], ["cider"]),
-        ([ROW, {**OTHER, "references": ["a wok"]}], ["vqa_accuracy, soft_vqa_accuracy"]),
-        ([{**ROW, "references": ["cat"]}], ["cider", "vqa_accuracy, soft_vqa_accuracy"]),
-        ([ROW, {**ROW, "prediction": "a dog"}], ["cider"]),
-        ([{**each, "question": ""} for each in (ROW, OTHER)], ["sfve"]),
-        ([{"references": "cat", "prediction": "a cat"}], ["cider", "sfve", "vqa_accuracy, soft_vqa_accuracy"]),
+        ([ROW], CORPUS),
+        ([ROW, {**OTHER, "references": ["a wok"]}], SEVERAL),
+        ([{**ROW, "references": ["cat"]}], [*CORPUS, *SEVERAL]),
+        ([ROW, {**ROW, "prediction": "a dog"}], CORPUS),
+        ([{**each, "question": ""} for each in (ROW, OTHER)], QUESTION),
+        ([{"references": "cat", "prediction": "a cat"}], [*CORPUS, *QUESTION, *SEVERAL]),
         ([{**each, "prediction": ""} for each in (ROW, OTHER)], []),
     ],
     ids=["whole", "one row", "mixed", "one reference", "one question", "no question", "only answers", "no predictions"],
@@ -46,7 +52,7 @@ def test_all_is_what_these_rows_can_have(
     assert done.exit_code == 0, done.output
     told = [line for line in done.stderr.splitlines() if line.startswith("left out of all: ")]
     assert sorted(line.removeprefix("left out of all: ").partition(" (")[0] for line in told) == sorted(
-        [*left_out, "grader", "meteor", "value_match"]
+        [*left_out, *VALUES, "grader", "meteor"]
     )
     assert any("wordnet-base" in line for line in told)
     statuses = {each["status"] for row in read_rows(done.stdout) for each in row["scores"].values()}

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from tests.support.servers.gateway import SCORE, SCORE_STREAM
 from tests.support.servers.server_process import ServerProcess
 
+from gradewire.metric_types import METRIC_TYPES
 from gradewire_gateway.wire.methods import all_methods
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 
@@ -22,17 +23,9 @@ LINES = {"content-type": "application/x-ndjson", **BEARER}
 SAID = "the a two big black cats sat on mat in 1997 Paris not yes no 3.5 km café naïve 北京"
 WORDS = [*SAID.split(), "\0", '"', "\\", "\n"]
 METRICS = [
-    types_pb2.MetricSpec(smile=types_pb2.SmileParameters()),
     types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=types_pb2.SMILE_PRESET_FAST, sentence_weight=0.1)),
-    types_pb2.MetricSpec(sbert=types_pb2.SbertParameters()),
     types_pb2.MetricSpec(sfve=types_pb2.SfveParameters(threshold=0.7)),
-    types_pb2.MetricSpec(bertscore=types_pb2.BertscoreParameters()),
-    types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters()),
-    types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters()),
-    types_pb2.MetricSpec(lexical_match=types_pb2.LexicalMatchParameters()),
-    types_pb2.MetricSpec(rouge_l=types_pb2.RougeLParameters()),
-    types_pb2.MetricSpec(value_match=types_pb2.ValueMatchParameters()),
-    types_pb2.MetricSpec(cider=types_pb2.CiderParameters()),
+    *(kind().to_spec() for kind in METRIC_TYPES.values() if not kind.asks_judge()),
 ]
 
 

@@ -10,8 +10,8 @@ from gradewire._input.tables import is_table, table_rows
 from gradewire.call_options import Priority
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
+from gradewire.metric_types import Compare
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.comparisons import Compare
 from gradewire.metric_types.line import parse_comparison_line
 from gradewire.pairs.pair import Pair
 from gradewire.preparation import ReferenceEntry, SyntheticGeneration

@@ -15,7 +15,7 @@ from gradewire._transport.retries import Retries, until_answered
 from gradewire.call_options import CompareOptions, Priority
 from gradewire.errors import ServerFault
 from gradewire.items import ItemProblem
-from gradewire.metric_types.comparisons import Compare
+from gradewire.metric_types import Compare
 from gradewire.model_list import Limits
 from gradewire.pairs.comparison import Comparison
 from gradewire.pairs.pair import PairLike, encode_pair

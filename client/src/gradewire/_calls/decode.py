@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar, get_origin
 
@@ -14,7 +14,7 @@ from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.metric_types.line import parse_line
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
-from gradewire.parts import PART_FIELDS, PART_TYPES, Parts
+from gradewire.parts import PART_FIELDS, PART_TYPES, JudgeParts, Parts
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
 from gradewire_proto.v1 import models_pb2, types_pb2
 
@@ -243,7 +243,11 @@ _READERS: Mapping[str, Callable[[types_pb2.MetricResult], Parts]] = {
 
 def _parts(result: types_pb2.MetricResult) -> Parts | None:
     name = result.WhichOneof("parts")
-    return _READERS[name](result) if name is not None else None
+    parts = _READERS[name](result) if name is not None else None
+    if isinstance(parts, JudgeParts) and parts.decided_by != "rule" and not parts.prompt_tokens:
+        # No prompt is empty: the judge's server does not count tokens.
+        return replace(parts, prompt_tokens=None, generated_tokens=None)
+    return parts
 
 
 def _correct(result: types_pb2.MetricResult) -> bool | None:

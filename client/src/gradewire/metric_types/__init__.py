@@ -1,47 +1,41 @@
 """The metrics as values: typed parameters, and their form on the wire."""
 
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from gradewire.errors import InvalidRequest
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import generated
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.comparisons import Compare
-from gradewire.metric_types.correctness import Correctness, Grader
-from gradewire.metric_types.encoders import Bertscore, Preset, Sbert, Sfve, Smile, Synthetic
-from gradewire.metric_types.judges import JudgeGrade, JudgeSimilarity, JudgeVerdict, Lave
+from gradewire.metric_types.generated import *
+from gradewire.metric_types.generated import METRICS, Compare, SmilePreset, SyntheticMode
 from gradewire.metric_types.wire import wire_parameters
-from gradewire.metric_types.words import (
-    Bleu,
-    Cider,
-    EasyMatch,
-    ExactMatch,
-    LexicalMatch,
-    Meteor,
-    RougeL,
-    SoftVqaAccuracy,
-    ValueMatch,
-    VqaAccuracy,
-)
 from gradewire_proto.v1 import types_pb2
+
+__all__ = [
+    "COMPARISON_TYPES",
+    "KNOWN_TYPES",
+    "METRIC_TYPES",
+    "PRESETS",
+    "SYNTHETIC_MODES",
+    "ComparisonLike",
+    "Preset",
+    "Synthetic",
+    "metric_of",
+]
+__all__ += generated.__all__
+
+Preset: TypeAlias = SmilePreset
+Synthetic: TypeAlias = SyntheticMode
+ComparisonLike: TypeAlias = str | Compare
+"""A comparison, or its line: "compare", "compare?references=true"."""
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 SYNTHETIC_MODES: tuple[str, ...] = get_args(Synthetic)
 
-METRIC_TYPES: dict[str, type[Metric]] = {
-    kind.name: kind
-    for kind in (
-        *(Smile, Sbert, Sfve, Bertscore),
-        *(ExactMatch, EasyMatch, LexicalMatch, ValueMatch, VqaAccuracy, SoftVqaAccuracy),
-        *(RougeL, Bleu, Meteor, Cider),
-        *(Correctness, Grader),
-        *(Lave, JudgeGrade, JudgeSimilarity, JudgeVerdict),
-        Auto,
-    )
-}
-"""The metrics that this client knows, by name; a new one is a dataclass and its place here."""
-COMPARISON_TYPES: dict[str, type[Metric]] = {Compare.name: Compare}
-"""What compares two answers, by name: no metric of an item."""
-KNOWN_TYPES: dict[str, type[Metric]] = METRIC_TYPES | COMPARISON_TYPES
+KNOWN_TYPES: dict[str, type[Metric]] = {kind.name: kind for kind in METRICS}
+"""All metrics and comparisons that this client knows, by name, in the order of types.proto."""
+METRIC_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_TYPES.items() if not kind.needs_pair}
+COMPARISON_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_TYPES.items() if kind.needs_pair}
+"""Metrics that compare two answers, by name; none of an item."""
 
 
 def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:

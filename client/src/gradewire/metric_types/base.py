@@ -32,6 +32,10 @@ class Metric:
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
     needs_values: ClassVar[bool] = False
+    # Whether it counts over references of several items: by default the request's.
+    needs_corpus: ClassVar[bool] = False
+    # Whether it compares a pair of answers, and grades no item.
+    needs_pair: ClassVar[bool] = False
     version: int | None = None
 
     def __post_init__(self) -> None:

@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gradewire.errors import InvalidRequest
+from gradewire.metric_types import Compare, Preset, Smile, Synthetic
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.comparisons import Compare
-from gradewire.metric_types.encoders import Preset, Smile, Synthetic
 from gradewire.metric_types.line import parameter_names, parse_metric_line, write_line
 from gradewire.metric_types.prompt_text import short_prompt
 from gradewire.metric_types.wire import wire_parameters

@@ -7,9 +7,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from gradewire.errors import InvalidRequest
-from gradewire.metric_types import COMPARISON_TYPES, KNOWN_TYPES, METRIC_TYPES
+from gradewire.metric_types import COMPARISON_TYPES, KNOWN_TYPES, METRIC_TYPES, Compare
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.comparisons import Compare
 from gradewire.metric_types.wire import wire_parameters
 from gradewire_proto.conventions.metric_lines import LINE, current, join_line
 

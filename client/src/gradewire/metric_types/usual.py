@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gradewire.metric_types.correctness import Correctness
-from gradewire.metric_types.encoders import Smile
+from gradewire.metric_types import Correctness, Smile
 from gradewire.model_list import ModelList
 
 USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"

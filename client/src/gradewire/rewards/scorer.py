@@ -14,8 +14,8 @@ from gradewire._tracing.tracing import UNTRACED, call_trace
 from gradewire._transport.endpoint import Endpoint
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
+from gradewire.metric_types import Preset, Synthetic
 from gradewire.metric_types.choice import MetricDefaults, MetricsLike
-from gradewire.metric_types.encoders import Preset, Synthetic
 from gradewire.results import ItemScores, MetricScore, Status
 from gradewire.rewards._gathering.gatherer import Gatherer
 from gradewire.rewards.answer import Answer, Extraction, Extractor, extract_answer

@@ -5,10 +5,16 @@ from typing import Final
 
 from google.protobuf.descriptor import EnumDescriptor
 
+from gradewire_proto.metric_parameters import PARAMETERS
 from gradewire_proto.v1 import types_pb2
 
-# What a metric takes when its message does not say; all others take no weights. CIDEr without weights is not CIDEr.
-_TAKES_REQUEST: Final = frozenset({"cider"})
+# Metrics that take the request's corpus when their message does not say; all others take no weights then. CIDEr without
+# weights is not CIDEr.
+_TAKES_REQUEST: Final = frozenset(
+    metric
+    for metric, parameters in PARAMETERS.items()
+    if any(parameter.default_value == "request" for parameter in parameters)
+)
 
 
 def choices(enum: EnumDescriptor) -> dict[int, str]:

@@ -117,33 +117,33 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     DESCRIPTOR: _descriptor.EnumDescriptor
     SMILE_PRESET_UNSPECIFIED: _SmilePreset.ValueType  # 0
     SMILE_PRESET_V1: _SmilePreset.ValueType  # 1
-    """(1 + cos) / 2, exact = share of the reference's words found, score = 0.3 sentence + 0.7 lexical. The default."""
+    """(1 + cos) / 2, exact = share of the reference's words found. The default."""
     SMILE_PRESET_FAST: _SmilePreset.ValueType  # 2
     """As V1, but one encoder pass over the prediction ranks its windows and only the closest few are embedded alone."""
-    SMILE_PRESET_PAPER: _SmilePreset.ValueType  # 3
-    """As the paper's text has it: exact is 0 or 1."""
-    SMILE_PRESET_REFERENCE_CODE: _SmilePreset.ValueType  # 4
-    """As the authors' program computes it: raw cosines, score = (sentence + lexical) / 2."""
     SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
     """As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
     SMILE_PRESET_WHOLE: _SmilePreset.ValueType  # 7
     """As FAST, and an answer that is longer than the encoder reads is read to its end, in pieces that overlap."""
+    SMILE_PRESET_PAPER: _SmilePreset.ValueType  # 3
+    """As the paper's text has it: exact is 0 or 1."""
+    SMILE_PRESET_REFERENCE_CODE: _SmilePreset.ValueType  # 4
+    """As the authors' program computes it: raw cosines, and another sentence_weight."""
 
 class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper): ...
 
 SMILE_PRESET_UNSPECIFIED: SmilePreset.ValueType  # 0
 SMILE_PRESET_V1: SmilePreset.ValueType  # 1
-"""(1 + cos) / 2, exact = share of the reference's words found, score = 0.3 sentence + 0.7 lexical. The default."""
+"""(1 + cos) / 2, exact = share of the reference's words found. The default."""
 SMILE_PRESET_FAST: SmilePreset.ValueType  # 2
 """As V1, but one encoder pass over the prediction ranks its windows and only the closest few are embedded alone."""
-SMILE_PRESET_PAPER: SmilePreset.ValueType  # 3
-"""As the paper's text has it: exact is 0 or 1."""
-SMILE_PRESET_REFERENCE_CODE: SmilePreset.ValueType  # 4
-"""As the authors' program computes it: raw cosines, score = (sentence + lexical) / 2."""
 SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
 """As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
 SMILE_PRESET_WHOLE: SmilePreset.ValueType  # 7
 """As FAST, and an answer that is longer than the encoder reads is read to its end, in pieces that overlap."""
+SMILE_PRESET_PAPER: SmilePreset.ValueType  # 3
+"""As the paper's text has it: exact is 0 or 1."""
+SMILE_PRESET_REFERENCE_CODE: SmilePreset.ValueType  # 4
+"""As the authors' program computes it: raw cosines, and another sentence_weight."""
 Global___SmilePreset: _TypeAlias = SmilePreset  # noqa: Y015
 
 class _SyntheticMode:
@@ -575,6 +575,15 @@ class Image(_message.Message):
     - A message for people has at most 1 000 characters, and what it quotes of a request at most 80.
     - Durations are seconds (suffix _s), sizes are bytes (suffix _bytes).
 
+    proto/generate.py makes the Python types and texts of metrics and parts from this file and its comments. Lines at the end of a
+    comment that begin with one of these words are read by it, and stay plain English for all others:
+    - of a parameter: "Default:", needed for a choice; "Allowed:", needed for numbers and strings. "As XParameters.y." takes over text,
+      default and allowed values of another one.
+    - of a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values,
+      corpus, pair, N references.
+    - of a message of parts: "Of:" with its metrics, where it does not belong to the one of its name; of its fields: "Unknown:" where 0
+      can mean that nobody knows. Fields behind the first optional one have a default, that of their type.
+
     A picture, as PNG, JPEG, WebP or GIF that does not move. Limits of size and number are settings of the server
     (max_image_bytes, max_image_pixels, max_images_per_item).
     """
@@ -680,20 +689,20 @@ class MetricSpec(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SMILE_FIELD_NUMBER: _builtins.int
-    EXACT_MATCH_FIELD_NUMBER: _builtins.int
-    EASY_MATCH_FIELD_NUMBER: _builtins.int
     SBERT_FIELD_NUMBER: _builtins.int
     SFVE_FIELD_NUMBER: _builtins.int
     BERTSCORE_FIELD_NUMBER: _builtins.int
+    EXACT_MATCH_FIELD_NUMBER: _builtins.int
+    EASY_MATCH_FIELD_NUMBER: _builtins.int
+    LEXICAL_MATCH_FIELD_NUMBER: _builtins.int
+    VALUE_MATCH_FIELD_NUMBER: _builtins.int
     VQA_ACCURACY_FIELD_NUMBER: _builtins.int
     SOFT_VQA_ACCURACY_FIELD_NUMBER: _builtins.int
-    LEXICAL_MATCH_FIELD_NUMBER: _builtins.int
     ROUGE_L_FIELD_NUMBER: _builtins.int
     BLEU_FIELD_NUMBER: _builtins.int
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
     CORRECTNESS_FIELD_NUMBER: _builtins.int
-    VALUE_MATCH_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
     LAVE_FIELD_NUMBER: _builtins.int
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
@@ -704,21 +713,23 @@ class MetricSpec(_message.Message):
     @_builtins.property
     def smile(self) -> Global___SmileParameters: ...
     @_builtins.property
-    def exact_match(self) -> Global___ExactMatchParameters: ...
-    @_builtins.property
-    def easy_match(self) -> Global___EasyMatchParameters: ...
-    @_builtins.property
     def sbert(self) -> Global___SbertParameters: ...
     @_builtins.property
     def sfve(self) -> Global___SfveParameters: ...
     @_builtins.property
     def bertscore(self) -> Global___BertscoreParameters: ...
     @_builtins.property
+    def exact_match(self) -> Global___ExactMatchParameters: ...
+    @_builtins.property
+    def easy_match(self) -> Global___EasyMatchParameters: ...
+    @_builtins.property
+    def lexical_match(self) -> Global___LexicalMatchParameters: ...
+    @_builtins.property
+    def value_match(self) -> Global___ValueMatchParameters: ...
+    @_builtins.property
     def vqa_accuracy(self) -> Global___VqaAccuracyParameters: ...
     @_builtins.property
     def soft_vqa_accuracy(self) -> Global___SoftVqaAccuracyParameters: ...
-    @_builtins.property
-    def lexical_match(self) -> Global___LexicalMatchParameters: ...
     @_builtins.property
     def rouge_l(self) -> Global___RougeLParameters: ...
     @_builtins.property
@@ -729,8 +740,6 @@ class MetricSpec(_message.Message):
     def cider(self) -> Global___CiderParameters: ...
     @_builtins.property
     def correctness(self) -> Global___CorrectnessParameters: ...
-    @_builtins.property
-    def value_match(self) -> Global___ValueMatchParameters: ...
     @_builtins.property
     def grader(self) -> Global___GraderParameters: ...
     @_builtins.property
@@ -749,20 +758,20 @@ class MetricSpec(_message.Message):
         self,
         *,
         smile: Global___SmileParameters | None = ...,
-        exact_match: Global___ExactMatchParameters | None = ...,
-        easy_match: Global___EasyMatchParameters | None = ...,
         sbert: Global___SbertParameters | None = ...,
         sfve: Global___SfveParameters | None = ...,
         bertscore: Global___BertscoreParameters | None = ...,
+        exact_match: Global___ExactMatchParameters | None = ...,
+        easy_match: Global___EasyMatchParameters | None = ...,
+        lexical_match: Global___LexicalMatchParameters | None = ...,
+        value_match: Global___ValueMatchParameters | None = ...,
         vqa_accuracy: Global___VqaAccuracyParameters | None = ...,
         soft_vqa_accuracy: Global___SoftVqaAccuracyParameters | None = ...,
-        lexical_match: Global___LexicalMatchParameters | None = ...,
         rouge_l: Global___RougeLParameters | None = ...,
         bleu: Global___BleuParameters | None = ...,
         meteor: Global___MeteorParameters | None = ...,
         cider: Global___CiderParameters | None = ...,
         correctness: Global___CorrectnessParameters | None = ...,
-        value_match: Global___ValueMatchParameters | None = ...,
         grader: Global___GraderParameters | None = ...,
         lave: Global___LaveParameters | None = ...,
         judge_grade: Global___JudgeGradeParameters | None = ...,
@@ -775,7 +784,7 @@ class MetricSpec(_message.Message):
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "correctness", "value_match", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "correctness", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -783,7 +792,11 @@ Global___MetricSpec: _TypeAlias = MetricSpec  # noqa: Y015
 
 @_typing.final
 class SmileParameters(_message.Message):
-    """SMILE (formulas in docs/reference/metrics.md): sentence similarity, best keyword window and exact words in one score."""
+    """SMILE: sentence similarity, best keyword window and exact words in one score. Its formulas stand in docs/reference/metrics.md.
+    Range: 0 to 1; -1 to 1 with reference_code.
+    Reads: an encoder; synthetic answers if asked to.
+    Verdict: bin 4 or 5, or from `threshold`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -793,18 +806,28 @@ class SmileParameters(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     THRESHOLD_FIELD_NUMBER: _builtins.int
     preset: Global___SmilePreset.ValueType
+    """Variant of the formula.
+    Default: v1.
+    """
     synthetic: Global___SyntheticMode.ValueType
+    """What the sentence term compares the prediction with: the reference (none), Item.synthetic_answers (inline), or the answers
+    that References.Prepare stored (prepared).
+    Default: none.
+    """
     sentence_weight: _builtins.float
-    """Weight of the sentence term, 0 to 1; unset: the one that was fitted for the model, else the preset's (0.3; 0.5 for
-    REFERENCE_CODE).
+    """Weight of the sentence term. Unset: the one that was fitted for the model, else the default.
+    Default: 0.3; 0.5 with reference_code.
+    Allowed: 0 to 1.
     """
     model: _builtins.str
-    """Encoder: a name of Models.List, or NAME@DIGEST with at least 8 hex digits to insist on exact weights. Empty: the default model.
-    At most 256 bytes.
+    """Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most 256 bytes.
+    Allowed: a built encoder; empty: the default one.
     """
     threshold: _builtins.float
-    """Score from which the answer counts as right; unset: the one that was fitted for the model and these parameters, else 2/3
-    with WARNING_UNCALIBRATED.
+    """Score from which the answer counts as right. Unset, where none was fitted for the model and these parameters, the result has
+    WARNING_UNCALIBRATED.
+    Default: the one fitted for the model, else 2/3.
+    Allowed: a number.
     """
     def __init__(
         self,
@@ -832,7 +855,10 @@ Global___SmileParameters: _TypeAlias = SmileParameters  # noqa: Y015
 
 @_typing.final
 class ExactMatchParameters(_message.Message):
-    """1 if the prediction equals a reference after SQuAD normalisation (case, punctuation, articles, white space), else 0."""
+    """1 if the prediction equals a reference after SQuAD normalisation, else 0. It levels case, punctuation, articles and white space.
+    Range: 0 or 1.
+    Verdict: the score.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -849,7 +875,10 @@ Global___ExactMatchParameters: _TypeAlias = ExactMatchParameters  # noqa: Y015
 
 @_typing.final
 class EasyMatchParameters(_message.Message):
-    """1 if a reference occurs in the prediction as consecutive whole words after SMILE's normalisation, else 0."""
+    """1 if a reference occurs in the prediction as consecutive whole words after SMILE's normalisation, else 0.
+    Range: 0 or 1.
+    Verdict: the score.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -866,8 +895,12 @@ Global___EasyMatchParameters: _TypeAlias = EasyMatchParameters  # noqa: Y015
 
 @_typing.final
 class ValueMatchParameters(_message.Message):
-    """Share of the best reference's values (dates, quantities, places in an order, formulas ...) that the prediction has, as values;
-    0 where it contradicts one. INVALID_INPUT where the references have none.
+    """Share of the best reference's dates, quantities and other values that the prediction has, as values. 0 where it contradicts one.
+    INVALID_INPUT where the references have none.
+    Range: 0 to 1.
+    Reads: the question where there is one.
+    Verdict: all values are found.
+    Needs: values.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -885,7 +918,11 @@ Global___ValueMatchParameters: _TypeAlias = ValueMatchParameters  # noqa: Y015
 
 @_typing.final
 class SbertParameters(_message.Message):
-    """Largest cosine of the sentence vectors of prediction and references, -1 to 1."""
+    """Largest cosine of the sentence vectors of prediction and references.
+    Range: -1 to 1.
+    Reads: an encoder.
+    Verdict: from `threshold`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -894,7 +931,9 @@ class SbertParameters(_message.Message):
     model: _builtins.str
     """As SmileParameters.model."""
     threshold: _builtins.float
-    """Score from which the answer counts as right; unset: the one that was fitted for the model, else no verdict."""
+    """Score from which the answer counts as right. Unset: the one that was fitted for the model, else there is no verdict.
+    Allowed: a number; empty: no verdict unless one was fitted.
+    """
     def __init__(
         self,
         *,
@@ -913,14 +952,19 @@ Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
 @_typing.final
 class SfveParameters(_message.Message):
-    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y", -1 to 1; the closest reference counts."""
+    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y"; the closest reference counts.
+    Range: -1 to 1.
+    Reads: an encoder, the question.
+    Verdict: from `threshold`.
+    Needs: question.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
     THRESHOLD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model; SFVE's own checkpoints are trained for it, any other encoder works too."""
+    """As SmileParameters.model. SFVE's own checkpoints are trained for it, any other encoder works too."""
     threshold: _builtins.float
     """As SbertParameters.threshold."""
     def __init__(
@@ -941,7 +985,11 @@ Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
 
 @_typing.final
 class BertscoreParameters(_message.Message):
-    """BERTScore: tokens of prediction and reference, each matched with its closest one by cosine."""
+    """BERTScore: tokens of prediction and reference, each matched with its closest one by cosine.
+    Range: -1 to 1; rescaled: below 0 where worse than unrelated texts.
+    Reads: an encoder; the question if asked to.
+    Verdict: from `threshold`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -955,10 +1003,18 @@ class BertscoreParameters(_message.Message):
     model: _builtins.str
     """As SmileParameters.model."""
     measure: Global___Measure.ValueType
+    """Which of precision, recall and their harmonic mean becomes the score.
+    Default: f1.
+    """
     layer: _builtins.int
-    """Hidden layer whose vectors are compared, 1 for the first; unset: the model's own choice. Models.List says which it has."""
+    """Hidden layer whose vectors are compared, 1 for the first.
+    Default: the model's own choice.
+    Allowed: a layer that the model gives token vectors of.
+    """
     idf: Global___Corpus.ValueType
-    """Weights of tokens."""
+    """Which references the weights of rare tokens are counted over. With with_question, the question stands before these too.
+    Default: none.
+    """
     rescale: _builtins.bool
     """Stretch the values so that unrelated texts come near 0, with the model's baseline for the layer."""
     with_question: _builtins.bool
@@ -993,8 +1049,12 @@ Global___BertscoreParameters: _TypeAlias = BertscoreParameters  # noqa: Y015
 
 @_typing.final
 class VqaAccuracyParameters(_message.Message):
-    """VQA accuracy, 0 to 1: how many annotators gave the predicted answer. `Item.references` holds one answer per annotator,
-    repeated ones included.
+    """VQA accuracy: how many annotators gave the predicted answer. `Item.references` holds one answer per annotator, repeated ones
+    included.
+    Range: 0 to 1.
+    Reads: one reference per annotator.
+    Verdict: an annotator agrees, or from `verdict_cut`.
+    Needs: 2 references.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1003,9 +1063,19 @@ class VqaAccuracyParameters(_message.Message):
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
     NORMALISE_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
+    """How agreeing annotators become a score. leave_one_out: the mean over annotators of min(1, agreeing others / 3), which needs
+    two references; direct: min(1, agreeing / 3); single: 1 where any reference agrees, for data with one reference.
+    Default: leave_one_out.
+    """
     verdict_cut: _builtins.float
-    """Score from which the answer counts as right, above 0 to 1; unset: any agreeing annotator."""
+    """Score from which the answer counts as right. Unset: one agreeing annotator is enough.
+    Allowed: above 0 to 1.
+    """
     normalise: Global___VqaNormalise.ValueType
+    """official: texts are compared as they are where all annotators gave one answer, as the challenge's program does; always: they
+    are normalised there, too.
+    Default: official.
+    """
     def __init__(
         self,
         *,
@@ -1025,7 +1095,12 @@ Global___VqaAccuracyParameters: _TypeAlias = VqaAccuracyParameters  # noqa: Y015
 
 @_typing.final
 class SoftVqaAccuracyParameters(_message.Message):
-    """As VqaAccuracyParameters, with 1 - character error rate in place of equality."""
+    """VQA accuracy with 1 - character error rate in place of equality.
+    Range: 0 to 1.
+    Reads: one reference per annotator.
+    Verdict: from `verdict_cut`.
+    Needs: 2 references.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1033,9 +1108,13 @@ class SoftVqaAccuracyParameters(_message.Message):
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
     NORMALISE_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
+    """As VqaAccuracyParameters.consensus."""
     verdict_cut: _builtins.float
-    """Score from which the answer counts as right, above 0 to 1; unset: no verdict."""
+    """Score from which the answer counts as right. Unset: there is no verdict.
+    Allowed: above 0 to 1.
+    """
     normalise: Global___VqaNormalise.ValueType
+    """As VqaAccuracyParameters.normalise."""
     def __init__(
         self,
         *,
@@ -1055,7 +1134,10 @@ Global___SoftVqaAccuracyParameters: _TypeAlias = SoftVqaAccuracyParameters  # no
 
 @_typing.final
 class LexicalMatchParameters(_message.Message):
-    """1 if a reference occurs in the prediction as KNVQA-Eval matches them, else 0."""
+    """1 if a reference occurs in the prediction as KNVQA-Eval matches them, else 0.
+    Range: 0 or 1.
+    Verdict: the score.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1072,15 +1154,18 @@ Global___LexicalMatchParameters: _TypeAlias = LexicalMatchParameters  # noqa: Y0
 
 @_typing.final
 class RougeLParameters(_message.Message):
-    """ROUGE-L, 0 to 1: longest common subsequence of words."""
+    """ROUGE-L: longest common subsequence of words with the closest reference.
+    Range: 0 to 1.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MEASURE_FIELD_NUMBER: _builtins.int
     STEM_FIELD_NUMBER: _builtins.int
     measure: Global___Measure.ValueType
+    """As BertscoreParameters.measure."""
     stem: _builtins.bool
-    """Compare word stems (Porter)."""
+    """Compare words of four letters and more by their stem (Porter)."""
     def __init__(
         self,
         *,
@@ -1097,13 +1182,18 @@ Global___RougeLParameters: _TypeAlias = RougeLParameters  # noqa: Y015
 
 @_typing.final
 class BleuParameters(_message.Message):
-    """Sentence BLEU over all references, 0 to 1, smoothed as sacrebleu does."""
+    """Sentence BLEU over all references, smoothed as sacrebleu does.
+    Range: 0 to 1.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MAX_NGRAM_FIELD_NUMBER: _builtins.int
     max_ngram: _builtins.int
-    """Longest n-gram, 1 to 4; unset: 4."""
+    """Longest n-gram, in words.
+    Default: 4.
+    Allowed: 1 to 4.
+    """
     def __init__(
         self,
         *,
@@ -1121,7 +1211,10 @@ Global___BleuParameters: _TypeAlias = BleuParameters  # noqa: Y015
 
 @_typing.final
 class MeteorParameters(_message.Message):
-    """METEOR, 0 to 1: words matched as they are, by stem and by synonym, with a penalty for broken order."""
+    """METEOR: words matched as they are, by stem and by synonym, with a penalty for broken order.
+    Range: 0 to 1.
+    Reads: WordNet's files, unless `synonyms=none`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1130,12 +1223,24 @@ class MeteorParameters(_message.Message):
     BETA_FIELD_NUMBER: _builtins.int
     GAMMA_FIELD_NUMBER: _builtins.int
     synonyms: Global___MeteorSynonyms.ValueType
+    """wordnet: needs WordNet's files on the server; none: words and stems only, a different, lower score.
+    Default: wordnet.
+    """
     alpha: _builtins.float
-    """Weight of precision against recall, 0 to 1; unset: 0.9."""
+    """Weight of precision against recall.
+    Default: 0.9.
+    Allowed: 0 to 1.
+    """
     beta: _builtins.float
-    """Exponent of the penalty, 0 to 100; unset: 3."""
+    """Exponent of the penalty.
+    Default: 3.0.
+    Allowed: 0 to 100.
+    """
     gamma: _builtins.float
-    """Weight of the penalty, 0 to 1; unset: 0.5."""
+    """Weight of the penalty.
+    Default: 0.5.
+    Allowed: 0 to 1.
+    """
     def __init__(
         self,
         *,
@@ -1165,12 +1270,21 @@ Global___MeteorParameters: _TypeAlias = MeteorParameters  # noqa: Y015
 
 @_typing.final
 class CiderParameters(_message.Message):
-    """CIDEr-D over all references, 0 to 10; n-grams weighted by how rare they are in a corpus."""
+    """CIDEr-D over all references: shared n-grams, weighted by how rare they are in a corpus.
+    Range: 0 to 10.
+    Reads: a corpus of references.
+    Needs: corpus.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CORPUS_FIELD_NUMBER: _builtins.int
     corpus: Global___Corpus.ValueType
+    """Whose references the weights are counted over: the request's, or those that References.Prepare was given for the call's
+    reference set. A stream has no request corpus.
+    Default: request.
+    Allowed: request, prepared.
+    """
     def __init__(
         self,
         *,
@@ -1186,8 +1300,11 @@ Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
 
 @_typing.final
 class CorrectnessParameters(_message.Message):
-    """Probability that the answer is right, 0 to 1, from SMILE's terms and cheap features of the texts, fitted on rows that people
-    labelled. Needs a fit that belongs to the model: of the catalog, or of `gradewire calibrate`.
+    """Probability that the answer is right, fitted on labelled answers; UNCERTAIN where not to be trusted. From SMILE's terms and
+    features of the texts. Needs a fit that belongs to the model: of the catalog, or of `gradewire calibrate`.
+    Range: 0 to 1.
+    Reads: an encoder that has a fit (correctness.md); the question where there is one.
+    Verdict: from 0.5; `UNCERTAIN` inside a band.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1198,21 +1315,23 @@ class CorrectnessParameters(_message.Message):
     FIT_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model."""
+    """As SmileParameters.model. It must have a fit."""
     confidence: _builtins.float
-    """Of verdicts, 0.5 to below 1; unset: 0.9. Of right answers about the share 1 - confidence is called wrong without
-    WARNING_UNCERTAIN, and of wrong ones called right, on rows like those of the fit (docs/research/correctness.md has what was
-    measured).
+    """Confidence of verdicts without WARNING_UNCERTAIN. Of right answers about the share 1 - confidence is called wrong without the
+    warning, and of wrong ones called right, on rows like those of the fit (docs/research/correctness.md has what was measured).
+    Default: 0.9.
+    Allowed: 0.5 to below 1.
     """
     features_only: _builtins.bool
-    """The features alone, as fitting needs them, and no fit: the score is SMILE's (v1), and there is no verdict."""
+    """Compute the features alone, as fitting needs them, without a fit: the score is SMILE's (v1), and there is no verdict."""
     fit: _builtins.str
-    """Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit); empty: the one that the model has.
-    At most 64 bytes.
+    """Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
+    Allowed: 8 hex digits or more; empty: the one that the model has.
     """
     grader: _builtins.str
-    """A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better, and dearer. It takes a fit that was
-    made with this grader. Empty: none.
+    """A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better on answers like those that it learnt
+    from, and slower. The encoder needs a fit that was made with this grader.
+    Allowed: a built grader, NAME or NAME@DIGEST; empty: none.
     """
     def __init__(
         self,
@@ -1235,15 +1354,20 @@ Global___CorrectnessParameters: _TypeAlias = CorrectnessParameters  # noqa: Y015
 
 @_typing.final
 class GraderParameters(_message.Message):
-    """The probability that an answer is right, from a model that reads question, reference and answer together; of the best reference.
-    The answer counts as right from 0.5.
+    """Probability that the answer is right, by a model that reads question, reference and answer together. The best reference counts.
+    Range: 0 to 1.
+    Reads: a grader; the question where there is one.
+    Verdict: from 0.5.
+    Needs: grader.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """A grader of the model list, NAME or NAME@DIGEST (at least 8 hex digits); empty: the default one."""
+    """Grader: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights.
+    Allowed: a built grader; empty: the default one.
+    """
     def __init__(
         self,
         *,
@@ -1259,7 +1383,12 @@ Global___GraderParameters: _TypeAlias = GraderParameters  # noqa: Y015
 
 @_typing.final
 class LaveParameters(_message.Message):
-    """LAVE, 0 to 1: a language model rates the prediction 1 to 3 in the light of question and references."""
+    """LAVE: a language model rates the prediction 1 to 3 in the light of question and references.
+    Range: 0 to 1.
+    Reads: a judge, the question; the caption if asked to.
+    Verdict: from the prompt's `correct_from`.
+    Needs: judge, question.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1276,24 +1405,60 @@ class LaveParameters(_message.Message):
     PRESET_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Judge: a name of Models.List, or NAME@DIGEST with at least 8 hex digits. Empty: the default judge. At most 256 bytes."""
+    """Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most 256 bytes.
+    Allowed: a judge of this server; empty: the default one.
+    """
     mode: Global___LaveMode.ValueType
+    """rating: at once, from the probabilities of the labels; rationale: after a reason that is written first, as in the paper, many
+    times slower.
+    Default: rating.
+    """
     value: Global___LabelValue.ValueType
+    """most_probable: the most probable label, as the papers have it; expected: the mean of the labels, weighted with their
+    probabilities.
+    Default: expected.
+    """
     binary: Global___BinaryQuestions.ValueType
+    """Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most of the references, and
+    the judge where an answer is not yes or no and nothing else.
+    Default: rule.
+    """
     demonstrations: Global___Demonstrations.ValueType
+    """Solved items before the item: for binary, visual (short) or text questions (long); auto: by the kind of question.
+    Default: auto.
+    """
     caption: _builtins.bool
-    """Show the judge Item.caption and Item.captions."""
+    """Show the judge the item's captions (Item.caption and Item.captions)."""
     reference_filter: _builtins.float
-    """References given by less than this share of the most frequent one's annotators are left out, 0 to 1; unset: 0.25."""
+    """Leave out references that fewer than this share of the most frequent one's annotators gave.
+    Default: 0.25.
+    Allowed: 0 to 1.
+    """
     prompt: _builtins.str
-    """Empty: the prompt that belongs to this metric. NAME/VERSION or NAME/VERSION@DIGEST: one that the server knows. Else the whole
-    text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+    """Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the whole text of a
+    prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+    Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
     """
     references: Global___ShownReferences.ValueType
+    """Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the closest where it has a word in
+    common with the answer, else all. Annotators' votes are always all shown.
+    Default: auto.
+    """
     shots: _builtins.int
-    """How many of the prompt's demonstrations are shown, 0 to as many as it has of each kind; unset: all."""
+    """How many of the prompt's demonstrations the judge is shown.
+    Allowed: 0 to as many as the prompt has of each kind; empty: all.
+    """
     preset: Global___LavePreset.ValueType
+    """v1: a rating at once; paper: as LAVE's paper has it (a reason first, the most probable rating, all references, a prompt of
+    its own, and the judge for binary questions too). Parameters beside it go before the preset's.
+    Default: v1.
+    """
     guard: Global___JudgeGuard.ValueType
+    """What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it does not have half of the
+    words of a reference, the judge must not believe it against another question's key, too, as it does where an answer talks to
+    it.
+    Default: none.
+    """
     def __init__(
         self,
         *,
@@ -1327,7 +1492,12 @@ Global___LaveParameters: _TypeAlias = LaveParameters  # noqa: Y015
 
 @_typing.final
 class JudgeGradeParameters(_message.Message):
-    """Verdict yes or no and a grade from 0 to 5; the score is grade / 5."""
+    """A judge's verdict yes or no and its grade from 0 to 5; the score is grade / 5.
+    Range: 0 to 1.
+    Reads: a judge, the question; the caption if asked to.
+    Verdict: the judge's yes.
+    Needs: judge, question.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1342,14 +1512,21 @@ class JudgeGradeParameters(_message.Message):
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___GradeStyle.ValueType
+    """match: grade and verdict at once; extract: the key facts of both answers are written first.
+    Default: match.
+    """
     value: Global___LabelValue.ValueType
+    """As LaveParameters.value."""
     binary: Global___BinaryQuestions.ValueType
+    """As LaveParameters.binary."""
     prompt: _builtins.str
     """As LaveParameters.prompt."""
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    """As LaveParameters.references."""
     guard: Global___JudgeGuard.ValueType
+    """As LaveParameters.guard."""
     def __init__(
         self,
         *,
@@ -1372,7 +1549,12 @@ Global___JudgeGradeParameters: _TypeAlias = JudgeGradeParameters  # noqa: Y015
 
 @_typing.final
 class JudgeSimilarityParameters(_message.Message):
-    """How alike prediction and references are in the judge's eyes, 0 to 1."""
+    """Likeness of prediction and references in a judge's eyes.
+    Range: 0 to 1.
+    Reads: a judge, the question; the caption if asked to.
+    Verdict: from the prompt's `correct_from`.
+    Needs: judge, question.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1385,12 +1567,15 @@ class JudgeSimilarityParameters(_message.Message):
     model: _builtins.str
     """As LaveParameters.model."""
     value: Global___LabelValue.ValueType
+    """As LaveParameters.value."""
     prompt: _builtins.str
     """As LaveParameters.prompt."""
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    """As LaveParameters.references."""
     guard: Global___JudgeGuard.ValueType
+    """As LaveParameters.guard."""
     def __init__(
         self,
         *,
@@ -1411,7 +1596,12 @@ Global___JudgeSimilarityParameters: _TypeAlias = JudgeSimilarityParameters  # no
 
 @_typing.final
 class JudgeVerdictParameters(_message.Message):
-    """Verdict yes or no; the score is the probability of yes, or 1 and 0 for MOST_PROBABLE."""
+    """A judge's verdict; the score is the probability of yes, or 1 and 0 with value=most_probable.
+    Range: 0 to 1.
+    Reads: a judge, the question; captions and images if asked to.
+    Verdict: the judge's yes.
+    Needs: judge, question.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1427,16 +1617,23 @@ class JudgeVerdictParameters(_message.Message):
     model: _builtins.str
     """As LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
+    """plain: the verdict alone; step_by_step and reasons: after thoughts or reasons that are written first, many times slower.
+    Default: plain.
+    """
     value: Global___LabelValue.ValueType
+    """As LaveParameters.value."""
     binary: Global___BinaryQuestions.ValueType
+    """As LaveParameters.binary."""
     prompt: _builtins.str
     """As LaveParameters.prompt."""
     caption: _builtins.bool
     """As LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
+    """As LaveParameters.references."""
     image: _builtins.bool
-    """Show the judge Item.images, of which there must be one at least."""
+    """Show the judge Item.images, of which there must be one at least. The judge must be one that sees."""
     guard: Global___JudgeGuard.ValueType
+    """As LaveParameters.guard."""
     def __init__(
         self,
         *,
@@ -1460,7 +1657,12 @@ Global___JudgeVerdictParameters: _TypeAlias = JudgeVerdictParameters  # noqa: Y0
 
 @_typing.final
 class CompareParameters(_message.Message):
-    """Which of two answers to a question a judge prefers (Judging.Compare)."""
+    """A judge's preference between two answers to a question, asked with either answer first (Judging.Compare).
+    Range: 1 where the first answer wins, 0 where the second does, 0.5 for a tie.
+    Reads: a judge, the question.
+    Verdict: the preferred answer.
+    Needs: judge, question, pair.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1474,13 +1676,19 @@ class CompareParameters(_message.Message):
     model: _builtins.str
     """As LaveParameters.model."""
     mode: Global___CompareMode.ValueType
+    """verdict: at once, from the probabilities of the labels; reason: after a reason that is written first, many times slower.
+    Default: verdict.
+    """
     decision: Global___CompareDecision.ValueType
+    """both: an answer wins where both orders say so, else INCONSISTENT; majority: a win and a tie win too.
+    Default: both.
+    """
     references: _builtins.bool
     """Show the judge Pair.references."""
     caption: _builtins.bool
     """Show the judge Pair.captions."""
     image: _builtins.bool
-    """Show the judge Pair.images."""
+    """Show the judge Pair.images. The judge must be one that sees."""
     prompt: _builtins.str
     """As LaveParameters.prompt."""
     def __init__(
@@ -1506,6 +1714,10 @@ Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 class AutoParameters(_message.Message):
     """exact_match and correctness decide where they are sure, a judge where they are not. How sure they have to be was fitted on
     labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+    Range: 0 to 1.
+    Reads: an encoder and a judge that have a fit (auto.md), the question; the caption if asked to.
+    Verdict: of the step that decided.
+    Needs: question.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1520,27 +1732,39 @@ class AutoParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Encoder of correctness, as SmileParameters.model."""
+    """As SmileParameters.model. Encoder of correctness."""
     judge: Global___AutoJudge.ValueType
+    """Judge metric to ask, with its default parameters.
+    Default: lave.
+    """
     judge_model: _builtins.str
     """As LaveParameters.model."""
     risk: _builtins.float
-    """Bound on the share of wrong verdicts among those accepted without the judge, above 0 and below 1; unset: 0.05, unless
-    judge_budget is set.
+    """Bound on the share of wrong verdicts among those accepted without the judge (neither its own nor those marked UNCERTAIN); the
+    fit says with what confidence. Leave it out beside judge_budget.
+    Default: 0.05.
+    Allowed: above 0 and below 1; none beside judge_budget.
     """
     judge_budget: _builtins.float
-    """In place of risk: the largest share of answers that the judge is asked about, 0 to 1, on answers like those of the fit."""
+    """In place of risk: the largest share of answers that the judge is asked about, on answers like those of the fit.
+    Allowed: 0 to 1; empty: risk says when the judge is asked.
+    """
     sample: _builtins.float
-    """Share of all answers, drawn by a hash of their content, that the judge is asked about whoever decides, 0 to 1, so that means
-    can be estimated without bias; unset: 0.
+    """Share of all answers, drawn by a hash of their content, that the judge is asked about even where another step decides, so
+    that means can be estimated without bias.
+    Default: 0.
+    Allowed: 0 to 1.
     """
     sample_seed: _builtins.int
-    """Another number draws another sample; unset: 0."""
+    """Another number draws another sample.
+    Default: 0.
+    Allowed: a whole number, 0 or more.
+    """
     caption: _builtins.bool
     """As LaveParameters.caption."""
     fit: _builtins.str
-    """Insist on a fit by the first 8 or more hex digits of its identity (AutoParts.fit); empty: the one that the model has. At most 64
-    bytes.
+    """Insist on a fit by the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
+    Allowed: 8 hex digits or more; empty: the one that the model has.
     """
     def __init__(
         self,
@@ -1732,6 +1956,8 @@ Global___Timing: _TypeAlias = Timing  # noqa: Y015
 
 @_typing.final
 class SmileParts(_message.Message):
+    """Terms of a SMILE score."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     SENTENCE_FIELD_NUMBER: _builtins.int
@@ -1754,9 +1980,9 @@ class SmileParts(_message.Message):
     best_window: _builtins.str
     """The prediction's words, normalised, that came closest to the reference; cut at 8 192 characters."""
     bin: _builtins.int
-    """0 to 5: floor(6 * score), limited."""
+    """floor(6 * score), limited to 0 to 5."""
     correct: _builtins.bool
-    """bin >= 4, or the model's calibrated threshold."""
+    """Whether the score counts as a right answer: bin >= 4, or from the model's calibrated threshold."""
     harmonic_mean: _builtins.float
     """REFERENCE_CODE only: harmonic mean of sentence and lexical; absent where it is not defined."""
     value_outcome: _builtins.str
@@ -1793,7 +2019,7 @@ Global___SmileParts: _TypeAlias = SmileParts  # noqa: Y015
 
 @_typing.final
 class BertscoreParts(_message.Message):
-    """Of the reference that gave the score; after rescaling where that is asked for."""
+    """Terms of a BERTScore, of the reference that gave it; after rescaling where that is asked for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1802,10 +2028,13 @@ class BertscoreParts(_message.Message):
     F1_FIELD_NUMBER: _builtins.int
     CORPUS_FIELD_NUMBER: _builtins.int
     precision: _builtins.float
+    """Mean over the prediction's tokens of the closest reference token's cosine."""
     recall: _builtins.float
+    """Mean over the reference's tokens of the closest prediction token's cosine."""
     f1: _builtins.float
+    """Harmonic mean of the two."""
     corpus: _builtins.str
-    """With idf: what the weights were counted over, NAME:DOCUMENTS:DIGEST."""
+    """What the weights were counted over, NAME:DOCUMENTS:DIGEST; empty without idf."""
     def __init__(
         self,
         *,
@@ -1824,7 +2053,9 @@ Global___BertscoreParts: _TypeAlias = BertscoreParts  # noqa: Y015
 
 @_typing.final
 class VqaParts(_message.Message):
-    """Of vqa_accuracy and soft_vqa_accuracy."""
+    """Counts behind a score of vqa_accuracy or soft_vqa_accuracy.
+    Of: vqa_accuracy, soft_vqa_accuracy.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1834,6 +2065,7 @@ class VqaParts(_message.Message):
     agreeing: _builtins.int
     """Annotators whose answer equals the prediction."""
     annotators: _builtins.int
+    """All annotators."""
     compared_prediction: _builtins.str
     """The prediction as it was compared: normalised, unless the annotators are unanimous; cut at 8 192 characters."""
     def __init__(
@@ -1853,7 +2085,7 @@ Global___VqaParts: _TypeAlias = VqaParts  # noqa: Y015
 
 @_typing.final
 class ValueMatchParts(_message.Message):
-    """Of the reference that gave the score."""
+    """Values of the reference that gave the score, counted by what the prediction has of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1887,11 +2119,13 @@ class ValueMatchParts(_message.Message):
     wanted: _builtins.int
     """Values of the reference that the question does not say already; all of them where it says every one."""
     found: _builtins.int
-    """How many of them the prediction has, has another value in place of, and has neither way; they sum up to wanted."""
+    """Those of them that the prediction has; found, contradicted and missing sum up to wanted."""
     contradicted: _builtins.int
+    """Those that it has another value of the same kind and unit in place of."""
     missing: _builtins.int
+    """Those that it has neither way."""
     coarser: _builtins.int
-    """How many of the missing ones are dates that it says less exactly: the year of a day."""
+    """Missing ones that are dates which it says less exactly: the year of a day."""
     extra: _builtins.int
     """Values of the prediction, of the wanted kinds, that neither question nor reference has."""
     @_builtins.property
@@ -1921,14 +2155,19 @@ Global___ValueMatchParts: _TypeAlias = ValueMatchParts  # noqa: Y015
 
 @_typing.final
 class RougeLParts(_message.Message):
+    """Longest common subsequence with the reference that gave the score."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     PRECISION_FIELD_NUMBER: _builtins.int
     RECALL_FIELD_NUMBER: _builtins.int
     F1_FIELD_NUMBER: _builtins.int
     precision: _builtins.float
+    """Its share of the prediction's words."""
     recall: _builtins.float
+    """Its share of the reference's words."""
     f1: _builtins.float
+    """Harmonic mean of the two."""
     def __init__(
         self,
         *,
@@ -1946,6 +2185,8 @@ Global___RougeLParts: _TypeAlias = RougeLParts  # noqa: Y015
 
 @_typing.final
 class BleuParts(_message.Message):
+    """Terms of a BLEU score."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     PRECISIONS_FIELD_NUMBER: _builtins.int
@@ -1953,9 +2194,11 @@ class BleuParts(_message.Message):
     PREDICTION_WORDS_FIELD_NUMBER: _builtins.int
     REFERENCE_WORDS_FIELD_NUMBER: _builtins.int
     brevity_penalty: _builtins.float
+    """Factor for a prediction that is shorter than the references, 0 to 1."""
     prediction_words: _builtins.int
+    """Words of the prediction."""
     reference_words: _builtins.int
-    """Of the reference whose length is closest."""
+    """Words of the reference whose length is closest."""
     @_builtins.property
     def precisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Modified n-gram precisions after smoothing, for 1 to max_ngram."""
@@ -1978,6 +2221,8 @@ Global___BleuParts: _TypeAlias = BleuParts  # noqa: Y015
 
 @_typing.final
 class MeteorParts(_message.Message):
+    """Terms of a METEOR score, of the reference that gave it."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     PRECISION_FIELD_NUMBER: _builtins.int
@@ -1986,11 +2231,15 @@ class MeteorParts(_message.Message):
     MATCHES_FIELD_NUMBER: _builtins.int
     CHUNKS_FIELD_NUMBER: _builtins.int
     precision: _builtins.float
+    """Matched words by those of the prediction."""
     recall: _builtins.float
+    """Matched words by those of the reference."""
     penalty: _builtins.float
     """Share taken off for broken order."""
     matches: _builtins.int
+    """Matched words."""
     chunks: _builtins.int
+    """Stretches of matched words in the same order on both sides."""
     def __init__(
         self,
         *,
@@ -2010,6 +2259,8 @@ Global___MeteorParts: _TypeAlias = MeteorParts  # noqa: Y015
 
 @_typing.final
 class CiderParts(_message.Message):
+    """Terms of a CIDEr-D score."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     BY_ORDER_FIELD_NUMBER: _builtins.int
@@ -2018,7 +2269,7 @@ class CiderParts(_message.Message):
     """What the weights were counted over, NAME:DOCUMENTS:DIGEST."""
     @_builtins.property
     def by_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Score of 1- to 4-grams; their mean is the score."""
+        """Scores of 1- to 4-grams, 0 to 10 each; their mean is the score."""
 
     def __init__(
         self,
@@ -2036,7 +2287,9 @@ Global___CiderParts: _TypeAlias = CiderParts  # noqa: Y015
 
 @_typing.final
 class JudgeParts(_message.Message):
-    """Of the judge metrics."""
+    """A judge's verdict and what it rests on.
+    Of: lave, judge_grade, judge_similarity, judge_verdict.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2066,18 +2319,24 @@ class JudgeParts(_message.Message):
     demonstrations: _builtins.str
     """Demonstrations that were shown: "binary", "short", "long"; empty where there are none."""
     prompt_tokens: _builtins.int
-    """Read and written by the judge, over all rounds, fixed turns and thoughts included. No prompt is empty: where a judge decided
-    and prompt_tokens is 0, its server does not tell either of them.
+    """Tokens that the judge read, over all rounds, fixed turns and thoughts included. No prompt is empty: where a judge decided and
+    this is 0, its server does not count tokens.
+    Unknown: 0.
     """
     generated_tokens: _builtins.int
+    """Tokens that the judge wrote, over all rounds.
+    Unknown: 0 where prompt_tokens is.
+    """
     other_key_score: _builtins.float
     """Score that the judge gave the answer against another question's key; absent where it was not asked (JudgeGuard)."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Labels that the judge chose from, and their probabilities, which sum to 1; empty where a rule decided."""
+        """Labels that the judge chose from; empty where a rule decided."""
 
     @_builtins.property
-    def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Probabilities of the labels, which sum to 1."""
+
     def __init__(
         self,
         *,
@@ -2118,7 +2377,7 @@ Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
 class CorrectnessParts(_message.Message):
-    """Of the probability of correctness; terms of SMILE as in SmileParts, preset one_pass."""
+    """Basis of a probability of correctness; terms of SMILE as in SmileParts, preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2157,16 +2416,23 @@ class CorrectnessParts(_message.Message):
     smile: _builtins.float
     """SMILE's score."""
     sentence: _builtins.float
+    """Similarity of prediction and reference."""
     keyword: _builtins.float
+    """Similarity of the best window and the reference's words."""
     exact: _builtins.float
+    """Share of the reference's words found."""
     best_window: _builtins.str
+    """The prediction's words, normalised, that came closest."""
     uncertain: _builtins.bool
     """Whether the probability lies inside the band; absent for features_only, as all that follows."""
     band_lower: _builtins.float
-    """The band in which a verdict is not trusted at the confidence asked for, both ends included; 0.5 is always in it."""
+    """Lower end of the band in which a verdict is not trusted at the confidence asked for; both ends belong to it, and 0.5 is
+    always in it.
+    """
     band_upper: _builtins.float
+    """Upper end of the band."""
     fit: _builtins.str
-    """The fit: 12 hex digits of the SHA-256 of its text."""
+    """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     distance: _builtins.float
     """How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; absent where the fit does not
     say what they were like.
@@ -2220,7 +2486,7 @@ Global___CorrectnessParts: _TypeAlias = CorrectnessParts  # noqa: Y015
 
 @_typing.final
 class GraderParts(_message.Message):
-    """What a grader said of the reference that gave the score."""
+    """A grader's opinion of the reference that gave the score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2250,7 +2516,7 @@ Global___GraderParts: _TypeAlias = GraderParts  # noqa: Y015
 
 @_typing.final
 class AutoParts(_message.Message):
-    """Who decided, and why. What the judge said beside its score stands in results of its own metric."""
+    """The step that decided, and why. What the judge said beside its score stands in results of its own metric."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2271,19 +2537,21 @@ class AutoParts(_message.Message):
     inside it, so the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
     """
     probability: _builtins.float
-    """That of correctness; absent where exact_match decided."""
+    """Probability of correctness; absent where exact_match decided."""
     band_lower: _builtins.float
     """Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, both ends included."""
     band_upper: _builtins.float
+    """Upper end of that band."""
     sampled: _builtins.bool
     """Whether the answer is of the sample."""
     judge_status: _builtins.str
     """How asking the judge ended, by the status's name without STATUS_; empty where it was not asked."""
     judge_score: _builtins.float
-    """What it said, whether or not it decided; absent where it was not asked, or failed."""
+    """Score of the judge, whether or not it decided; absent where it was not asked, or failed."""
     judge_correct: _builtins.bool
+    """The judge's verdict; absent likewise."""
     fit: _builtins.str
-    """The fit: 12 hex digits of the SHA-256 of its text."""
+    """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     def __init__(
         self,
         *,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from gradewire_proto.metric_parameters import PARAMETERS, ParameterInfo
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.needs import Corpus, Preparation, Program
@@ -82,14 +83,9 @@ class Parameters:
 P = TypeVar("P", bound=Parameters)
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterInfo:
-    """One parameter, for Models.List and the documentation."""
-
-    name: str
-    description: str
-    default_value: str
-    allowed: str
+def parameter_info(metric: str, name: str) -> ParameterInfo:
+    """Return the texts of a metric's parameter, as types.proto has them."""
+    return next(each for each in PARAMETERS[metric] if each.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,6 @@ class MetricInfo:
     version: int
     description: str
     citation: str
-    parameters: tuple[ParameterInfo, ...] = ()
     minimum: float = 0.0
     maximum: float = 1.0
     higher_is_better: bool = True
@@ -112,6 +107,11 @@ class MetricInfo:
     grader_parameter: str = ""  # names a grader beside the encoder `model`, or none
     built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs it runs: it sees what was fitted for them too
     advice: str = ""  # how it compares with cheaper metrics, where that was measured
+
+    @property
+    def parameters(self) -> tuple[ParameterInfo, ...]:
+        """Its parameters with their texts, as types.proto has them."""
+        return PARAMETERS.get(self.name, ())
 
     @property
     def asks_judge(self) -> bool:
@@ -179,7 +179,7 @@ NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
-    """A pure scoring rule: no I/O, no clock, no model. One file in metrics/, one line in its registry."""
+    """A pure scoring rule: no I/O, no clock, no model. One file in a room of metrics/, where the registry finds it."""
 
     @property
     def info(self) -> MetricInfo:

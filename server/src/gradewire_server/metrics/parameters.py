@@ -6,22 +6,8 @@ from enum import StrEnum
 from typing import Self
 
 from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.quoting import quoted
-
-MODEL_INFO = ParameterInfo(
-    name="model",
-    description="Encoder: a name of the model list; NAME@DIGEST (8 hex digits or more) insists on exact weights.",
-    default_value="",
-    allowed="a built encoder; empty: the default one",
-)
-
-THRESHOLD_INFO = ParameterInfo(
-    name="threshold",
-    description="Score from which the answer counts as right; unset: the one fitted for the model, if any.",
-    default_value="",
-    allowed="a number; empty: no verdict unless one was fitted",
-)
 
 
 class Measure(StrEnum):
@@ -30,16 +16,6 @@ class Measure(StrEnum):
     F1 = "f1"
     PRECISION = "precision"
     RECALL = "recall"
-
-
-def choice_info(name: str, default: StrEnum, description: str) -> ParameterInfo:
-    """A parameter whose values are the members of the default's enum."""
-    return ParameterInfo(name, description, default_value=default, allowed=", ".join(type(default)))
-
-
-MEASURE_INFO = choice_info(
-    "measure", Measure.F1, "Which of precision, recall and their harmonic mean becomes the score."
-)
 
 
 def take_choices(parameters: Parameters) -> None:

@@ -1,58 +1,58 @@
-"""All metrics by name. A new metric is one file in its room, one test file, and one line here."""
+"""All metrics by name, found in the rooms of this package: a new one is a file in one of them, and no line here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-from gradewire_server.domain.metric import Metric
-from gradewire_server.metrics.cascade.metric import Auto
-from gradewire_server.metrics.compared.compare import COMPARE
-from gradewire_server.metrics.correctness.metric import Correctness
-from gradewire_server.metrics.embedding.bertscore import Bertscore
-from gradewire_server.metrics.embedding.sbert import Sbert
-from gradewire_server.metrics.embedding.sfve import Sfve
-from gradewire_server.metrics.grader.metric import Grader
-from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
-from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
-from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
-from gradewire_server.metrics.judged.lave import LAVE
-from gradewire_server.metrics.matching.easy_match import EasyMatch
-from gradewire_server.metrics.matching.exact_match import ExactMatch
-from gradewire_server.metrics.matching.lexical_match import LexicalMatch
-from gradewire_server.metrics.matching.soft_vqa_accuracy import SoftVqaAccuracy
-from gradewire_server.metrics.matching.value_match import ValueMatchMetric
-from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy
-from gradewire_server.metrics.overlap.bleu import Bleu
-from gradewire_server.metrics.overlap.cider import Cider
-from gradewire_server.metrics.overlap.meteor import Meteor
-from gradewire_server.metrics.overlap.rouge_l import RougeL
-from gradewire_server.metrics.smile.metric import Smile
+from gradewire_proto import metric_parameters
+from gradewire_server import metrics
+from gradewire_server.domain.metric import Metric, MetricInfo
 
-_METRICS: tuple[Metric[Any], ...] = (
-    Smile(),
-    Sbert(),
-    Sfve(),
-    Bertscore(),
-    ExactMatch(),
-    EasyMatch(),
-    VqaAccuracy(),
-    SoftVqaAccuracy(),
-    LexicalMatch(),
-    ValueMatchMetric(),
-    RougeL(),
-    Bleu(),
-    Meteor(),
-    Cider(),
-    Correctness(),
-    Grader(),
-    LAVE,
-    JUDGE_GRADE,
-    JUDGE_SIMILARITY,
-    JUDGE_VERDICT,
-    Auto(),
-)
 
-REGISTRY: Mapping[str, Metric[Any]] = {metric.info.name: metric for metric in _METRICS}
-"""Metric name to metric, in the order in which they are listed."""
+def _found() -> Iterator[Metric[Any]]:
+    """Yield the metrics of all files of all rooms: objects of a module, or classes that it defines, with an `info`."""
+    for room in iter_modules(metrics.__path__, f"{metrics.__name__}."):
+        if room.ispkg:
+            for file in iter_modules(import_module(room.name).__path__, f"{room.name}."):
+                if not file.ispkg:
+                    yield from _metrics_of(vars(import_module(file.name)), file.name)
 
-COMPARISONS: Mapping[str, Metric[Any]] = {COMPARE.info.name: COMPARE}
-"""What grades pairs of answers, by name; no metric of an item."""
+
+def _metrics_of(names: Mapping[str, Any], module: str) -> Iterator[Metric[Any]]:
+    for value in names.values():
+        if isinstance(value, type):
+            # A class whose objects are given their info is a base of metrics; one that is imported is found at home.
+            if value.__module__ == module and isinstance(vars(value).get("info"), MetricInfo):
+                yield value()
+        elif isinstance(getattr(value, "info", None), MetricInfo) and not isinstance(
+            vars(type(value)).get("info"), MetricInfo
+        ):
+            yield value
+
+
+def _by_name() -> dict[str, Metric[Any]]:
+    """Return the metrics by name, in the order of types.proto.
+
+    Raises:
+        TypeError: Two metrics have one name, or types.proto does not have one.
+    """
+    found: dict[str, Metric[Any]] = {}
+    for metric in _found():
+        name = metric.info.name
+        if found.setdefault(name, metric) is not metric:
+            raise TypeError(f"two metrics are called {name}")
+    if unknown := found.keys() - metric_parameters.PARAMETERS.keys():
+        raise TypeError(f"types.proto has no {', '.join(sorted(unknown))}")
+    return {name: found[name] for name in metric_parameters.PARAMETERS if name in found}
+
+
+_METRICS = _by_name()
+
+COMPARISONS: Mapping[str, Metric[Any]] = {
+    name: metric for name, metric in _METRICS.items() if name in metric_parameters.COMPARISONS
+}
+"""Metrics of a pair of answers by name; none of an item."""
+
+REGISTRY: Mapping[str, Metric[Any]] = {name: metric for name, metric in _METRICS.items() if name not in COMPARISONS}
+"""Metrics of an item by name, in the order in which they are listed."""

@@ -9,24 +9,11 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.normal_form import TooManyMarksError, has_long_run, nfc
 from gradewire_proto.conventions.reference_sets import MAX_NAME_BYTES
 from gradewire_proto.conventions.string_bounds import MAX_ID_BYTES, byte_count
+from gradewire_proto.parts import PART_TYPES
 from gradewire_proto.v1 import judging_pb2, references_pb2, types_pb2
 from gradewire_server.domain.image import Image
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.parts import (
-    AutoParts,
-    BertscoreParts,
-    BleuParts,
-    CiderParts,
-    CorrectnessParts,
-    GraderParts,
-    JudgeParts,
-    MeteorParts,
-    Parts,
-    RougeLParts,
-    SmileParts,
-    ValueMatchParts,
-    VqaParts,
-)
+from gradewire_server.domain.parts import Parts
 from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status
 from gradewire_server.requests.errors import InvalidRequestError
@@ -49,20 +36,7 @@ _LISTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     judging_pb2.Pair: ("references", "captions"),
 }
 _NOUNS: Final[Mapping[type[Message], str]] = {types_pb2.Item: "item", judging_pb2.Pair: "pair"}
-_PARTS: Final[Mapping[type[Parts], str]] = {
-    SmileParts: "smile",
-    BertscoreParts: "bertscore",
-    VqaParts: "vqa",
-    ValueMatchParts: "value_match",
-    RougeLParts: "rouge_l",
-    BleuParts: "bleu",
-    MeteorParts: "meteor",
-    CiderParts: "cider",
-    JudgeParts: "judge",
-    CorrectnessParts: "correctness",
-    GraderParts: "grader",
-    AutoParts: "auto",
-}
+_PARTS: Final[Mapping[type[Parts], str]] = {kind: name for name, kind in PART_TYPES.items()}
 
 
 def read_reference_set(name: str, path: str = "reference_set") -> str:

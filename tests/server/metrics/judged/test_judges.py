@@ -50,6 +50,7 @@ def test_a_grade_and_behind_it_a_verdict(value: str, grade: float) -> None:
         probabilities=(0, 0, 0, 0.25, 0.75, 0),
         yes_probability=pytest.approx(0.6),
         label_mass=0.5,
+        decided_by="judge",
         prompt_tokens=sum(len(seen.split()) for seen in table.judge.seen),
     )
     assert [need.prompt.opening for need in table.judge.asked] == ["Grade:", "Grade: 4\nCorrect:"]

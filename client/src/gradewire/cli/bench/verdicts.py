@@ -14,7 +14,7 @@ from gradewire.cli.problems import InputError
 from gradewire.cli.run.accuracy_tables import people_of
 from gradewire.cli.run.labelled_run import described_run, labelled_run_of
 from gradewire.cli.run.labels import label_named
-from gradewire.metric_types.words import Cider
+from gradewire.metric_types import Cider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,7 +13,7 @@ from gradewire.agreement.fitting.halves import half_of
 from gradewire.agreement.optional_imports import MissingScipyError
 from gradewire.cli.calibrate.rows import labelled_scores
 from gradewire.cli.problems import InputError
-from gradewire.metric_types.correctness import Correctness
+from gradewire.metric_types import Correctness
 from gradewire.metric_types.line import format_metric_line, parse_metric_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire.agreement.fitting.halves import Half
     from gradewire.cli.calibrate.rows import LabelledScores
     from gradewire.cli.run.labelled_rows import LabelledRows
-    from gradewire.metric_types.auto import Auto
+    from gradewire.metric_types import Auto
 
 VERSION = 1
 _EXACT = "exact_match"

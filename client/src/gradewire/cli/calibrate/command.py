@@ -10,7 +10,7 @@ from gradewire.cli.calibrate.run import CORRECTNESS, THRESHOLDS, Calibration
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.server_extra import embedded_module
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
 

@@ -25,7 +25,7 @@ from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.run.labelled_rows import LabelledRows
 from gradewire.cli.run.labelled_run import LabelledRun
 from gradewire.cli.server_extra import embedded_module
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import Auto
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.wire import wire_parameters

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradewire.call_options import CompareOptions
     from gradewire.cli.choosing.choosers import Chosen
     from gradewire.cli.choosing.pairs import AnswerPair
-    from gradewire.metric_types.comparisons import Compare
+    from gradewire.metric_types import Compare
     from gradewire.pairs.comparison import Comparison, OrderVerdict
 
 _MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gradewire.cli.options.prompts import GivenPrompt
     from gradewire.comparison.preferences import TieMargin
-    from gradewire.metric_types.comparisons import Compare
+    from gradewire.metric_types import Compare
 
 _BY_VERDICT = "verdict"
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire.cli.run.row_scorer import ScoredRow
     from gradewire.comparison.conditions import Condition
-    from gradewire.metric_types.comparisons import Compare
+    from gradewire.metric_types import Compare
     from gradewire.transport import Transport
 
 

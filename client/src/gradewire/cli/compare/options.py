@@ -13,8 +13,8 @@ from gradewire.cli.compare.input.matching import DUPLICATES, RULES
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
 from gradewire.cli.run.every_metric import ALL_METRICS
 from gradewire.errors import InvalidRequest
+from gradewire.metric_types import Compare
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
-from gradewire.metric_types.comparisons import Compare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

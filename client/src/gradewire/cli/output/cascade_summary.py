@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from gradewire.errors import MissingExtra
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import Auto
 from gradewire.tables import number
 
 if TYPE_CHECKING:

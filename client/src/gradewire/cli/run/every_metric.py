@@ -9,22 +9,18 @@ import click
 from gradewire import AsyncClient
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.run.file_gaps import metrics_not_for
-from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types import METRIC_TYPES, USUAL_METRICS, Correctness, Smile, usual_metrics, without_metrics
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.correctness import Correctness
-from gradewire.metric_types.encoders import Smile
 from gradewire.metric_types.line import parse_metric_line
-from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics, without_metrics
-from gradewire.metric_types.words import Cider, ValueMatch
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"
-# What looks through the file first, and why it cannot where that is standard input.
-_UNREAD = {
-    Cider.name: "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
-    "--reference-set",
-    ValueMatch.name: "whether all references have values is not known of standard input: name it to have it",
-}
+# Why a metric that looks through the file first cannot where that is standard input.
+_UNREAD_CORPUS = (
+    "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
+    "--reference-set"
+)
+_UNREAD_VALUES = "whether all references have values is not known of standard input: name it to have it"
 
 
 async def written_metrics(
@@ -60,9 +56,10 @@ async def written_metrics(
         return await _usual(client, options, beside, quiet=quiet) if options.usual else beside
     place = written.index(None)
     left_out = await _left_out(client, options.model)
-    lacking: dict[str, str] = dict(_UNREAD) if items is None else metrics_not_for(items())
+    lacking: dict[str, str] = _unread() if items is None else metrics_not_for(items())
     if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
-        lacking.pop(Cider.name, None)  # that set is counted, not these references
+        # That set is counted, not these references.
+        lacking = {name: reason for name, reason in lacking.items() if not METRIC_TYPES[name].needs_corpus}
     for name, reason in lacking.items():
         left_out.setdefault(name, reason)
     asked = [_with_defaults(metric) for metric in beside]
@@ -98,6 +95,11 @@ async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
     return left_out
 
 
+def _unread() -> dict[str, str]:
+    corpus = {name: _UNREAD_CORPUS for name, kind in METRIC_TYPES.items() if kind.needs_corpus}
+    return corpus | {name: _UNREAD_VALUES for name, kind in METRIC_TYPES.items() if kind.needs_values}
+
+
 def _tell_left_out(left_out: Mapping[str, str]) -> None:
     for reason in dict.fromkeys(left_out.values()):
         names = ", ".join(name for name, why in left_out.items() if why == reason)
@@ -111,8 +113,12 @@ def _with_defaults(metric: Metric) -> Metric:
 
 
 def over_a_file(metric: Metric) -> Metric:
-    """A cider that names no corpus takes the prepared one.
+    """Return a metric that counts over a corpus, and names none, with the prepared one.
 
     Its default, the items of one request, would be a batch of rows here, and give a row another score in another file.
     """
-    return replace(metric, corpus="prepared") if isinstance(metric, Cider) and metric.corpus is None else metric
+    corpus = metric.prepared_parameter if metric.needs_corpus else None
+    if corpus is None or getattr(metric, corpus) is not None:
+        return metric
+    named: dict[str, Any] = {corpus: "prepared"}
+    return replace(metric, **named)

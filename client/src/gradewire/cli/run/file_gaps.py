@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradewire.metric_types import METRIC_TYPES
-from gradewire.metric_types.words import Cider
 
 _ALL_ALIKE = "all rows have the same references, over which no n-gram is rarer than another"
 
@@ -42,7 +41,11 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         return {}
     missing = {}
     for name, kind in METRIC_TYPES.items():
-        if kind.needs_question and not seen.question:
+        if kind.asks_judge():
+            continue  # no part of all
+        if kind.needs_corpus and seen.reference_lists == 1:
+            missing[name] = _ALL_ALIKE
+        elif kind.needs_question and not seen.question:
             missing[name] = "no row has a question"
         elif seen.references < kind.least_references:
             missing[name] = (
@@ -54,8 +57,6 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
                 "some rows have no number in their references, and it compares dates, quantities and the like: name it "
                 "to have it for the others"
             )
-    if seen.reference_lists == 1:
-        missing[Cider.name] = _ALL_ALIKE
     return missing
 
 

@@ -16,10 +16,9 @@ from gradewire.cli.options.prompts import GivenPrompt, with_prompts
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.file_corpus import with_file_corpus
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import Auto, Synthetic
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, choose_metrics
-from gradewire.metric_types.encoders import Synthetic
 
 # FILE, what it is scored by, and where.
 scoring_options = option_group(input_options, metric_options, judge_options, cascade_options, connection_options)

@@ -13,7 +13,7 @@ from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.plan import judge_name, runs_elsewhere, with_cascade, with_labels
 from gradewire.cli.server_extra import embedded_module
 from gradewire.items import ItemProblem, encode_item
-from gradewire.metric_types.auto import Auto
+from gradewire.metric_types import Auto
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.metric_types.line import parse_metric_line
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.metric_types.correctness import Correctness
+from gradewire.metric_types import Correctness
 from gradewire.results import ScoreWarning
 
 # Less than this between a mean and a share of rows misleads nobody.

@@ -13,7 +13,7 @@ from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.parts import AutoParts, CorrectnessParts
 from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.cascade.fit import EXACT, VERSION, AutoFit, Band, find_fit
-from gradewire_server.metrics.cascade.parameters import JUDGED, PARAMETER_INFOS, AutoParameters
+from gradewire_server.metrics.cascade.parameters import JUDGED, AutoParameters
 from gradewire_server.metrics.cascade.sample import is_sampled
 from gradewire_server.metrics.checks import check_question
 from gradewire_server.metrics.correctness.metric import Correctness, CorrectnessParameters
@@ -49,7 +49,6 @@ class Auto:
         description="exact_match and correctness where they are sure, by a bound on their errors that was fitted on "
         "labelled answers; a judge where they are not, unless it was no better there. Says who decided and why.",
         citation="gradewire, docs/reference/auto.md; bound: Angelopoulos et al. 2021, Learn then Test",
-        parameters=PARAMETER_INFOS,
         needs_model=True,
         judge_parameter="judge_model",
         built_on=(Correctness.info,),

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from typing_extensions import override
 
-from gradewire_server.domain.metric import ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.quoting import quoted
 from gradewire_server.metrics.cascade.fit import find_fit
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
@@ -17,9 +17,9 @@ from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
 from gradewire_server.metrics.judged.lave import LAVE
 from gradewire_server.metrics.judged.metric import JudgedMetric
-from gradewire_server.metrics.judged.parameters import CAPTION_INFO, JUDGE_INFO, JudgeParameters
+from gradewire_server.metrics.judged.parameters import JudgeParameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
-from gradewire_server.metrics.parameters import MODEL_INFO, check_readable, choice_info, take_choices
+from gradewire_server.metrics.parameters import check_readable, take_choices
 
 DEFAULT_RISK: Final = 0.05
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
@@ -37,36 +37,6 @@ class AutoJudge(StrEnum):
 JUDGED: Final[Mapping[AutoJudge, JudgedMetric[Any]]] = {
     AutoJudge(metric.info.name): metric for metric in (LAVE, JUDGE_VERDICT, JUDGE_GRADE, JUDGE_SIMILARITY)
 }
-
-PARAMETER_INFOS: Final = (
-    MODEL_INFO,
-    choice_info("judge", AutoJudge.LAVE, "The judge metric that is asked, with its default parameters."),
-    replace(JUDGE_INFO, name="judge_model"),
-    ParameterInfo(
-        "risk",
-        "Bound on the share of wrong verdicts among those accepted without the judge (neither its own nor those marked "
-        "UNCERTAIN); the fit says with what confidence.",
-        "0.05",
-        "a number above 0 and below 1; none beside judge_budget",
-    ),
-    ParameterInfo(
-        "judge_budget",
-        "In place of risk: the largest share of answers that the judge is asked about, on answers like the fit's.",
-        "",
-        "0 to 1; empty: risk says when it is asked",
-    ),
-    ParameterInfo(
-        "sample",
-        "Share of all answers, drawn by a hash of their content, that the judge is asked about whoever decides.",
-        "0",
-        "0 to 1",
-    ),
-    ParameterInfo("sample_seed", "Another number draws another sample.", "0", "a whole number, 0 or more"),
-    CAPTION_INFO,
-    ParameterInfo(
-        "fit", "Insist on a fit by its identity.", "", "8 hex digits or more; empty: the one that the model has"
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,17 @@ from typing import Final
 
 from gradewire_server.domain.comparison import Compared, Winner
 from gradewire_server.domain.item import Item, Pair, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_references
 from gradewire_server.metrics.compared.decision import CompareDecision, decide
 from gradewire_server.metrics.compared.pair_checks import check_pair, look_the_same
-from gradewire_server.metrics.compared.parameters import CompareMode, CompareParameters
+from gradewire_server.metrics.compared.parameters import CompareParameters
 from gradewire_server.metrics.compared.rounds import TIE_POINTS, Asked, ask_both_orders
-from gradewire_server.metrics.judged.parameters import JUDGE_INFO, PROMPT_INFO
-from gradewire_server.metrics.parameters import choice_info
 
 _POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: TIE_POINTS}
 _SAID: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
-
-
-def _flag(name: str, description: str) -> ParameterInfo:
-    return ParameterInfo(name, description, default_value="false", allowed="true, false")
 
 
 COMPARE_INFO: Final = MetricInfo(
@@ -33,21 +27,6 @@ COMPARE_INFO: Final = MetricInfo(
     version=1,
     description="Which of two answers a language model prefers, asked with either answer first.",
     citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
-    parameters=(
-        JUDGE_INFO,
-        choice_info(
-            "mode", CompareMode.VERDICT, "verdict: at once; reason: a reason is written first, many times slower."
-        ),
-        choice_info(
-            "decision",
-            CompareDecision.BOTH,
-            "both: an answer wins where both orders say so, else INCONSISTENT; majority: a win and a tie win too.",
-        ),
-        _flag("references", "Whether the judge is shown the pair's references."),
-        _flag("caption", "Whether the judge is shown the pair's captions."),
-        _flag("image", "Whether the judge is shown the pair's images: for judges that see."),
-        PROMPT_INFO,
-    ),
     needs_judge=True,
     advice="On short answers with references smile and correctness choose better and cost nothing; a small judge "
     "prefers what it is shown first: docs/research/comparisons.md.",

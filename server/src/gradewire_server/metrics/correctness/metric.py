@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.parts import CorrectnessParts
 from gradewire_server.domain.quoting import quoted, shortened
@@ -27,7 +27,7 @@ from gradewire_server.metrics.correctness.fit import CorrectnessFit, cached_fit
 from gradewire_server.metrics.correctness.grading import Graded, ask_grader
 from gradewire_server.metrics.correctness.regimes import VERDICT
 from gradewire_server.metrics.correctness.shape import SHAPE, shape
-from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
+from gradewire_server.metrics.parameters import check_readable
 from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
@@ -91,24 +91,6 @@ class Correctness:
         "labelled answers; correct from 0.5, with the warning UNCERTAIN where that is not to be trusted.",
         citation="gradewire, docs/reference/correctness.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
         "Learning in a Random World",
-        parameters=(
-            MODEL_INFO,
-            ParameterInfo(
-                "confidence", "Of verdicts without the warning UNCERTAIN.", "0.9", "a number from 0.5 to below 1"
-            ),
-            ParameterInfo(
-                "features_only", "SMILE's score and the features alone, for fitting.", "false", "false, true"
-            ),
-            ParameterInfo(
-                "fit", "Insist on a fit by its identity.", "", "8 hex digits or more; empty: the one that the model has"
-            ),
-            ParameterInfo(
-                "grader",
-                "Grader whose logit is one feature more; the encoder needs a fit that was made with it.",
-                "",
-                "a built grader, NAME or NAME@DIGEST; empty: none",
-            ),
-        ),
         needs_model=True,
         grader_parameter="grader",
     )

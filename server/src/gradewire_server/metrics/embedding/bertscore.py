@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import (
     Corpus,
     CorpusStatistics,
@@ -32,12 +32,8 @@ from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references, cut_warning
 from gradewire_server.metrics.embedding.bertscore_match import behind_question, match, rescaled, weights
 from gradewire_server.metrics.parameters import (
-    MEASURE_INFO,
-    MODEL_INFO,
-    THRESHOLD_INFO,
     EncoderParameters,
     Measure,
-    choice_info,
 )
 from gradewire_server.metrics.rounds import ask_together
 from gradewire_server.metrics.ties import first_of_the_highest
@@ -95,35 +91,6 @@ class Bertscore:
         description="Tokens of prediction and references, each matched with the closest one of the other side.",
         minimum=-1.0,
         citation="Zhang, Kishore, Wu, Weinberger and Artzi 2020, BERTScore: Evaluating Text Generation with BERT, ICLR",
-        parameters=(
-            MODEL_INFO,
-            MEASURE_INFO,
-            ParameterInfo(
-                name="layer",
-                description="Hidden layer whose vectors are compared, 1 for the first.",
-                default_value="the model's own choice",
-                allowed="a layer that the model gives token vectors of",
-            ),
-            choice_info(
-                "idf",
-                Corpus.NONE,
-                "Which references the weights of rare tokens are counted over; with_question puts the question before "
-                "these too.",
-            ),
-            ParameterInfo(
-                name="rescale",
-                description="Stretch the values so that unrelated texts come near 0, by the model's baseline.",
-                default_value="false",
-                allowed="false, true",
-            ),
-            ParameterInfo(
-                name="with_question",
-                description="Put the question before both answers, as KNVQA-Eval does.",
-                default_value="false",
-                allowed="false, true",
-            ),
-            THRESHOLD_INFO,
-        ),
         needs_model=True,
     )
     parameters_type = BertscoreParameters

@@ -9,7 +9,7 @@ from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.embedding.closest_reference import closest_reference
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, EncoderParameters
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.rounds import ask_together, embed_references, sentence_needs
 
 
@@ -22,7 +22,6 @@ class Sbert:
         description="Largest cosine of the sentence vectors of prediction and references.",
         minimum=-1.0,
         citation="Reimers and Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
-        parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,
     )
     parameters_type = EncoderParameters

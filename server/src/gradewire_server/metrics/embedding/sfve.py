@@ -20,7 +20,7 @@ from gradewire_server.metrics.checks import (
 )
 from gradewire_server.metrics.embedding.closest_reference import closest_reference
 from gradewire_server.metrics.embedding.question_end import question_with_room
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, EncoderParameters
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.rounds import ask_together, embed_references, is_cut, sentence_needs
 
 
@@ -33,7 +33,6 @@ class Sfve:
         description="Largest cosine of the sentence vectors of prediction and references, each behind the question.",
         minimum=-1.0,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
-        parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,
     )
     parameters_type = EncoderParameters

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Grade, Preparation, Program, ask
 from gradewire_server.domain.parts import GraderParts
 from gradewire_server.domain.result import Failure, MetricResult
@@ -36,14 +36,6 @@ class Grader:
         "together; correct from 0.5.",
         citation="Nogueira and Cho 2019, Passage Re-ranking with BERT (two texts in one pass); gradewire, "
         "docs/reference/metrics.md",
-        parameters=(
-            ParameterInfo(
-                "model",
-                "Grader: a name of the model list; NAME@DIGEST (8 hex digits or more) insists on exact weights.",
-                "",
-                "a built grader; empty: the default one",
-            ),
-        ),
         needs_grader=True,
         advice="On labelled answers to text questions grader-mini agrees less with people than smile and correctness "
         "do: docs/research/grader.md.",

@@ -13,16 +13,8 @@ from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
-    BINARY_INFO,
-    CAPTION_INFO,
-    GUARD_INFO,
-    JUDGE_INFO,
-    PROMPT_INFO,
-    REFERENCES_INFO,
-    VALUE_INFO,
     BinaryParameters,
 )
-from gradewire_server.metrics.parameters import choice_info
 
 
 class GradeStyle(StrEnum):
@@ -56,20 +48,6 @@ JUDGE_GRADE: Final = JudgedMetric(
         version=3,
         description="A language model's grade, 0 to 5, and its verdict yes or no; the score is grade / 5.",
         citation="Maaz et al. 2024, Video-ChatGPT, ACL; SMILE, appendix A.1",
-        parameters=(
-            JUDGE_INFO,
-            choice_info(
-                "style",
-                GradeStyle.MATCH,
-                "match: grade and verdict at once; extract: the key facts of both sides are written first.",
-            ),
-            VALUE_INFO,
-            BINARY_INFO,
-            PROMPT_INFO,
-            CAPTION_INFO,
-            REFERENCES_INFO,
-            GUARD_INFO,
-        ),
         needs_judge=True,
         advice=ADVICE,
     ),

@@ -13,12 +13,6 @@ from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
-    CAPTION_INFO,
-    GUARD_INFO,
-    JUDGE_INFO,
-    PROMPT_INFO,
-    REFERENCES_INFO,
-    VALUE_INFO,
     JudgeParameters,
 )
 
@@ -41,7 +35,6 @@ JUDGE_SIMILARITY: Final = JudgedMetric(
         version=3,
         description="How alike prediction and references are in a language model's eyes, in the light of the question.",
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
-        parameters=(JUDGE_INFO, VALUE_INFO, PROMPT_INFO, CAPTION_INFO, REFERENCES_INFO, GUARD_INFO),
         needs_judge=True,
         advice=ADVICE,
     ),

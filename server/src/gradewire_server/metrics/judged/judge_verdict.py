@@ -9,21 +9,13 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.metric import MetricInfo, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
-    BINARY_INFO,
-    CAPTION_INFO,
-    GUARD_INFO,
-    JUDGE_INFO,
-    PROMPT_INFO,
-    REFERENCES_INFO,
-    VALUE_INFO,
     BinaryParameters,
 )
 from gradewire_server.metrics.judged.view import View
-from gradewire_server.metrics.parameters import choice_info
 
 
 class VerdictStyle(StrEnum):
@@ -65,27 +57,6 @@ JUDGE_VERDICT: Final = JudgedMetric(
         version=3,
         description="How probable yes is in a language model's eyes when it is asked whether the prediction is right.",
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023",
-        parameters=(
-            JUDGE_INFO,
-            choice_info(
-                "style",
-                VerdictStyle.PLAIN,
-                "plain: the verdict alone; step_by_step and reasons: behind thoughts or reasons that are written "
-                "first, many times slower.",
-            ),
-            VALUE_INFO,
-            BINARY_INFO,
-            PROMPT_INFO,
-            CAPTION_INFO,
-            REFERENCES_INFO,
-            ParameterInfo(
-                name="image",
-                description="Whether the judge is shown the item's images: for judges that see.",
-                default_value="false",
-                allowed="true, false",
-            ),
-            GUARD_INFO,
-        ),
         needs_judge=True,
         advice=ADVICE,
     ),

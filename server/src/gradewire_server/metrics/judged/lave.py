@@ -10,24 +10,16 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ParameterError
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
     ADVICE,
-    BINARY_INFO,
-    CAPTION_INFO,
-    GUARD_INFO,
-    JUDGE_INFO,
-    PROMPT_INFO,
-    REFERENCES_INFO,
-    VALUE_INFO,
     BinaryParameters,
     BinaryQuestions,
     LabelValue,
 )
 from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
 from gradewire_server.metrics.judged.view import DEFAULT_SHARE, View
-from gradewire_server.metrics.parameters import choice_info
 
 
 class LavePreset(StrEnum):
@@ -125,45 +117,6 @@ LAVE: Final = JudgedMetric(
         version=3,
         description="A language model's rating, 1 to 3, of the prediction in the light of question and references.",
         citation="Mañas, Krojer and Agrawal 2024, Improving Automatic VQA Evaluation Using Large Language Models, AAAI",
-        parameters=(
-            JUDGE_INFO,
-            choice_info(
-                "mode",
-                LaveMode.RATING,
-                "rating: at once; rationale: behind a reason that is written first, many times slower.",
-            ),
-            VALUE_INFO,
-            BINARY_INFO,
-            choice_info(
-                "demonstrations",
-                Demonstrations.AUTO,
-                "Solved items before the item: for binary, visual (short) or text questions (long); auto: by the kind "
-                "of question.",
-            ),
-            CAPTION_INFO,
-            ParameterInfo(
-                name="reference_filter",
-                description="References given less often than this share of the most frequent one are left out.",
-                default_value=str(DEFAULT_SHARE),
-                allowed="0 to 1",
-            ),
-            PROMPT_INFO,
-            REFERENCES_INFO,
-            ParameterInfo(
-                name="shots",
-                description="How many of the prompt's demonstrations the judge is shown.",
-                default_value="",
-                allowed="0 to as many as the prompt has of each kind; empty: all",
-            ),
-            choice_info(
-                "preset",
-                LavePreset.V1,
-                "v1: a rating at once. paper: as the paper has it, that is a reason first, the most probable rating, "
-                "all references, a prompt of its own and the judge for binary questions too. What else is said goes "
-                "before the preset's.",
-            ),
-            GUARD_INFO,
-        ),
         needs_judge=True,
         advice=ADVICE,
     ),

@@ -6,11 +6,11 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.metric import ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import ParameterError, Parameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary
 from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
 from gradewire_server.metrics.judged.view import View
-from gradewire_server.metrics.parameters import choice_info, take_choices
+from gradewire_server.metrics.parameters import take_choices
 
 
 class LabelValue(StrEnum):
@@ -33,50 +33,6 @@ class BinaryQuestions(StrEnum):
     JUDGE = "judge"
     RULE = "rule"
 
-
-JUDGE_INFO: Final = ParameterInfo(
-    name="model",
-    description="Judge: a name of the model list; NAME@DIGEST (8 hex digits or more) insists on exact weights.",
-    default_value="",
-    allowed="a judge that is here; empty: the default one",
-)
-PROMPT_INFO: Final = ParameterInfo(
-    name="prompt",
-    description="What the judge is shown; its name, version and digest stand in every result.",
-    default_value="",
-    allowed="NAME/VERSION[@DIGEST] of a prompt that the server knows, or a prompt file's text; empty: the metric's own",
-)
-VALUE_INFO: Final = choice_info(
-    "value",
-    LabelValue.EXPECTED,
-    "most_probable: the label that the judge finds most probable; expected: the labels' mean, weighted with their "
-    "probabilities.",
-)
-BINARY_INFO: Final = choice_info(
-    "binary",
-    BinaryQuestions.RULE,
-    "Who grades answers to yes/no questions: the judge, or the answer's own yes or no against most of the references "
-    "(the judge where an answer is not yes or no and nothing else).",
-)
-CAPTION_INFO: Final = ParameterInfo(
-    name="caption",
-    description="Whether the judge is shown the item's captions.",
-    default_value="false",
-    allowed="true, false",
-)
-REFERENCES_INFO: Final = choice_info(
-    "references",
-    ReferenceChoice.AUTO,
-    "Which of several aliases the judge is shown: the closest one to the answer; all; or the closest where it has a "
-    "word in common with the answer, else all (auto). Annotators' votes are always all shown.",
-)
-GUARD_INFO: Final = choice_info(
-    "guard",
-    Guard.NONE,
-    "What an answer has to withstand that the judge calls right: nothing; or (other_key), where it does not have half "
-    "of the words of a reference, the judge must not believe it against another question's key, too, as it does where "
-    "an answer talks to it.",
-)
 
 ADVICE: Final = (
     "On labelled answers to text questions a small judge agrees less with people than smile, which costs far less: "

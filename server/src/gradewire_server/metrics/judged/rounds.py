@@ -106,6 +106,7 @@ class Judged:
             yes_probability=yes_probability,
             label_mass=self.label_mass,
             reason=self.reason,
+            decided_by="judge",
             demonstrations=self.demonstrations,
             prompt_tokens=self.prompt_tokens if told else None,
             generated_tokens=self.generated_tokens if told else None,

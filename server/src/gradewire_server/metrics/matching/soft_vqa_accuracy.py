@@ -3,7 +3,6 @@
 Source: Hu et al. 2022, "PromptCap", as a baseline of LAVE (section 5.1): 1 - character error rate, at least 0.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from rapidfuzz.distance import Levenshtein
@@ -15,9 +14,6 @@ from gradewire_server.domain.parts import VqaParts
 from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.vqa_accuracy import (
-    CONSENSUS_INFO,
-    NORMALISE_INFO,
-    VERDICT_CUT_INFO,
     VqaAccuracy,
     VqaAccuracyParameters,
     comparable,
@@ -50,11 +46,6 @@ class SoftVqaAccuracy(VqaAccuracy):
         version=2,
         description="VQA accuracy with 1 - character error rate in place of equality; all references count.",
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
-        parameters=(
-            CONSENSUS_INFO,
-            replace(VERDICT_CUT_INFO, description="Score from which the answer counts as right; empty: no verdict."),
-            NORMALISE_INFO,
-        ),
     )
 
     @override

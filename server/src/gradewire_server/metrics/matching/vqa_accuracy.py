@@ -13,12 +13,12 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
 from gradewire_server.domain.parts import VqaParts
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item
 from gradewire_server.metrics.matching.vqa_normalise import tidy, vqa_normalise
-from gradewire_server.metrics.parameters import choice_info, take_choices
+from gradewire_server.metrics.parameters import take_choices
 from gradewire_server.metrics.text_metric import TextMetric
 
 _ENOUGH: Final = 3
@@ -64,26 +64,6 @@ class VqaAccuracyParameters(Parameters):
             raise ParameterError("verdict_cut", f"must be a number above 0, at most 1, not {self.verdict_cut}")
 
 
-CONSENSUS_INFO: Final = choice_info(
-    "consensus",
-    VqaConsensus.LEAVE_ONE_OUT,
-    "leave_one_out: mean over annotators of min(1, agreeing others / 3); direct: min(1, agreeing / 3); single: 1 where "
-    "any reference agrees, for data with one reference.",
-)
-NORMALISE_INFO: Final = choice_info(
-    "normalise",
-    VqaNormalise.OFFICIAL,
-    "official: texts are compared as they are where all annotators gave one answer, as the challenge's program does; "
-    "always: they are normalised there, too.",
-)
-VERDICT_CUT_INFO: Final = ParameterInfo(
-    name="verdict_cut",
-    description="Score from which the answer counts as right; empty: one agreeing annotator is enough.",
-    default_value="",
-    allowed="above 0 to 1",
-)
-
-
 def comparable(item: Item, normalise: VqaNormalise) -> tuple[str, tuple[str, ...]]:
     """Prediction and references as they are compared."""
     references = tuple(map(tidy, item.references))
@@ -116,7 +96,6 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
         version=2,
         description="How many annotators gave the predicted answer, as the VQA challenge counts; all references count.",
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
-        parameters=(CONSENSUS_INFO, VERDICT_CUT_INFO, NORMALISE_INFO),
     )
     parameters_type = VqaAccuracyParameters
 

@@ -15,7 +15,7 @@ from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
 from gradewire_server.domain.parts import BleuParts
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import cut_warning
@@ -88,14 +88,6 @@ class Bleu(TextMetric[BleuParameters]):
         version=1,
         description="Sentence BLEU over all references: 13a tokens, smoothing exp, effective order; sacrebleu's / 100.",
         citation="Papineni et al. 2002, BLEU, ACL; Post 2018, A Call for Clarity in Reporting BLEU Scores, WMT",
-        parameters=(
-            ParameterInfo(
-                name="max_ngram",
-                description="Longest n-gram, in words.",
-                default_value=str(_LONGEST_NGRAM),
-                allowed=f"1 to {_LONGEST_NGRAM}",
-            ),
-        ),
     )
     parameters_type = BleuParameters
 

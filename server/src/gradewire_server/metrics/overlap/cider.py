@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
 from gradewire_server.domain.parts import CiderParts
 from gradewire_server.domain.quoting import shortened
@@ -62,15 +62,6 @@ class Cider(NothingToPrepare):
         description="CIDEr-D over all references: shared 1- to 4-grams, weighed by how rare they are in a corpus.",
         maximum=10.0,
         citation="Vedantam, Zitnick and Parikh 2015, CIDEr: Consensus-based Image Description Evaluation, CVPR",
-        parameters=(
-            ParameterInfo(
-                name="corpus",
-                description="Whose references the weights are counted over: the request's, or those that "
-                "References.Prepare was given for the call's reference set. A stream has no request corpus.",
-                default_value="request",
-                allowed="request, prepared",
-            ),
-        ),
     )
     parameters_type = CiderParameters
 

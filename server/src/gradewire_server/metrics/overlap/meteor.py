@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import FindSynonyms, Program, ask
 from gradewire_server.domain.parts import MeteorParts
 from gradewire_server.domain.result import Failure, MetricResult
@@ -24,7 +24,7 @@ from gradewire_server.metrics.overlap.meteor_alignment import (
     count_chunks,
     free_stems,
 )
-from gradewire_server.metrics.parameters import choice_info, take_choices
+from gradewire_server.metrics.parameters import take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.word_split import first_words
 from gradewire_server.metrics.text_metric import NothingToPrepare
@@ -93,18 +93,6 @@ class Meteor(NothingToPrepare):
         version=1,
         description="METEOR: words matched exactly, by Porter stem and by WordNet synonym, with a penalty for order.",
         citation="Banerjee and Lavie 2005, METEOR, ACL workshop; Lavie and Agarwal 2007, WMT",
-        parameters=(
-            choice_info(
-                "synonyms",
-                MeteorSynonyms.WORDNET,
-                "wordnet: needs WordNet's files on the server; none: words and stems only, a lower score.",
-            ),
-            ParameterInfo(
-                name="alpha", description="Weight of precision against recall.", default_value="0.9", allowed="0 to 1"
-            ),
-            ParameterInfo(name="beta", description="Exponent of the penalty.", default_value="3.0", allowed="0 to 100"),
-            ParameterInfo(name="gamma", description="Largest penalty.", default_value="0.5", allowed="0 to 1"),
-        ),
         needs_synonyms=True,
     )
     parameters_type = MeteorParameters

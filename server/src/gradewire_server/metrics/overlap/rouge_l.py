@@ -11,11 +11,11 @@ from rapidfuzz.distance import LCSseq
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, Parameters
 from gradewire_server.domain.parts import RougeLParts
 from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.checks import cut_warning
-from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, take_choices
+from gradewire_server.metrics.parameters import Measure, take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.word_split import first_words
@@ -66,15 +66,6 @@ class RougeL(TextMetric[RougeLParameters]):
         version=1,
         description="Longest common subsequence of words with the closest reference, as precision, recall and F1.",
         citation="Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, ACL workshop",
-        parameters=(
-            MEASURE_INFO,
-            ParameterInfo(
-                name="stem",
-                description="Compare words of four letters and more by their stem (Porter).",
-                default_value="false",
-                allowed="true, false",
-            ),
-        ),
     )
     parameters_type = RougeLParameters
 

@@ -4,17 +4,14 @@ Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evalu
 settles what it leaves open.
 """
 
-from dataclasses import replace
-
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, choice_info
 from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.smile.formula import grade
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
 from gradewire_server.metrics.smile.whole_preset import gather_whole
@@ -31,21 +28,6 @@ class Smile:
         description="Sentence similarity, best keyword window and exact words in one score; correct from 2/3.",
         minimum=-1.0,
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025",
-        parameters=(
-            choice_info("preset", SmilePreset.V1, "Variant of the formula."),
-            choice_info(
-                "synthetic",
-                SyntheticMode.NONE,
-                "What the sentence term compares with: the reference, its inline or its prepared synthetic answer.",
-            ),
-            ParameterInfo(
-                "sentence_weight", "Weight of the sentence term.", "0.3, 0.5 for reference_code, or fitted", "0 to 1"
-            ),
-            MODEL_INFO,
-            replace(
-                THRESHOLD_INFO, default_value="2/3 of the bins, unless one was fitted for the model", allowed="a number"
-            ),
-        ),
         needs_model=True,
     )
     parameters_type = SmileParameters

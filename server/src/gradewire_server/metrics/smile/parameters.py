@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelMetadata, ParameterError
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, parameter_info
 from gradewire_server.metrics.parameters import EncoderParameters, check_readable
 
 
@@ -15,10 +15,10 @@ class SmilePreset(StrEnum):
 
     V1 = "v1"
     FAST = "fast"
-    PAPER = "paper"
-    REFERENCE_CODE = "reference_code"
     ONE_PASS = "one_pass"  # noqa: S105 - one pass of the encoder, no password
     WHOLE = "whole"
+    PAPER = "paper"
+    REFERENCE_CODE = "reference_code"
 
 
 class SyntheticMode(StrEnum):
@@ -29,7 +29,10 @@ class SyntheticMode(StrEnum):
     PREPARED = "prepared"
 
 
-_PRESET_WEIGHT: Final = {preset: 0.5 if preset is SmilePreset.REFERENCE_CODE else 0.3 for preset in SmilePreset}
+PRESET_WEIGHT: Final = {
+    preset: float(parameter_info("smile", "sentence_weight").default_with(preset)) for preset in SmilePreset
+}
+"""Weight of the sentence term by preset; types.proto has the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class SmileParameters(EncoderParameters):
         preset: Variant of the formula.
         synthetic: What stands for the reference in the sentence term.
         sentence_weight: Weight w of the sentence term, 0 to 1; None becomes the one fitted for the model, else the
-            preset's (0.3; 0.5 for REFERENCE_CODE).
+            preset's.
         threshold: None becomes the one fitted for the model with this
             preset, mode and weight; where there is none the bin decides, and the result is UNCALIBRATED.
         calibration: Whose fit filled weight or threshold in.
@@ -63,7 +66,7 @@ class SmileParameters(EncoderParameters):
     @property
     def weight(self) -> float:
         """`sentence_weight`, the preset's where it is None."""
-        return _PRESET_WEIGHT[self.preset] if self.sentence_weight is None else self.sentence_weight
+        return PRESET_WEIGHT[self.preset] if self.sentence_weight is None else self.sentence_weight
 
     @property
     def reads_prepared(self) -> bool:
@@ -86,7 +89,7 @@ class SmileParameters(EncoderParameters):
             found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
         if found is None:
             return replace(self, sentence_weight=self.weight)
-        fitted = _PRESET_WEIGHT[self.preset] if found.sentence_weight is None else found.sentence_weight
+        fitted = PRESET_WEIGHT[self.preset] if found.sentence_weight is None else found.sentence_weight
         weight = fitted if self.sentence_weight is None else self.sentence_weight
         threshold = found.threshold if self.threshold is None and math.isclose(weight, fitted) else self.threshold
         filled_in = (weight, threshold) != (self.weight, self.threshold)

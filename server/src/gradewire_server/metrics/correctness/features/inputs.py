@@ -10,12 +10,12 @@ from gradewire_server.domain.parts import SmileParts
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.correctness.features.words import MAX_CHARACTERS, MAX_WORDS
 from gradewire_server.metrics.smile.formula import grade
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.parameters import PRESET_WEIGHT, SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.texts import whole_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 
-_WEIGHT: Final = 0.3
-"""SMILE's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
+_WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
+"""The preset's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
 
 
 @dataclass(frozen=True, slots=True)
