@@ -7,7 +7,7 @@ import pytest
 
 from gradewire import Client
 from gradewire._calls.decode import decode_model_list
-from gradewire.metric_types import USUAL_METRICS, usual_metrics
+from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import models_pb2
 

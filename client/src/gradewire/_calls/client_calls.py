@@ -24,8 +24,8 @@ from gradewire._tracing.tracing import call_trace
 from gradewire._transport.retries import Retries, until_answered
 from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike, ItemsLike
-from gradewire.metric_types import usual_metrics
 from gradewire.metric_types.choice import MetricChoice
+from gradewire.metric_types.usual import usual_metrics
 from gradewire.model_list import Limits, ModelList
 from gradewire.pairs.comparison import Comparison
 from gradewire.pairs.pair import PairLike

@@ -5,8 +5,8 @@ from typing import Any, Self
 
 from gradewire._calls.arguments import check_metrics, check_priority, check_text
 from gradewire.call_options import PrepareOptions, Priority, ScoreOptions
-from gradewire.metric_types import USUAL_METRICS
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
+from gradewire.metric_types.usual import USUAL_METRICS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import click
 from gradewire.cli.options.group import INPUT_FILE, option_group
 from gradewire.cli.options.prompts import GivenPrompt, read_prompt_file
 from gradewire.cli.problems import one_line_errors
-from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, USUAL_METRICS, Preset, Synthetic
+from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Synthetic
 from gradewire.metric_types.base import Metric
+from gradewire.metric_types.usual import USUAL_METRICS
 from gradewire.metric_types.wire import ParameterKind, WireParameter, wire_parameters
 
 # How often a row that the judge could not take is sent again.

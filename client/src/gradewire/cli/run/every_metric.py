@@ -9,9 +9,10 @@ import click
 from gradewire import AsyncClient
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.run.file_gaps import metrics_not_for
-from gradewire.metric_types import METRIC_TYPES, USUAL_METRICS, Correctness, Smile, usual_metrics, without_metrics
+from gradewire.metric_types import METRIC_TYPES, Correctness, Smile
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
+from gradewire.metric_types.usual import USUAL_METRICS, usual_metrics, without_metrics
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"
