@@ -10,9 +10,8 @@ import click
 from gradewire.agreement.papers.systems import models_of
 from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
 from gradewire.cli.agree.notes import annotator_lines, annotator_pair_lines, metric_lines
-from gradewire.cli.agree.printed_tables import agreement_tables, places_by_level
 from gradewire.cli.agree.result import agreement_document, compute_agreement
-from gradewire.cli.agree.system_tables import system_figures, system_intervals, system_notes
+from gradewire.cli.agree.tables import agreement_tables, model_tables, places_by_level, system_intervals, system_notes
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.output.files import TableFiles, all_tables_option, table_file_options
@@ -81,7 +80,7 @@ def _all_tables(  # noqa: PLR0913 - what is shown, and how
     if found.accuracies is not None:
         yield from (accuracy_tables if full else accuracy_headline)(found.accuracies, found.people)
     if full or found.labelled.against is not None:
-        yield from system_figures(found.systems, found.people)
+        yield from model_tables(found.systems, found.people)
 
 
 def _further_intervals(found: AgreementResult) -> list[str]:
@@ -208,6 +207,6 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         [*every_note, *left_out],
     )
     if report is not None:
-        from gradewire.cli.agree.report import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+        from gradewire.cli.agree.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 
         write_page(report, found)

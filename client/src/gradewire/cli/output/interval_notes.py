@@ -1,4 +1,4 @@
-"""Notes on intervals: how many draws they rest on, which figures have none, and which draws are undefined."""
+"""Notes on intervals: how many draws they rest on, which values have none, and which draws are undefined."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _PLACE_CHARACTERS = 80
 
 
 class PlacedEstimate(NamedTuple):
-    """A figure of an output.
+    """An estimate of an output.
 
     Attributes:
         who: Metric, pair of metrics or evaluator that it is of.
         statistic: As the output calls it.
         place: The rows: a cell, a model, all rows.
-        estimate: The figure.
+        estimate: The estimate.
     """
 
     who: str
