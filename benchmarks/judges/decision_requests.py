@@ -40,8 +40,8 @@ BLOCK_ROWS = 50
 ROWS_AT_A_TIME = 21
 # The socket of sparrow-decider holds five connections, and the sixth waits for a second.
 IN_FLIGHT = 4
-LOOKS = 600
-LOOK_AGAIN_S = 0.05
+# Questions of one request.
+SHARED = 4
 # judge_similarity has a template of its own; the others show an item in the same words.
 _ASKERS = (
     (LAVE, LaveParameters(binary=BinaryQuestions.JUDGE)),
@@ -114,24 +114,12 @@ class Way:
             answers = tuple(each.answer for each in await asyncio.gather(*map(self.judge.choose, needs)))
 
 
-def remark_of(judge: Judge) -> str:
-    """What a judge says of questions that share a request; empty where that is not known."""
-    return next((remark for remark in judge.status.remarks if remark.startswith("It is asked ")), "")
-
-
 async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_time: int) -> tuple[Way, Way]:
     """The same rows with one question a request and with shared requests, which take turns in blocks of rows."""
     ways = []
-    for most in (1, RemoteJudgeConfig().questions_per_request):
+    for most in (1, SHARED):
         seen = Requests()
         judge = await DecisionJudges(replace(config, questions_per_request=most), seen).open(config.model)
-        # Two questions about a row that is none of these: with them it finds out whether they may share a request.
-        first = {"id": "", "question": "Who?", "references": ["Nobody"], "prediction": "Somebody"}
-        await asyncio.gather(*map(judge.choose, needs_of(first)))
-        for _ in range(LOOKS if most > 1 else 0):
-            if remark_of(judge):
-                break
-            await asyncio.sleep(LOOK_AGAIN_S)
         seen.seconds.clear()
         ways.append(Way(judge, seen))
     for number, begin in enumerate(range(0, len(rows), BLOCK_ROWS)):
@@ -189,7 +177,7 @@ def timed(url: str, model: str, rows: Sequence[Row]) -> str:
         "| rows at a time | questions a request | calls | requests | median ms | 95 % ms | ms a row |",
         "|" + "---:|" * 7,
     ]
-    largest, said = 0.0, ""
+    largest = 0.0
     for at_a_time in (1, ROWS_AT_A_TIME):
         ways = asyncio.run(in_turns(config, rows, at_a_time))
         for name, way in zip(("1", "shared"), ways, strict=True):
@@ -198,12 +186,11 @@ def timed(url: str, model: str, rows: Sequence[Row]) -> str:
                 f"| {at_a_time} | {name} | {way.calls} | {len(seconds)} | {_milliseconds(seconds)} | "
                 f"{way.whole_s / len(rows) * 1e3:.1f} |"
             )
-        said = remark_of(ways[1].judge)
         largest = max(largest, *(abs(one - other) for one, other in zip(*(way.scores for way in ways), strict=True)))
     lines.append(
         "\nA call is one question of lave, judge_verdict or judge_grade, whose grade is a second one; at most "
         f"{IN_FLIGHT} requests in flight. "
-        f"Scores of the two ways differ by {largest:.2g} at most. Of itself the judge says: {said}"
+        f"Scores of the two ways differ by {largest:.2g} at most."
     )
     if SYSTEM_ONE in forms:
         alone_s, together_s, largest = asyncio.run(put_together(config, rows[:TOGETHER_ROWS]))

@@ -20,7 +20,7 @@ from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
 from gradewire.async_client import ClientBase
 from gradewire.call_options import CompareOptions, PrepareOptions, ScoreOptions
-from gradewire.errors import ClientClosed, ForkedClient
+from gradewire.errors import ClientClosed, ForkedClientError
 from gradewire.items import ItemsLike
 from gradewire.metric_types import ComparisonLike
 from gradewire.metric_types.choice import MetricsLike
@@ -39,7 +39,7 @@ class Client(ClientBase):
 
     The same methods as `AsyncClient`, run on a thread of the client's own: usable from several threads, and where an
     event loop runs already, as in a notebook. Forked, or pickled as its settings, it starts afresh at its first use in
-    the other process; after a fork that gRPC was loaded before, a process of its own carries its calls.
+    the other process; in a child forked after gRPC was loaded its calls raise ForkedClientError.
 
     Args:
         address: HOST:PORT of the server.
@@ -192,5 +192,5 @@ def _iterate(
             yield from batch
     finally:
         reader.close()
-        with contextlib.suppress(ClientClosed, ForkedClient):  # its generator ends with its loop, or in the parent
+        with contextlib.suppress(ClientClosed, ForkedClientError):  # its generator ends with its loop, or in the parent
             loop.run(finish())

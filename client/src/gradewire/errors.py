@@ -13,7 +13,7 @@ GradewireError
 │   └── AccessDenied            the token is missing, wrong, or not allowed to do this
 ├── InconsistentReplies         several servers at one address do not agree on metric version or model
 ├── ClientClosed                the client was closed before
-├── ForkedClient                no process carries the calls of this forked one, or they began before the fork
+├── ForkedClientError           gRPC was loaded before this process was forked, or the call began before the fork
 └── MissingExtra                a part that is installed separately (also an ImportError)
 ```
 
@@ -92,8 +92,8 @@ class ClientClosed(GradewireError):  # noqa: N818 - reads as what happened, like
     """The client was closed; make a new one."""
 
 
-class ForkedClient(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
-    """No process can carry the calls of this forked one, or what is waited for began before the fork."""
+class ForkedClientError(GradewireError):
+    """gRPC was loaded before this process was forked, or what is waited for began before the fork."""
 
 
 class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names

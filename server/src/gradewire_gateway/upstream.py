@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import grpc
 from google.protobuf.message import Message
 from grpc import aio
-from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no public name
 
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.wire.methods import RpcMethod
-from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 from gradewire_proto.conventions.metadata import STOPPING_KEY
 
 if TYPE_CHECKING:
@@ -99,7 +97,6 @@ class Upstream:
     def __init__(self, settings: UpstreamSettings) -> None:
         self.private = settings.private
         self._processes = [_Process(_open(settings, target)) for target in settings.target.split(",")]
-        drain_wakeups(asyncio.get_running_loop())
         self._callables: dict[tuple[aio.Channel, str], Any] = {}
         self._turns = 0
 
@@ -202,15 +199,10 @@ class CallEndedError(Exception):
 
 
 async def write(call: "aio.StreamStreamCall[Any, Any]", message: Message) -> None:
-    """Writes a message; raises CallEndedError where the call has ended.
-
-    `call.write` would do, but where the server ends a call while a message is on its way, it puts INTERNAL in the place
-    of the status that the server gave: a token that is refused would look like a defect.
-    """
+    """Write a message; raises CallEndedError where the call has ended."""
     try:
-        await call.wait_for_connection()
-        await call._cython_call.send_serialized_message(message.SerializeToString())  # type: ignore[attr-defined] # noqa: SLF001 - as above
-    except (aio.AioRpcError, cygrpc.InternalError, asyncio.InvalidStateError) as error:
+        await call.write(message)
+    except (aio.AioRpcError, asyncio.InvalidStateError) as error:
         raise CallEndedError from error
 
 
@@ -218,7 +210,7 @@ async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
     """Says that no more messages come; raises as `write`."""
     try:
         await call.done_writing()
-    except (aio.AioRpcError, cygrpc.InternalError, asyncio.InvalidStateError) as error:
+    except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError) as error:
         raise CallEndedError from error
 
 

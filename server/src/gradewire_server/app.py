@@ -130,7 +130,6 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
                 port,
                 calls.receiver,
                 telemetry,
-                max_resets_per_s=settings.listen.max_resets_per_s,
                 memory_limit_bytes=settings.memory.limit_bytes,
             )
         )

@@ -1,12 +1,9 @@
-"""What watches over the server while it serves: calls that are reset, memory in flight, a loop that is late."""
+"""What watches over the server while it serves: memory in flight, a loop that is late."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from gradewire_server.rpc.connections.address_filter import AddressFilter
-from gradewire_server.rpc.connections.channelz import ServerConnections
-from gradewire_server.rpc.connections.reset_guard import ResetGuard
 from gradewire_server.rpc.receiving.memory_guard import MemoryGuard, watch_lateness
 from gradewire_server.rpc.receiving.receiver import Receiver
 from gradewire_server.rpc.telemetry import RpcTelemetry
@@ -14,7 +11,7 @@ from gradewire_server.rpc.telemetry import RpcTelemetry
 
 @asynccontextmanager
 async def guarded(
-    port: int, receiver: Receiver, telemetry: RpcTelemetry, *, max_resets_per_s: int, memory_limit_bytes: int
+    port: int, receiver: Receiver, telemetry: RpcTelemetry, *, memory_limit_bytes: int
 ) -> AsyncIterator[MemoryGuard]:
     """Guards the server on `port` for as long as the context lasts; gives the guard of memory, to be told of models.
 
@@ -22,17 +19,9 @@ async def guarded(
         port: Of gRPC.
         receiver: Receives its messages.
         telemetry: Where the guards count.
-        max_resets_per_s: Calls that the connections of one host may reset.
         memory_limit_bytes: What the process may take.
     """
-    resets = ResetGuard(
-        telemetry.resets,
-        ServerConnections(port),
-        AddressFilter(port),
-        max_per_s=max_resets_per_s,
-    )
     memory = MemoryGuard(receiver, memory_limit_bytes, port, shed=telemetry.messages_shed.inc)
-    resets.start()
     memory.start()
     watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))
     try:
@@ -40,4 +29,3 @@ async def guarded(
     finally:
         watching.cancel()
         memory.close()
-        await asyncio.to_thread(resets.stop)

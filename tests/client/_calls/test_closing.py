@@ -131,12 +131,12 @@ def test_what_began_before_a_fork_says_so_in_the_child() -> None:
 
     with Client(transport=StubTransport(later)) as client:
         future: Future[gradewire.ScoreReport] = client.submit([RIGHT])
-        assert told_in_a_child(future.result) == "ForkedClient"
-        assert told_in_a_child(future.exception) == "ForkedClient"
+        assert told_in_a_child(future.result) == "ForkedClientError"
+        assert told_in_a_child(future.exception) == "ForkedClientError"
         release.set()
         assert future.result(20)[0].scores["smile"].score == 0.5
         assert told_in_a_child(future.result) == "nothing"
         results = client.score_stream(endless())
         next(results)
-        assert told_in_a_child(lambda: list(results)) == "ForkedClient"
+        assert told_in_a_child(lambda: list(results)) == "ForkedClientError"
         next(results)

@@ -169,10 +169,8 @@ def _child(scorer: RewardScorer, results: "multiprocessing.Queue[float | None]")
     scorer.close()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_workers_get_it_forked_or_pickled(small_server: SmallServer, method: str) -> None:
-    context = multiprocessing.get_context(method)
+def test_workers_get_it_pickled(small_server: SmallServer) -> None:
+    context = multiprocessing.get_context("spawn")
     results = context.Queue()
     with RewardScorer(small_server.address) as scorer:
         assert scorer.score_one(RIGHT).value == 1.0

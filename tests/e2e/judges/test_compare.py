@@ -1,6 +1,5 @@
 """Comparisons over a real socket, with SmolLM2, which cannot judge: served, streamed, embedded, kept, without Redis."""
 
-import multiprocessing
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,24 +123,6 @@ def test_reasons_come_back(client: Client) -> None:
     assert each.status in {Status.OK, Status.INCONSISTENT, Status.UNPARSABLE}
     assert all(order.reason or order.winner is None for order in each.orders)
     assert each.generated_tokens > 0
-
-
-def test_a_forked_process_compares_through_the_process_that_carries_its_calls(
-    client: Client, found: list[Comparison]
-) -> None:
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-
-    def compare() -> None:
-        streamed = sorted(client.compare_stream(PAIRS[:2]), key=lambda each: each.index)
-        theirs.send((as_dicts(client.compare(PAIRS[:2])), as_dicts(streamed)))
-
-    child = context.Process(target=compare)
-    child.start()
-    assert ours.poll(60), "the child hangs"
-    assert ours.recv() == (as_dicts(found[:2]), as_dicts(found[:2]))
-    child.join(20)
-    assert child.exitcode == 0
 
 
 def test_a_judge_that_is_not_here_says_how_to_get_it(client: Client) -> None:

@@ -65,7 +65,7 @@ def serving(directory: Path, minilm: Path, sparrow: SparrowServer, **settings: o
 def behind_sparrow(
     tmp_path_factory: pytest.TempPathFactory, minilm: Path, sparrow: SparrowServer
 ) -> Iterator[ServerProcess]:
-    with serving(tmp_path_factory.mktemp("decisions"), minilm, sparrow) as server:
+    with serving(tmp_path_factory.mktemp("decisions"), minilm, sparrow, judge_questions_per_request=4) as server:
         yield server
 
 
@@ -75,7 +75,7 @@ def one_a_request(
 ) -> Iterator[ServerProcess]:
     """Another server with a cache of its own, which never puts questions together."""
     directory = tmp_path_factory.mktemp("one-a-request")
-    with serving(directory, minilm, sparrow, judge_questions_per_request=1) as server:
+    with serving(directory, minilm, sparrow) as server:
         yield server
 
 
@@ -168,14 +168,6 @@ def test_metrics_of_one_item_share_a_request_and_score_as_alone(
         }
         for n in range(40)
     ]
-    fresh = {**ROWS[0], "prediction": "Paris, I am told."}
-    score(behind_sparrow, [fresh], shared)  # with which it finds out, if it has not yet
-    with Client(behind_sparrow.address) as client:
-
-        def remarks() -> str:
-            return " ".join(next(model for model in client.models().models if model.kind == "judge").remarks)
-
-        eventually(lambda: "up to 4 questions about an item in one request" in remarks())
     before, before_apart = requests(behind_sparrow), requests(one_a_request)
     together, apart = score(behind_sparrow, drawn, shared), score(one_a_request, drawn, shared)
     asked, asked_apart = requests(behind_sparrow) - before, requests(one_a_request) - before_apart

@@ -1,14 +1,12 @@
-"""Two server processes with encryption and Redis as their store, reached over HTTP, after a fork, and by both at once.
+"""Two server processes with encryption and Redis as their store, reached over HTTP and by gRPC, and by both at once.
 
-A process is killed or replaced meanwhile: who comes in by HTTP or by a relay fares as well as who calls gRPC.
+A process is killed or replaced meanwhile: who comes in by HTTP fares as well as who calls gRPC.
 """
 
 import json
 import os
 import signal
 import ssl
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -22,39 +20,11 @@ from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.several_processes import channels_by_process, process_ids, ready_processes, wait_until
 from tests.support.servers.valkey import ValkeyServer
 
-from gradewire import Client, Tls
 from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 
 pytestmark = pytest.mark.hostile
 
 _CIDER = types_pb2.MetricSpec(cider=types_pb2.CiderParameters(corpus=types_pb2.CORPUS_PREPARED))
-_AFTER_A_FORK = """
-import os, sys, threading
-from pathlib import Path
-from gradewire import Client, Tls
-
-address, certificate = sys.argv[1:]
-client = Client(address, tls=Tls(root_certificates=Path(certificate), server_name="grader"), deadline_s=60)
-ROWS = [{"references": ["a cat"], "prediction": "a small cat"}] * 2
-before = client.score(ROWS, "smile")[0].scores["smile"].score
-child = os.fork()
-if not child:
-    right = []
-
-    def call():
-        for _ in range(60):
-            right.append(abs(client.score(ROWS, "smile")[0].scores["smile"].score - before) < 2e-4)
-            if len(right) == 20:
-                print("calling", flush=True)
-
-    callers = [threading.Thread(target=call) for _ in range(4)]
-    [caller.start() for caller in callers]
-    [caller.join() for caller in callers]
-    print("right:", sum(right), flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
-client.close()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -141,20 +111,3 @@ def test_no_http_request_fails_while_a_process_goes(server: ServerProcess, certi
         finally:
             done.set()
         assert all(caller.result(60) > 1 for caller in callers)
-
-
-def test_a_relay_after_a_fork_outlasts_a_kill(server: ServerProcess, certificate: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _AFTER_A_FORK, server.address, certificate], stdout=subprocess.PIPE, text=True
-    ) as program:
-        try:
-            assert program.stdout is not None
-            assert program.stdout.readline() == "calling\n"
-            os.kill(process_ids(server.pid)[0], signal.SIGKILL)
-            assert program.stdout.readline() == "right: 240\n"
-            assert program.wait(30) == 0
-        finally:
-            program.kill()
-    wait_until(lambda: ready_processes(server) == 2)
-    with Client(server.address, tls=Tls(root_certificates=certificate, server_name="grader")) as client:
-        assert client.score([{"references": ["a"], "prediction": "a"}], "smile")[0].scores["smile"].status == "OK"

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from gradewire.errors import ClientClosed, ForkedClient
+from gradewire.errors import ClientClosed, ForkedClientError
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class BackgroundLoop:
         Raises:
             RuntimeError: Called from the loop's own thread, where waiting would never end.
             ClientClosed: `stop` was called before the work was done.
-            ForkedClient: The loop is that of the process which forked this one.
+            ForkedClientError: The loop is that of the process which forked this one.
         """
         if self.is_own_thread():
             work.close()
@@ -56,10 +56,12 @@ class BackgroundLoop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Runs the work and waits for nothing; raises ClientClosed and ForkedClient as `run`."""
+        """Runs the work and waits for nothing; raises ClientClosed and ForkedClientError as `run`."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
-            refused = ForkedClient("this began in the process that forked this one, and ends there: call again here")
+            refused = ForkedClientError(
+                "this began in the process that forked this one, and ends there: call again here"
+            )
         else:
             # What is started before the loop is told to stop is cancelled by it, never forgotten.
             with self._lock:

@@ -14,7 +14,7 @@ from typing import Any
 
 from gradewire._calls.arguments import rows_of
 from gradewire._calls.snapshot import READ_NAMES, snapshot
-from gradewire.errors import ClientClosed, ForkedClient, Overloaded
+from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.score_report import ScoreReport
 
@@ -45,7 +45,9 @@ class _Result(Future[ScoreReport]):
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid and not self.done():
-            raise ForkedClient("this was submitted in the process that forked this one, and ends there: submit it here")
+            raise ForkedClientError(
+                "this was submitted in the process that forked this one, and ends there: submit it here"
+            )
 
 
 @dataclass(slots=True, eq=False)

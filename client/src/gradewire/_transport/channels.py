@@ -1,6 +1,5 @@
 """Opens channels to a server."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import grpc.aio
 from gradewire import errors
 from gradewire._transport.endpoint import Endpoint
 from gradewire.tls import Tls
-from gradewire_proto.conventions.grpc_wakeups import drain_wakeups
 
 
 def open_channel(endpoint: Endpoint, options: Sequence[tuple[str, str | int]]) -> grpc.aio.Channel:
@@ -25,7 +23,6 @@ def open_channel(endpoint: Endpoint, options: Sequence[tuple[str, str | int]]) -
         channel = grpc.aio.secure_channel(
             endpoint.address, _credentials(endpoint.tls), options=(*options, *_overrides(endpoint.tls))
         )
-    drain_wakeups(asyncio.get_running_loop())
     return channel
 
 

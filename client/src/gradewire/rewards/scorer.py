@@ -54,8 +54,9 @@ class RewardOptions(TypedDict, total=False):
 class RewardScorer:
     """Gives completions rewards: extracts each final answer and has a server score it.
 
-    One object serves blocking and async callers, in any thread, on any event loop and in forked children; it is
-    pickled as its settings. Each event loop of each process has one connection, over which single calls are gathered.
+    One object serves blocking and async callers, in any thread and on any event loop; it is pickled as its settings,
+    and works in forked children of a process that has loaded no gRPC. Each event loop of each process has one
+    connection, over which single calls are gathered.
 
     Args:
         address: HOST:PORT of the server.

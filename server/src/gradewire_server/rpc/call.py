@@ -36,7 +36,7 @@ class RpcCall:
         record: What the log will say of it.
         telemetry: Of its method.
         deadline_s: Seconds that the caller still waits; None where it has not said.
-        waited_s: Seconds that it has waited for its first step; None where that is not known.
+        waited_s: Seconds that it has waited for its first step, by the loop's last round; None where none was measured.
         caller: Who calls, once that is known.
     """
 

@@ -31,7 +31,6 @@ from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
-from gradewire_server.rpc.connections.accepting import waited_s
 from gradewire_server.rpc.errors import InternalError, WireStatus, end_with, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
@@ -48,6 +47,7 @@ from gradewire_server.rpc.messages import (
 from gradewire_server.rpc.receiving.receiver import Receiver
 from gradewire_server.rpc.receiving.stream_memory import StreamMemory
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
+from gradewire_server.rpc.rounds import Rounds
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
 from gradewire_server.rpc.traces import ended, trace_headers
 from gradewire_server.tracing.port import CallTracer
@@ -98,6 +98,7 @@ class Calls:
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._in_flight = 0
+        self._rounds = Rounds()
         self._last_arrival_s = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -220,7 +221,8 @@ class Calls:
     ) -> ResultT:
         started = time.perf_counter()
         call_id, authorization, peer = self._read_metadata(context)
-        call = RpcCall(CallRecord(call_id, method, peer), telemetry, context.time_remaining(), waited_s(started))
+        call = RpcCall(CallRecord(call_id, method, peer), telemetry, context.time_remaining(), self._rounds.waited_s)
+        self._rounds.measure()
         span = None if self._tracer is None else self._tracer.begin(method, trace_headers(context))
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()

@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
 from gradewire_server.requests.admission.telemetry import AdmissionTelemetry
-from gradewire_server.rpc.connections.reset_guard import ResetTelemetry
 from gradewire_server.tenants.telemetry import TenantTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
@@ -133,23 +132,6 @@ class RpcTelemetry:
         )
         self.lost_replies = Counter(
             "gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.", registry=registry
-        )
-        self.resets = ResetTelemetry(
-            calls=Counter(
-                "gradewire_reset_calls",
-                "Calls that were reset by callers, counted while many are.",
-                registry=registry,
-            ),
-            connections=Counter(
-                "gradewire_reset_connections_closed",
-                "Connections that were closed because their host resets too many calls.",
-                registry=registry,
-            ),
-            kept_out=Counter(
-                "gradewire_reset_hosts_kept_out",
-                "Times that a host was kept from connecting because it resets too many calls.",
-                registry=registry,
-            ),
         )
         self.gateway_restarts = Counter(
             "gradewire_gateway_restarts", "HTTP gateways that were lost and started again.", registry=registry

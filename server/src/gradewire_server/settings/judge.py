@@ -117,10 +117,10 @@ class RemoteJudgeConfig:
         Field(ge=1, le=8),
         Setting(
             "judge_questions_per_request",
-            "Questions about one item in one request to a decision model that answers each as it does alone.",
+            "Questions about one item in one request, for a decision model that answers each as it does alone.",
         ),
-    ] = 4
-    """Our own questions show whether it does; there are 8 of them."""
+    ] = 1
+    """A model that reads all questions of a request at once would give other scores."""
     input_price: Annotated[
         OptionalPrice,
         Setting("judge_input_price", "Price of a million tokens that the judge's server reads; unset: not known."),

@@ -47,14 +47,6 @@ class ListenConfig:
     http_tls: Annotated[
         bool, Setting("http_tls", "Serve HTTP over TLS too, with tls_cert and tls_key; probes must know.")
     ] = False
-    max_resets_per_s: Annotated[
-        Count,
-        Setting(
-            "max_resets_per_s",
-            "Calls that the connections of one host may reset a second; more, and they are closed, and it waits.",
-        ),
-    ] = 2000
-    """A caller whose deadline ends before the answer resets its call as well."""
     tls: Tls | None = None
     auth_tokens: Annotated[
         Tokens,

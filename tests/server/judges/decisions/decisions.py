@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.server.judges.remote.remote import Counted, eventually, prompt
+from tests.server.judges.remote.remote import Counted, prompt
 from tests.support.fakes.odd_openai import Heard, reply
 
 from gradewire_server.domain.judge import Choice, Choose, Role, Turn
@@ -56,13 +56,11 @@ class Decider:
     """Answers every question of a request in the form of System One, as its texts have it.
 
     Attributes:
-        leak: How much of a probability hangs on what else is asked.
         tokens: Of each request, as the server counts them; None: it does not.
         change: Makes of the answers to a request what is sent; may return bytes, which are sent as they are.
         sizes: How many questions about items there were in each request.
     """
 
-    leak: float = 0.0
     tokens: int | None = None
     change: Callable[[Heard, Answers], Answers | bytes] = unchanged
     sizes: list[int] = field(default_factory=list)
@@ -82,7 +80,7 @@ class Decider:
         questions = heard.body["questions"]
         labels = list(questions[name]["criteria"])
         seed = zlib.crc32(json.dumps([heard.body["state"], questions[name]]).encode())
-        first = 0.2 + 0.5 * seed / 2**32 + self.leak * (len(questions) - 1)
+        first = 0.2 + 0.5 * seed / 2**32
         rest = (1 - first) / (len(labels) - 1)
         return {"type": "choice", "probabilities": {label: rest if n else first for n, label in enumerate(labels)}}
 
@@ -100,18 +98,10 @@ async def chosen(judge: RemoteJudge, *needs: Choose) -> list[tuple[float, ...]]:
     return [answer.probabilities for answer in answers if isinstance(answer, Choice)]
 
 
-async def looked_at(judge: RemoteJudge) -> str:
-    """Has the judge find out whether questions may share a request; what it then says of itself."""
-    before = len(judge.status.remarks)
-    await chosen(judge, about("first of all", "a"), about("first of all", "b"))
-    await eventually(lambda: len(judge.status.remarks) > before)
-    return judge.status.remarks[-1]
-
-
 @asynccontextmanager
 async def opened(url: str, observer: Counted | None = None, **settings: Any) -> AsyncIterator[RemoteJudge]:
     """A decision model behind a server."""
-    config = replace(RemoteJudgeConfig(url, "m", token="key"), **settings)  # noqa: S106 - no secret
+    config = replace(RemoteJudgeConfig(url, "m", token="key", questions_per_request=4), **settings)  # noqa: S106 - no secret
     source = DecisionJudges(config, observer or Counted())
     judge = await source.open("m")
     assert isinstance(judge, RemoteJudge)

@@ -6,12 +6,11 @@ import pytest
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from gradewire_server.rpc.connections.accepting import open_server
 from gradewire_server.rpc.connections.listening import listening_sockets, stop_listening
 
 
 async def test_connections_stay_and_new_ones_are_refused() -> None:
-    server = open_server(interceptors=(), options=[("grpc.so_reuseport", 1)])
+    server = aio.server(options=[("grpc.so_reuseport", 1)])
     health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -1,7 +1,6 @@
 """One decision model behind a server, as `RemoteJudge` asks it.
 
-Questions about one state share a request where the server was shown to answer them independently
-(`independence.py`).
+Questions about one state share a request where the operator says that the server answers each as it does alone.
 """
 
 import logging
@@ -14,11 +13,9 @@ from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.decisions.answers import answer_of, answers_of
 from gradewire_server.judges.decisions.asked import Asked, asked_of, without_demonstrations
 from gradewire_server.judges.decisions.forms import DECISIONS, FORMS, Form
-from gradewire_server.judges.decisions.independence import Independence
 from gradewire_server.judges.remote.errors import (
     ADDRESS_SETTING,
     MODEL_SETTING,
-    OF_THE_REQUEST,
     RemoteError,
     refused,
     server_at,
@@ -56,12 +53,6 @@ class DecisionServer(Server):
         self._form = forms[0]
         self._paid = Paid()
         self._most_questions = most_questions
-        self._independence = Independence(model, most_questions, self._ask_own)
-
-    @property
-    @override
-    def remarks(self) -> tuple[str, ...]:
-        return (self._independence.remark,) if self._independence.remark else ()
 
     @property
     @override
@@ -79,7 +70,6 @@ class DecisionServer(Server):
 
     @override
     async def find_out(self) -> None:
-        self._independence.forget()
         refusal: RemoteError | None = None
         for form in self._forms:
             reply = await self._send([_OWN], form)
@@ -99,15 +89,11 @@ class DecisionServer(Server):
 
     @override
     def subject(self, question: Question) -> str | None:
-        if self._most_questions == 1:
-            return None
-        asked = asked_of(question)
-        # What is too long to be put beside another one need not be looked at with each that waits.
-        return asked.state if self._independence.may_allow(asked) else None
+        return None if self._most_questions == 1 else asked_of(question).state
 
     @override
     def takes(self, questions: Sequence[Question]) -> bool:
-        return len(questions) <= self._most_questions and self._independence.allows([*map(asked_of, questions)])
+        return len(questions) <= self._most_questions
 
     @override
     async def ask(self, question: Question) -> Answer:
@@ -119,16 +105,7 @@ class DecisionServer(Server):
     @override
     async def ask_together(self, questions: Sequence[Question]) -> list[Answer | RemoteError]:
         asked = [asked_of(question) for question in questions]
-        try:
-            answers = answers_of(*await self._answered(asked), asked)
-        except RemoteError as error:
-            if error.kind in OF_THE_REQUEST:
-                self._independence.failed()
-            raise
-        if any(isinstance(answer, Answer) for answer in answers):
-            self._independence.succeeded()
-        else:
-            self._independence.failed()
+        answers = answers_of(*await self._answered(asked), asked)
         for place, answer in enumerate(answers):
             if isinstance(answer, Answer):
                 paid, self._paid = self._paid, Paid()
@@ -142,7 +119,6 @@ class DecisionServer(Server):
 
     @override
     async def close(self) -> None:
-        await self._independence.close()
         await self._client.close()
 
     async def _answered(self, asked: Sequence[Asked]) -> tuple[Reply, Form]:
@@ -154,15 +130,6 @@ class DecisionServer(Server):
         if reply.status in BAD_REQUEST:
             self._note(reply)
         raise error
-
-    async def _ask_own(self, asked: Sequence[Asked]) -> list[Answer]:
-        answers: list[Answer] = []
-        for answer in answers_of(*await self._answered(asked), asked):
-            if isinstance(answer, RemoteError):
-                raise answer
-            answers.append(answer)
-            self._paid = self._paid.plus(answer)
-        return answers
 
     async def _send(self, asked: Sequence[Asked], form: Form) -> Reply:
         return await self._client.post(form.path, form.body(self._model, asked))

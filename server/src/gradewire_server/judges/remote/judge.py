@@ -67,11 +67,9 @@ class RemoteJudge(Judge):
     @override
     def status(self) -> ModelStatus:
         # Verdicts that were read in another way are of another precision.
-        lacks, said, remarks = self._server.lacks, self._server.sees_images, self._server.remarks
+        lacks, said = self._server.lacks, self._server.sees_images
         sees = {"yes": said is not False, "auto": said is True, "no": False}[self._sees_images]
         status = self._status if sees == self._status.sees_images else replace(self._status, sees_images=sees)
-        if remarks:
-            status = replace(status, remarks=(*status.remarks, *remarks))
         if not lacks:
             return status
         return replace(

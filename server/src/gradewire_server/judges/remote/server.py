@@ -101,11 +101,6 @@ class Server(Protocol):
         return prompt
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What it turned out to be like, for whoever lists judges."""
-        return ()
-
-    @property
     def lacks(self) -> str:
         """Names of what it does not do though its kind does, where that changes answers; ""."""
 
