@@ -122,13 +122,14 @@ async def test_a_run_that_keeps_nothing_asks_for_all() -> None:
     assert done == [1, 2, 3, 4, 5]
 
 
-async def test_pairs_that_version_0_left_waiting_beside_are_not_asked_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rewritten", [0, 2])
+async def test_pairs_that_version_0_left_waiting_beside_are_not_asked_again(tmp_path: Path, rewritten: int) -> None:
     """Before, a run that went on moved what was there to FILE.resume, and wrote FILE anew from it."""
     path = tmp_path / "pairs.jsonl"
     await run(path, LengthChooser())
     whole = path.read_bytes()
     path.rename(tmp_path / "pairs.jsonl.resume")
-    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]) + b'{"id": "torn')
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:rewritten]) + b'{"id": "torn')
     again = LengthChooser()
     assert await run(path, again, resume=True, finish=False) == ["model_b"] * 5
     assert again.asked == []

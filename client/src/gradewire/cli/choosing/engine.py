@@ -75,7 +75,7 @@ class PairEngine:
                     self.take(number, line)
         if anew:
             self._digests, self._known, end = [], {}, 0
-        self._goes_on = bool(self._digests)
+        self._goes_on = bool(self._digests or self._known)
         self.journal.begin(end)
         if anew or not resume:
             self._forget_aside()
@@ -104,6 +104,8 @@ class PairEngine:
         found = {index: self._known[digest] for index, digest in digests if digest in self._known}
         asked = [pair for pair in pairs if pair.index not in found]
         self.judged = len(found)
+        if found:
+            done()
         async with aclosing(self.chooser.choose(asked)) as batches:
             async for batch in batches:
                 self._write([line_of(pair, choice, self._said_of(pair, told)) for pair, choice in batch])
