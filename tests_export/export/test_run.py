@@ -16,10 +16,11 @@ from gradewire_models.build import renew_exported, verify_built
 from gradewire_models.errors import ExportError, VerificationError
 from gradewire_models.export.encoder import BareEncoder
 from gradewire_models.export.modules import Pooling
-from gradewire_models.export.plan import Exporter, ExportOptions
+from gradewire_models.export.plan import ExportOptions
 from gradewire_models.export.run import ExportResult, export_model
 from gradewire_models.export.through_optimum import UnsupportedError, export_through_optimum
 from gradewire_models.export.trace import trace
+from gradewire_models.export.written import EXPORTERS
 from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import CONFIG_FILE, read_config
@@ -82,9 +83,10 @@ def test_a_sentence_transformers_folder_needs_no_options_and_a_wrong_graph_does_
     ]
     assert str(folder.path).encode() not in model.onnx_path.read_bytes()
 
+    monkeypatch.setitem(EXPORTERS, "optimum", trace)
     monkeypatch.setattr("gradewire_models.export.trace.BareEncoder", Forgetful)
     with pytest.raises(VerificationError, match="sentences as in torch"):
-        export_model(str(folder.path), tmp_path, ExportOptions(exporter="torch"))
+        export_model(str(folder.path), tmp_path, ExportOptions())
     assert load_built(tmp_path, "tiny-electra") == model
     assert sorted(path.name for path in tmp_path.iterdir()) == [".tiny-electra.lock", "tiny-electra"]
 
@@ -157,24 +159,28 @@ def test_a_pooler_that_is_not_there_is_not_made_up(make_folder: Callable[..., Fo
 @pytest.mark.parametrize(
     ("exporter", "model_type", "pooling"),
     [
-        ("optimum", "bert", "cls"),
-        ("optimum", "roberta", "mean"),
-        ("optimum", "llama", "last"),
-        ("torch", "roberta", "cls"),
+        (export_through_optimum, "bert", "cls"),
+        (export_through_optimum, "roberta", "mean"),
+        (export_through_optimum, "llama", "last"),
+        (trace, "roberta", "cls"),
     ],
 )
 def test_both_exporters_give_the_vectors_of_transformers_and_the_same_bytes_again(
-    make_folder: Callable[..., Folder], tmp_path: Path, exporter: Exporter, model_type: str, pooling: Pooling
+    make_folder: Callable[..., Folder],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    exporter: Callable[..., onnx.ModelProto],
+    model_type: str,
+    pooling: Pooling,
 ) -> None:
+    monkeypatch.setitem(EXPORTERS, "optimum", exporter)
     folder = make_folder(model_type)
-    options = ExportOptions(pooling=pooling, max_tokens=MAX_TOKENS, token_layers=(1,), exporter=exporter)
+    options = ExportOptions(pooling=pooling, max_tokens=MAX_TOKENS, token_layers=(1,))
     result = export_model(str(folder.path), tmp_path, options)
     check(result, tmp_path, folder)
     assert result.model.layer_outputs == ("token_embeddings_layer_1",)
     assert result.notes[-1:] == ("no licence is stated: --licence",)
-    _, described = read_config(result.model.directory / CONFIG_FILE)
-    assert described["build_command"].endswith(f"--exporter {exporter}")
-    if exporter == "optimum":
+    if exporter is export_through_optimum:
         again = export_model(str(folder.path), tmp_path / "again", options)
         assert again.model.digest == result.model.digest
 
@@ -187,12 +193,10 @@ def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
     def unknown(*_: object) -> NoReturn:
         raise UnsupportedError("optimum's ONNX exporter does not know bert")
 
-    monkeypatch.setattr("gradewire_models.export.written._EXPORTERS", {"optimum": unknown, "torch": trace})
+    monkeypatch.setitem(EXPORTERS, "optimum", unknown)
     result = export_model(str(folder.path), tmp_path, ExportOptions())
     check(result, tmp_path, folder)
     assert result.notes[-1] == "exported by torch and not by optimum: optimum's ONNX exporter does not know bert"
-    with pytest.raises(UnsupportedError, match="does not know bert"):
-        export_model(str(folder.path), tmp_path, ExportOptions(exporter="optimum"))
 
 
 def test_an_architecture_without_a_configuration_in_optimum(make_folder: Callable[..., Folder]) -> None:

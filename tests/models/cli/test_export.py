@@ -34,7 +34,6 @@ def test_code_that_comes_with_a_model_cannot_be_asked_for() -> None:
         (("x", "--pooling", "max"), "'mean', 'cls', 'last', 'pooler'"),
         (("x", "--max-tokens", "0"), "x>=1"),
         (("x", "--token-layer", "0"), "x>=1"),
-        (("x", "--exporter", "keras"), "'auto', 'optimum', 'torch'"),
     ],
 )
 def test_usage_errors_name_the_choices(arguments: tuple[str, ...], says: str) -> None:

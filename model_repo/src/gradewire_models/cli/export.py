@@ -7,7 +7,7 @@ import click
 from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.options import ACCELERATOR_OPTION, REPOSITORY_OPTION, TARGET_OPTION, check_target
 from gradewire_models.export.modules import POOLINGS, Pooling
-from gradewire_models.export.plan import CPU_CLASS, EXPORTERS, Exporter, ExportOptions
+from gradewire_models.export.plan import CPU_CLASS, ExportOptions
 
 
 @click.command()
@@ -31,14 +31,6 @@ from gradewire_models.export.plan import CPU_CLASS, EXPORTERS, Exporter, ExportO
 )
 @click.option("--revision", default="", help="Branch, tag or commit of the hub; the commit is recorded either way.")
 @click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's.")
-@click.option(
-    "--exporter",
-    type=click.Choice(EXPORTERS),
-    default="auto",
-    show_default=True,
-    help="What writes the encoder as ONNX: optimum's exporter, or torch's as gradewire drives it; auto takes the "
-    "second where the first cannot, and says why.",
-)
 @TARGET_OPTION
 @click.option("--precision", type=click.Choice(["fp32", "fp16"]), help="On a GPU; fp16 unless named.")
 @ACCELERATOR_OPTION
@@ -53,7 +45,6 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     token_layers: tuple[int, ...],
     revision: str,
     licence: str,
-    exporter: Exporter,
     target: str,
     precision: str | None,
     accelerator: str | None,
@@ -78,7 +69,6 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
         max_tokens=max_tokens,
         token_layers=token_layers,
         licence=licence,
-        exporter=exporter,
         numeric_class=_numeric_class(target, precision, accelerator),
     )
     with ConsoleProgress(Console(stderr=True), name or source) as progress:

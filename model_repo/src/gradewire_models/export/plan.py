@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.catalog.table import NAME
@@ -11,12 +10,6 @@ from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.hub import SourceFolder
 from gradewire_models.export.modules import POOLINGS, Pooling
-
-Exporter = Literal["auto", "optimum", "torch"]
-"""What writes the encoder as ONNX: optimum's exporter, gradewire's own over ``torch.onnx``, or the first of these whose
-graph agrees with the model."""
-
-EXPORTERS: tuple[Exporter, ...] = get_args(Exporter)
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
@@ -34,7 +27,6 @@ class ExportOptions:
         max_tokens: Longest input in tokens, special tokens included.
         token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
         licence: SPDX identifier of the weights' licence.
-        exporter: What writes the encoder as ONNX.
         numeric_class: Arithmetic and device, e.g. ``"fp16-cuda"``; what is not for CPUs gets a name that says so.
     """
 
@@ -44,7 +36,6 @@ class ExportOptions:
     max_tokens: int | None = None
     token_layers: tuple[int, ...] = ()
     licence: str = ""
-    exporter: Exporter = "auto"
     numeric_class: str = CPU_CLASS
 
 
@@ -61,9 +52,8 @@ class ExportPlan:
         max_tokens: Longest input in tokens, special tokens included.
         token_layers: Earlier layers whose token vectors are outputs, ascending.
         licence: SPDX identifier of the weights' licence; empty where nobody states it.
-        exporter: What writes the encoder as ONNX.
         numeric_class: Arithmetic and device.
-        command: What makes the model again, but for its exporter.
+        command: What makes the model again.
         notes: What was decided that somebody might want otherwise, one line each.
     """
 
@@ -75,7 +65,6 @@ class ExportPlan:
     max_tokens: int
     token_layers: tuple[int, ...]
     licence: str
-    exporter: Exporter
     numeric_class: str
     command: str
     notes: tuple[str, ...]
@@ -127,7 +116,6 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
         max_tokens=options.max_tokens or min(folder.max_tokens or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS),
         token_layers=tuple(sorted(set(options.token_layers))),
         licence=options.licence or folder.licence,
-        exporter=options.exporter,
         numeric_class=options.numeric_class,
         command=_command(options, source),
         notes=tuple(_notes(folder, options)),

@@ -1,6 +1,6 @@
 """Exports an encoder into a repository: everything or nothing, and never unchecked."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from gradewire_models.export.parity import check_parity, tolerance_of
 from gradewire_models.export.plan import ExportOptions, ExportPlan, check_options, make_plan
 from gradewire_models.export.reference import reference_texts, reference_vectors
 from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
-from gradewire_models.export.written import exporters, written_graph
+from gradewire_models.export.written import EXPORTERS, written_graph
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import ONNX_FILE, TOKENIZER_FILE
 from gradewire_models.repository.serving import serving_of_class
@@ -98,22 +98,23 @@ def _write(
     )
     save_golden(golden, target / GOLDEN_FILE)
 
-    *first, last = (replace(plan, exporter=exporter) for exporter in exporters(plan))
+    metadata = _metadata(folder, plan, golden)
+    *first, last = EXPORTERS
     for each in first:
         try:
-            return _write_graph(model, each, _metadata(folder, each, golden), target, report), notes
+            return _write_graph(model, each, plan, metadata, target, report), notes
         except (ExportError, VerificationError) as error:
-            notes += (f"exported by {last.exporter} and not by {each.exporter}: {error}",)
+            notes += (f"exported by {last} and not by {each}: {error}",)
             # The exporter may have patched the model on its way.
             model = load_encoder(folder)
-    return _write_graph(model, last, _metadata(folder, last, golden), target, report), notes
+    return _write_graph(model, last, plan, metadata, target, report), notes
 
 
-def _write_graph(
-    model: Any, plan: ExportPlan, metadata: EncoderMetadata, target: Path, report: Report
+def _write_graph(  # noqa: PLR0913, PLR0917 - what a graph is written from
+    model: Any, exporter: str, plan: ExportPlan, metadata: EncoderMetadata, target: Path, report: Report
 ) -> tuple[Check, ...]:
     report(Progress("writing the graph"))
-    graph = add_fingerprint(written_graph(model, plan))
+    graph = add_fingerprint(written_graph(model, plan, exporter))
     write_model(target, metadata, graph, serving_of_class(plan.numeric_class))
     report(Progress("verifying"))
     golden = load_golden(target / GOLDEN_FILE)
@@ -138,5 +139,5 @@ def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden) -> Encode
         origin=plan.origin,
         source=plan.source,
         catalog_version=0,
-        build_command=f"{plan.command} --exporter {plan.exporter}",
+        build_command=plan.command,
     )

@@ -9,24 +9,21 @@ from gradewire_models.errors import ExportError
 from gradewire_models.export.completed import Completion, complete
 from gradewire_models.export.encoder import padding_id
 from gradewire_models.export.half import to_half
-from gradewire_models.export.plan import CPU_CLASS, Exporter, ExportPlan
+from gradewire_models.export.plan import CPU_CLASS, ExportPlan
 from gradewire_models.export.through_optimum import export_through_optimum
 from gradewire_models.export.trace import trace
 
-_EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
+EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
+"""In the order in which they are tried: torch's own is for what optimum cannot export."""
 
 
-def exporters(plan: ExportPlan) -> tuple[Exporter, ...]:
-    """Which are tried, in order."""
-    return ("optimum", "torch") if plan.exporter == "auto" else (plan.exporter,)
-
-
-def written_graph(model: Any, plan: ExportPlan) -> onnx.ModelProto:
+def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProto:
     """Exports `model`; equal weights and versions give equal bytes.
 
     Args:
         model: As `gradewire_models.export.encoder.load_encoder` gave it.
-        plan: What is wanted, with the exporter that is to write it.
+        plan: What is wanted.
+        exporter: Name of one of `EXPORTERS`.
 
     Returns:
         A graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
@@ -37,12 +34,12 @@ def written_graph(model: Any, plan: ExportPlan) -> onnx.ModelProto:
     """
     completion = Completion(plan.pooling, plan.token_layers, int(model.config.hidden_size), padding_id(model))
     try:
-        encoder = _EXPORTERS[plan.exporter](model, completion.needed, plan.max_tokens)
+        encoder = EXPORTERS[exporter](model, completion.needed, plan.max_tokens)
         if plan.numeric_class.startswith("fp16-"):
             encoder = to_half(encoder)
         graph = complete(encoder, completion)
     except (ValueError, onnx.checker.ValidationError) as error:
-        raise ExportError(f"no valid graph comes of what {plan.exporter} exports: {error}") from error
+        raise ExportError(f"no valid graph comes of what {exporter} exports: {error}") from error
     if plan.numeric_class != CPU_CLASS:
         # One graph may run in two ways: the fingerprint has to tell them apart.
         helper.set_model_props(graph, {"numeric_class": plan.numeric_class})
