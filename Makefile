@@ -236,8 +236,8 @@ proto: $(VENV)/.dev-installed $(NODE_MODULES)/.installed ## regenerate the Pytho
 
 lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
-	$$compile pyproject.toml requirements/run.in --extra triton --extra agree --extra judge --extra http --extra otel -o requirements/run.lock; \
-	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra xlsx --extra judge --extra calibrate --extra http --extra otel --extra load --extra openvino -o requirements/dev.lock; \
+	$$compile pyproject.toml requirements/run.in --extra triton --extra agree --extra judge --extra otel -o requirements/run.lock; \
+	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra xlsx --extra judge --extra calibrate --extra otel --extra load --extra openvino -o requirements/dev.lock; \
 	unemitted="$$(printf -- '--no-emit-package %s ' gradewire torch torchvision triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \

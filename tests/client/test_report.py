@@ -46,13 +46,13 @@ def test_failures_never_enter_a_mean_and_are_counted() -> None:
     assert summary.mean == pytest.approx(0.4)
     assert summary.mean_empty_as_wrong == pytest.approx(0.8 / 3)
     assert summary.scored == 2
-    assert summary.accuracy == 1.0
+    assert summary.share_right == 1.0
     assert summary.counts == {Status.OK: 2, Status.EMPTY_PREDICTION: 1, Status.TIMEOUT: 1}
 
 
 def test_without_scores_there_is_no_mean() -> None:
     summary = report(LATE).summary()["smile"]
-    assert (summary.mean, summary.mean_empty_as_wrong, summary.accuracy) == (None, None, None)
+    assert (summary.mean, summary.mean_empty_as_wrong, summary.share_right) == (None, None, None)
     assert report(EMPTY).summary()["smile"].mean_empty_as_wrong == 0
     assert report().summary()["smile"].counts == {}
 
@@ -61,7 +61,7 @@ def test_results_made_by_hand_enter_a_mean_only_when_they_are_sound() -> None:
     nan = MetricScore(score=float("nan"), status=Status.OK)
     late = MetricScore(score=1.0, status=Status.TIMEOUT, parts=PARTS)
     summary = report(LOW, nan, late).summary()["smile"]
-    assert (summary.mean, summary.scored, summary.accuracy) == (0.1, 1, None)
+    assert (summary.mean, summary.scored, summary.share_right) == (0.1, 1, None)
 
 
 def test_it_is_a_sequence() -> None:
@@ -151,12 +151,12 @@ def test_parts_of_all_kinds_have_their_columns() -> None:
     assert all(f'"{name}": ' in json.dumps(bleu) for name in BLEU.to_dict())
 
 
-def test_accuracy_is_over_verdicts_of_scored_items_only() -> None:
+def test_the_share_right_is_over_verdicts_of_scored_items_only() -> None:
     right = MetricScore(score=0.9, status=Status.OK, correct=True)
     late = MetricScore(score=None, status=Status.TIMEOUT, correct=True)
     thirty_percent_failed = [late] * 30 + [right] * 20 + [VQA] * 20 + [BLEU] * 30
     summary = report(*thirty_percent_failed).summary()["smile"]
-    assert (summary.accuracy, summary.scored) == (0.5, 70)
+    assert (summary.share_right, summary.scored) == (0.5, 70)
     assert summary.mean == pytest.approx((20 * 0.9 + 20 * 0.6 + 30 * 0.4) / 70)
     assert summary.counts == {Status.TIMEOUT: 30, Status.OK: 70}
 

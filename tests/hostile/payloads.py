@@ -29,7 +29,7 @@ MODELS: Final = (
     "@" + "0" * 65, "\U000e0041" * 64, "x@" + "f" * 300,
 )  # fmt: skip
 PROMPTS: Final = (
-    "", "", "lave/1", "judge_grade/1", "lave/1@00000000", "lave/999", "lave/99999999", "x" * 300, "=",
+    "", "", "lave/1", "judge_grade/2", "lave/1@00000000", "lave/999", "lave/99999999", "x" * 300, "=",
     "a=1\n", "a.b.c=1\n", "[" * 2000 + "=", "a=" + "[" * 2000, "a=" + "9" * 5000,
     "format=1\nname='x'\nmetric='lave'\nversion=1\n", "[[a]]=1",
     f"format=1\nname='x'\nversion=1\nmetric='{'y' * 500}'", "x={" + "a=1," * 500 + "}", "=" * 65_536,

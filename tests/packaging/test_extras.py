@@ -27,7 +27,6 @@ COMMANDS = {
     "judge": (("server",), ("models", "build", "qwen2.5-coder-1.5b-instruct")),
     "export": (("server",), ("models", "export", "nobody/nothing")),
     "load": ((), ("bench", "load")),
-    "http": ((), ("gateway", "--address", "127.0.0.1:1")),
     "ray": (("server",), ("bulk", "answers.jsonl", "scores.jsonl")),
     "train": (("server",), ("models", "train", "sfve", "--recipe", "sfve-mini", "--out", "out")),
 }
@@ -43,9 +42,9 @@ FRAMEWORKS = {
 }
 # What each extra brings, by the names under which it is imported.
 IMPORTS = {
-    "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, sacrebleu",
+    "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, sacrebleu, "
+    "starlette, uvicorn, grpc_health.v1, gradewire_gateway.serving",
     "judge": "onnxruntime, gguf, httpx2, xllamacpp",
-    "http": "starlette, uvicorn, prometheus_client, grpc_health.v1, gradewire_gateway.serving",
     "triton": "onnxruntime, tritonclient.grpc.aio",
     "agree": "jinja2, scipy.stats, threadpoolctl",
     "load": "hdrh.histogram, prometheus_client, jinja2, scipy.optimize",
@@ -108,6 +107,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("score", "rows.jsonl"), "server"),
         (("models", "list"), "server"),
         (("triton", "status"), "server"),
+        (("gateway", "--address", "127.0.0.1:1"), "server"),
         (("agree", "rows.jsonl"), "agree"),
         (("score", "rows.jsonl", "--by", "model"), "agree"),
         (("bench", "accuracy", "rows.jsonl"), "agree"),

@@ -58,7 +58,7 @@ def test_both_have_one_version_and_ask_for_each_other_in_it(installed: Installed
 def test_without_it_the_commands_say_what_to_install(installed: Installed) -> None:
     for command in (("--help",), ("texts",), ("sfve", "--out", "out")):
         done = installed.run("gradewire", "models", "train", *command, extras=("server",))
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert done.stdout == ""
         assert done.stderr == (
             "Error: training needs the package gradewire-train, which is not installed: "
@@ -69,7 +69,7 @@ def test_without_it_the_commands_say_what_to_install(installed: Installed) -> No
 def test_byte_code_that_an_older_checkout_left_is_not_the_package(installed: Installed, tmp_path: Path) -> None:
     (tmp_path / "gradewire_train" / "cli" / "__pycache__").mkdir(parents=True)
     done = installed.run("gradewire", "models", "train", "--help", extras=("server",), beside=(tmp_path,))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "pip install 'gradewire[train]'" in done.stderr
 
 
@@ -84,6 +84,6 @@ def test_without_what_it_trains_with_the_command_says_what_to_install(
 ) -> None:
     command = ("gradewire", "models", "train", "sfve", "--recipe", "sfve-mini", "--out", str(tmp_path / "out"))
     done = installed.run(*command, extras=("server",), beside=(training,))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "pip install 'gradewire[train]'" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -135,6 +135,6 @@ def test_the_command_without_its_packages_says_what_to_install(installed: Instal
         "python", "-c", "import sys; sys.modules['click'] = None; from gradewire.cli import main; main()"
     )
     assert (done.returncode, done.stderr) == (
-        1,
+        2,
         "Error: the command needs click, which is not installed: pip install click\n",
     )

@@ -25,7 +25,7 @@ def test_compute_gives_the_servers_scores_and_counts_what_has_none(expected: lis
     assert result["scores"][:2] == pytest.approx(expected[:2], abs=2e-4)
     assert result["scores"][2] is None
     assert result["gradewire"] == pytest.approx(sum(expected[:2]) / 2, abs=2e-4)
-    assert (result["gradewire_scored"], result["gradewire_unscored"], result["gradewire_accuracy"]) == (2, 1, 0.5)
+    assert (result["gradewire_scored"], result["gradewire_unscored"], result["gradewire_share_right"]) == (2, 1, 0.5)
     assert result["statuses"] == ["OK", "OK", "EMPTY_PREDICTION"]
     assert result["metric_line"].startswith("correctness")
 

@@ -27,20 +27,20 @@ class MetricSummary:
     Attributes:
         mean: Over scored items; None when there is none.
         mean_empty_as_wrong: The same with every empty prediction counted as 0; None when there is neither.
-        accuracy: Share of scored items that the metric calls correct, of those with a verdict; None without any.
+        share_right: Share of scored items that the metric calls correct, of those with a verdict; None without any.
         scored: Number of items with a score.
         uncertain: Number of scored items whose verdict is not to be trusted (UNCERTAIN).
-        accuracy_certain: As `accuracy`, of the others; None without any.
+        share_right_certain: As `share_right`, of the others; None without any.
         counts: Number of items by status.
     """
 
     mean: float | None
     mean_empty_as_wrong: float | None
-    accuracy: float | None
+    share_right: float | None
     scored: int
     counts: Mapping[Status, int]
     uncertain: int = 0
-    accuracy_certain: float | None = None
+    share_right_certain: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,11 +90,11 @@ class ScoreReport(Sequence[ItemScores]):
         return MetricSummary(
             mean=sum(scores) / len(scores) if scores else None,
             mean_empty_as_wrong=sum(scores) / with_empty if with_empty else None,
-            accuracy=sum(verdicts) / len(verdicts) if verdicts else None,
+            share_right=sum(verdicts) / len(verdicts) if verdicts else None,
             scored=len(scores),
             counts=dict(counts),
             uncertain=len(verdicts) - len(certain),
-            accuracy_certain=sum(certain) / len(certain) if certain else None,
+            share_right_certain=sum(certain) / len(certain) if certain else None,
         )
 
     def to_records(self) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import click
 
 from gradewire_models.errors import ModelError
 from gradewire_models.repository.built import default_repository
+from gradewire_proto.conventions.exit_codes import ExitCode
 from gradewire_triton.environment import ENVIRONMENT_VARIABLE, default_environment, ensure_environment
 from gradewire_triton.server_options import ServerOptions
 from gradewire_triton.state import Addresses, StateDirectory, default_state, why_not_ready
@@ -32,6 +33,10 @@ _ENVIRONMENT = click.option(
     show_default=f"${ENVIRONMENT_VARIABLE}, or in the user's cache directory",
     help="Virtual environment that Triton runs in; made at first use (about 320 MB).",
 )
+
+
+class _UnreachableError(click.ClickException):
+    exit_code = ExitCode.UNREACHABLE
 
 
 def _one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -116,13 +121,13 @@ def down(state: Path) -> None:
 @_STATE
 @_one_line_errors
 def status(state: Path) -> None:
-    """Say where the server of --state listens; exit code 1 when none is ready, or it does not answer."""
+    """Say where the server of --state listens; exit code 3 where none is ready, or it does not answer."""
     addresses = StateDirectory(state).addresses()
     if addresses is None:
-        raise click.ClickException(f"no Triton server is ready in {state}")
+        raise _UnreachableError(f"no Triton server is ready in {state}")
     reason = why_not_ready(addresses, timeout_s=3.0)
     if reason:
-        raise click.ClickException(f"the Triton server of {state} was started, and {reason}; its log: {addresses.log}")
+        raise _UnreachableError(f"the Triton server of {state} was started, and {reason}; its log: {addresses.log}")
     _show(addresses)
 
 

@@ -45,7 +45,7 @@ def test_a_score_beside_another_status_is_dropped(number: types_pb2.Status.Value
     report, result = scored(types_pb2.MetricResult(score=1.0, status=number, smile=PARTS, matched_reference=0))
     assert (result.score, result.status, result.parts, result.matched_reference) == (None, status, None, None)
     summary = report.summary()["smile"]
-    assert (summary.mean, summary.scored, summary.accuracy) == (0.5, 1, None)
+    assert (summary.mean, summary.scored, summary.share_right) == (0.5, 1, None)
     assert summary.counts == {Status.OK: 1, status: 1}
 
 

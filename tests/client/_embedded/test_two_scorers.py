@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gradewire import ExactMatch, Lave, Scorer, Status
 
-LAVE = (files("gradewire_server.metrics.judged.prompts") / "lave-1.toml").read_text()
+LAVE = (files("gradewire_server.metrics.judged.prompts") / "lave-2.toml").read_text()
 ROW = {"question": "what?", "references": ["the cat"], "prediction": "the cat"}
 
 
@@ -25,7 +25,7 @@ def test_each_knows_the_prompts_of_its_own_directory(tmp_path: Path, minilm: Pat
             scorers.append(stack.enter_context(scorer))
         for scorer, own in zip(scorers, names, strict=True):
             for name in set(names):
-                item = scorer.score([ROW], [Lave(prompt=f"{name}/1"), ExactMatch()])[0]
+                item = scorer.score([ROW], [Lave(prompt=f"{name}/2"), ExactMatch()])[0]
                 status = next(iter(item.scores.values())).status
                 # There is no judge here; a prompt that is not known is told before that.
                 assert status is (Status.MODEL_UNAVAILABLE if name == own else Status.INVALID_PARAMETER)

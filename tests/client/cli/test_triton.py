@@ -38,7 +38,7 @@ def state(tmp_path: Path) -> Iterator[str]:
 
 
 def test_up_status_and_down(state: str, minilm: Path) -> None:
-    assert triton("status", state).exit_code == 1
+    assert triton("status", state).exit_code == 3
     up = detach(MODEL, state, f"--repository={minilm}")
     assert up.returncode == 0, up.stderr
     grpc, http = up.stdout.split()[4], up.stdout.split()[6]
@@ -53,7 +53,7 @@ def test_up_status_and_down(state: str, minilm: Path) -> None:
     assert "runs a Triton server" in again.stderr
 
     assert triton("down", state).exit_code == 0
-    assert triton("status", state).exit_code == 1
+    assert triton("status", state).exit_code == 3
     assert "no Triton server runs" in triton("down", state).stderr
 
 
@@ -63,7 +63,7 @@ def test_status_says_what_does_not_answer(state: str, tmp_path: Path) -> None:
         http = f"http://127.0.0.1:{silent.getsockname()[1]}"
         directory.announce(Addresses(grpc="127.0.0.1:1", http=http, metrics=http, log="its.log"))
         status = triton("status", state)
-    assert status.exit_code == 1
+    assert status.exit_code == 3
     assert f"{http}/v2/health/ready does not answer within 3 s" in status.stderr
     assert "its log: its.log" in status.stderr
 
@@ -101,7 +101,7 @@ def test_a_server_that_cannot_start_says_why_also_when_detached(state: str, mini
     done = detach("no-such-model", state, f"--repository={minilm}")
     assert done.returncode == 1
     assert "no-such-model" in done.stderr
-    assert triton("status", state).exit_code == 1
+    assert triton("status", state).exit_code == 3
 
 
 def test_an_empty_repository_is_told_how_to_fill_it(state: str, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_shards_add_up(shards: list[list[MetricScore]]) -> None:
         assert math.isnan(found["a"])
     else:
         assert found["a"] == pytest.approx(summary.mean)
-    assert found.get("a_accuracy") == (None if summary.accuracy is None else pytest.approx(summary.accuracy))
+    assert found.get("a_share_right") == (None if summary.share_right is None else pytest.approx(summary.share_right))
     share = 1 - summary.scored / len(everything) if everything else 0.0
     assert found["a_not_scored"] == pytest.approx(share)
     assert counts(added) == {str(status): count for status, count in summary.counts.items()}

@@ -17,9 +17,6 @@ import pytest
 from tests.support.servers.gateway import SCORE
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
-
 ASKED = {"items": [{"references": ["a"], "prediction": "a"}], "metrics": [{"exactMatch": {}}]}
 
 
@@ -119,9 +116,3 @@ def test_a_gateway_of_its_own_stands_in_front_of_any_server(http_server: ServerP
             assert process.wait(30) == 0
         finally:
             process.kill()
-
-
-def test_settings_that_cannot_be_used_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradewire_server.settings.server.find_spec", lambda _name: None)
-    with pytest.raises(SettingsError, match=r"http_api_port .* pip install 'gradewire\[http\]'"):
-        Settings.load(http_api_port=0)

@@ -64,7 +64,7 @@ def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) 
     shutil.copytree(tiny_repository, tmp_path / "copy")
     (tmp_path / "copy/tiny-bert/tokenizer.json").write_bytes(b"x")
     result = run("verify", "--repository", tmp_path / "copy")
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "FAILED files" in result.output
     assert "ok     files" in result.output
 

@@ -43,7 +43,7 @@ def test_verify_shows_every_check_of_a_real_judge() -> None:
 def test_verify_takes_up_judges_without_being_told_their_names(tmp_path: Path) -> None:
     shutil.copytree(smollm2_repository() / NAME, tmp_path / "judges" / NAME, ignore=shutil.ignore_patterns("*.data"))
     result = run("verify", "--repository", tmp_path / "models")
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "FAILED files: judge 'smollm2-135m-instruct' is broken" in result.output
 
 

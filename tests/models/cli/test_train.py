@@ -14,7 +14,7 @@ def test_without_the_package_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "gradewire_train", None)
     found = CliRunner().invoke(models, ["train", *arguments])
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert found.output == (
         "Error: training needs the package gradewire-train, which is not installed: pip install 'gradewire[train]'\n"
     )

@@ -12,7 +12,7 @@ from gradewire_train.recipes.recipe_file import option
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     found = CliRunner().invoke(models, ["train", "sfve", "--out", str(tmp_path / "out")])
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert "pip install 'gradewire[train]'" in found.output
     assert not (tmp_path / "out").exists()
 

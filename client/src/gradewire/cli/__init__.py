@@ -3,6 +3,8 @@
 import sys
 from typing import NoReturn
 
+from gradewire_proto.conventions.exit_codes import ExitCode
+
 
 def main() -> NoReturn:
     """Runs the command line and exits."""
@@ -11,5 +13,6 @@ def main() -> NoReturn:
     except ModuleNotFoundError as error:
         if error.name not in {"click", "rich"}:
             raise
-        sys.exit(f"Error: the command needs {error.name}, which is not installed: pip install {error.name}")
+        sys.stderr.write(f"Error: the command needs {error.name}, which is not installed: pip install {error.name}\n")
+        sys.exit(ExitCode.UNUSABLE)
     run()

@@ -11,13 +11,12 @@ from gradewire.cli.options.connection import MAX_PORT
 from gradewire.cli.options.group import INPUT_FILE
 from gradewire.cli.options.rewards import reward_options, reward_settings_of
 from gradewire.cli.problems import InputError
+from gradewire_proto.conventions.exit_codes import ExitCode
 from gradewire_proto.telemetry.settings import endpoint_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
-
-_EXIT_CANNOT_START = 1
 
 
 def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: str) -> str:
@@ -92,7 +91,7 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
         serving.run(made, listening)
     except OSError as error:
         click.echo(f"Error: {error}", err=True)
-        ctx.exit(_EXIT_CANNOT_START)
+        ctx.exit(ExitCode.FAILED)
 
 
 def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
@@ -132,4 +131,4 @@ def _gateway_module(name: str) -> ModuleType:
     except ImportError as error:
         if (error.name or "").partition(".")[0].startswith("gradewire"):
             raise  # an error in our own packages
-        raise InputError(f"gateway needs {error.name}: pip install 'gradewire[http]'") from error
+        raise InputError(f"gateway needs {error.name}: pip install 'gradewire[server]'") from error

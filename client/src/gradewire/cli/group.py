@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from typing_extensions import override
 
 from gradewire.cli.lazy_group import LazyGroup
-from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_stdout
+from gradewire.cli.problems import fail, silence_stdout
 from gradewire.cli.tracing import traced_command
+from gradewire_proto.conventions.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _COMMANDS = {
     "agree": ("gradewire.cli.agree.command", "Compare scores with human labels."),
@@ -29,8 +35,31 @@ _COMMANDS = {
 }
 
 
+class _Root(LazyGroup):
+    """Ends where whoever read our output has seen enough: click would, with a code that says something else."""
+
+    @override
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        with _closed_output():
+            return super().make_context(*arguments, **extra)
+
+    @override
+    def invoke(self, ctx: click.Context) -> Any:
+        with _closed_output():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _closed_output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        silence_stdout()
+        raise click.exceptions.Exit(ExitCode.CLOSED) from error
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=_Root,
     modules=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
     epilog="Each command has its own --help with examples. GRADEWIRE_DEBUG=1 shows where an error came from.",
@@ -56,7 +85,7 @@ def main() -> NoReturn:
         with traced_command(sys.argv[1:]):
             code = gradewire.main(prog_name="gradewire", standalone_mode=False)
     except click.exceptions.Abort as error:
-        fail(error, EXIT_INTERRUPTED)
+        fail(error, ExitCode.INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -64,12 +93,8 @@ def main() -> NoReturn:
         fail(error, error.exit_code, hint=f"see {error.ctx.command_path} --help" if error.ctx else "")
     except click.ClickException as error:
         fail(error, error.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        silence_stdout()
-        sys.exit(1)
     except OSError as error:
         # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
         silence_stdout()
-        fail(error, EXIT_USAGE, hint="" if error.filename else "writing to standard output")
+        fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
     sys.exit(code if isinstance(code, int) else 0)

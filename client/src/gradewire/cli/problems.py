@@ -11,30 +11,18 @@ import click
 
 from gradewire.cli.url_keys import without_keys
 from gradewire.errors import GradewireError, TransportError
-
-EXIT_ROWS_FAILED = 1
-EXIT_USAGE = 2
-EXIT_UNREACHABLE = 3
-EXIT_CONDITION = 4
-EXIT_INTERRUPTED = 130
+from gradewire_proto.conventions.exit_codes import MEANINGS, ExitCode
 
 
-def exit_codes(*, failed_rows: str, condition: str = "") -> str:
-    """The exit codes of a command, for its --help.
+def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
+    """Return the exit codes of a command, for its --help.
 
-    `failed_rows` is what code 1 says of the rows, `condition` what code 4 says; "" for nothing.
+    Args:
+        failed_rows: Of code 1, for what it stands here; "" where the command has none.
+        condition: The same of code 4.
     """
-    told = f"\n  4    {condition}" if condition else ""
-    closed = "standard output was closed early"
-    code_1 = f"{failed_rows}, or {closed}" if failed_rows else closed
-    return f"""\b
-Exit codes:
-  0    all fine
-  1    {code_1}
-  2    wrong usage or input, or an output that cannot be written
-  3    the server cannot be reached, is too busy, or went away{told}
-  130  interrupted
-"""
+    told = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
+    return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in told.items() if text)
 
 
 class _OneLineError(click.ClickException):
@@ -47,13 +35,13 @@ class _OneLineError(click.ClickException):
 class InputError(_OneLineError):
     """A file or option is wrong; shown as one line, exit code 2."""
 
-    exit_code = EXIT_USAGE
+    exit_code = ExitCode.UNUSABLE
 
 
 class UnreachableError(_OneLineError):
     """No answer from the server; shown as one line, exit code 3."""
 
-    exit_code = EXIT_UNREACHABLE
+    exit_code = ExitCode.UNREACHABLE
 
 
 def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
@@ -106,4 +94,4 @@ def exit_on_interrupt(told: Callable[[], str] = lambda: "interrupted") -> Iterat
         yield
     except KeyboardInterrupt:
         click.echo(told(), err=True)
-        click.get_current_context().exit(EXIT_INTERRUPTED)
+        click.get_current_context().exit(ExitCode.INTERRUPTED)

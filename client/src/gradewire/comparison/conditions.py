@@ -34,10 +34,10 @@ _OF_SCORES: Final[Mapping[str, Callable[[MetricDifference], float]]] = {
     "unscored": lambda found: (found.pairs - found.scored) / found.pairs,
 }
 _OF_VERDICTS: Final[Mapping[str, Callable[[VerdictDifference], float]]] = {
-    "accuracy": lambda found: found.difference.value,
-    "accuracy.low": lambda found: found.difference.low,
-    "accuracy.high": lambda found: found.difference.high,
-    "accuracy.p": lambda found: found.p_value,
+    "share_right": lambda found: found.difference.value,
+    "share_right.low": lambda found: found.difference.low,
+    "share_right.high": lambda found: found.difference.high,
+    "share_right.p": lambda found: found.p_value,
 }
 _OF_OUTCOMES: Final[Mapping[str, Callable[[Outcomes], float]]] = {
     "wins": lambda found: found.win_share.value,

@@ -44,7 +44,7 @@ def figures(label: str, totals: Sequence[float]) -> dict[str, float]:
 
     Returns:
         `LABEL`, the mean over scored items (NaN without any), `LABEL_not_scored`, the share of items without a score,
-        and `LABEL_accuracy` where the metric gives verdicts.
+        and `LABEL_share_right` where the metric gives verdicts.
     """
     items = sum(totals[len(COLUMNS) - len(STATUSES) :])
     found = {
@@ -52,7 +52,7 @@ def figures(label: str, totals: Sequence[float]) -> dict[str, float]:
         f"{label}_not_scored": 1 - totals[SCORED] / items if items else 0.0,
     }
     if totals[JUDGED]:
-        found[f"{label}_accuracy"] = totals[CORRECT] / totals[JUDGED]
+        found[f"{label}_share_right"] = totals[CORRECT] / totals[JUDGED]
     return found
 
 

@@ -92,7 +92,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         self._pending.append((len(items), self._client.submit(items, self._metrics, **self._options)))
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """By label: the mean over scored answers, `LABEL_not_scored`, and `LABEL_accuracy` where there are verdicts."""
+        """By label: the mean over scored answers, `LABEL_not_scored`, and `LABEL_share_right` with verdicts."""
         values: dict[str, float] = {}
         for label, totals in zip(self.labels, self.totals.tolist(), strict=True):
             values |= shard_totals.figures(label, totals)

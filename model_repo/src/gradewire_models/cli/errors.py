@@ -6,6 +6,13 @@ from contextlib import contextmanager
 import click
 
 from gradewire_models.errors import ModelError
+from gradewire_proto.conventions.exit_codes import ExitCode
+
+
+class MissingPackageError(click.ClickException):
+    """What a command needs is not installed."""
+
+    exit_code = ExitCode.UNUSABLE
 
 
 @contextmanager
@@ -23,6 +30,4 @@ def needs(extra: str, doing: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise click.ClickException(
-            f"{doing} needs more packages ({error}): pip install 'gradewire[{extra}]'"
-        ) from error
+        raise MissingPackageError(f"{doing} needs more packages ({error}): pip install 'gradewire[{extra}]'") from error

@@ -30,6 +30,7 @@ from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.repository.built import BuiltModel, list_built
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.listing import described_in
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gradewire_models.build import Check
@@ -94,7 +95,7 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
     grader its logits), alone and in mixed batches, with those an independent computation gave when the model was
     built. A variant has to give nearly the scores of its base as well, which has to be built for that; one for GPUs
     is run on the CPU for it. Of a judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and
-    behind a kept prefix. Exit status 1 when a check fails.
+    behind a kept prefix. Exit code 4 where a check fails.
     """
     with needs("server", "verifying"):
         from gradewire_models.build import check_quality, verify_built  # noqa: PLC0415 - as in `build`
@@ -112,7 +113,7 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
             yield name, [*checks, *check_quality(repository, name, rows)]
 
     if _tell_checks(chain(check_encoders(), verify_judges(judges, judge_repository))):
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(ExitCode.GATE)
 
 
 def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:

@@ -47,7 +47,7 @@ def build_judges(
     Raises:
         BuildError: One could not be built.
         CatalogError: One is in the repository but not in the catalog.
-        ClickException: Packages are missing.
+        MissingPackageError: Packages are missing.
     """
     if not names:
         return
@@ -76,7 +76,7 @@ def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str,
 
     Raises:
         ModelNotBuiltError: One is not there.
-        ClickException: Packages are missing.
+        MissingPackageError: Packages are missing.
     """
     if not names:
         return

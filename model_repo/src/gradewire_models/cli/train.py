@@ -5,6 +5,8 @@ from importlib.util import find_spec
 
 import click
 
+from gradewire_models.cli.errors import MissingPackageError
+
 
 class _TrainGroup(click.Group):
     """Stands for the commands of `gradewire_train`."""
@@ -23,7 +25,7 @@ def _commands() -> click.Group:
     found = find_spec("gradewire_train")
     # A folder of byte code that an older checkout left behind is a namespace, without an origin.
     if found is None or found.origin is None:
-        raise click.ClickException(
+        raise MissingPackageError(
             "training needs the package gradewire-train, which is not installed: pip install 'gradewire[train]'"
         )
     group = import_module("gradewire_train.cli.train").train

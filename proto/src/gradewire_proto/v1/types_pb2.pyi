@@ -1836,7 +1836,7 @@ class Provenance(_message.Message):
     reference_set: _builtins.str
     """The call's reference set where the metric reads something of it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty."""
     prompt: _builtins.str
-    """Name and version of the prompt, for metrics of a judge: "lave/1"."""
+    """Name and version of the prompt, for metrics of a judge: "lave/2"."""
     prompt_digest: _builtins.str
     """64 hex digits over the prompt file (SHA-256)."""
     calibration: _builtins.str

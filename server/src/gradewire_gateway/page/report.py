@@ -14,13 +14,13 @@ from gradewire_gateway.problems import Problem, ProblemError, invalid, too_busy
 from gradewire_gateway.requests import record_of
 from gradewire_gateway.twins.stream import LINE_TYPES
 from gradewire_gateway.wire.body import Body, DisconnectedError
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 REPORT_PATH: Final = "/page/report"
 _PROGRAM: Final = "gradewire.cli.agree.scored_rows"
 """Known by its name alone: the gateway imports nothing of the client."""
 _MISSING: Final = "a report needs what the gateway's machine does not have: pip install 'gradewire[agree]'"
 _TIMEOUT_S: Final = 120.0
-_EXIT_INPUT: Final = 2
 
 
 class Report:
@@ -94,6 +94,6 @@ async def _run(lines: bytes, body: Body) -> bytes:
 def _checked(code: int | None, page: bytes, said: str) -> bytes:
     if code == 0:
         return page
-    if code == _EXIT_INPUT:
+    if code == ExitCode.UNUSABLE:
         raise invalid(said.removeprefix("Error: "))
     raise RuntimeError(f"making a report ended with exit code {code}: {said}")

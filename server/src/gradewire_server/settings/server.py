@@ -193,8 +193,6 @@ def _check(given: Mapping[str, Any]) -> None:
 
 def _check_installed(given: Mapping[str, Any]) -> None:
     """Raises SettingsError where a setting needs what is not installed."""
-    if given["http_api_port"] is not None and find_spec("uvicorn") is None:
-        raise SettingsError("http_api_port needs what serves HTTP: pip install 'gradewire[http]'")
     if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
         raise SettingsError("otlp_endpoint needs OpenTelemetry's libraries: pip install 'gradewire[otel]'")
     if "triton" in {given["backend"], given["judge_backend"]} and find_spec("tritonclient") is None:

@@ -41,7 +41,7 @@ def test_a_metric_may_be_written_as_metrics_takes_it(compare: Compare) -> None:
     ("condition", "why"),
     [
         ("smile.mean.low < -0.5", "there are too few questions for an interval"),
-        ("smile.accuracy < -0.5", "smile gives no verdicts"),
+        ("smile.share_right < -0.5", "smile gives no verdicts"),
         ("smile.p < 0.05", "there are too few questions for an interval"),
     ],
 )
@@ -58,12 +58,12 @@ def test_a_figure_that_is_not_defined_is_an_error_and_no_pass(
 
 
 def test_all_conditions_are_told_where_one_has_no_figure(compare: Compare, tmp_path: Path) -> None:
-    options = ("--fail-if", "smile.mean.low < 0", "--fail-if", "smile.mean < 0", "--fail-if", "smile.accuracy < 0")
+    options = ("--fail-if", "smile.mean.low < 0", "--fail-if", "smile.mean < 0", "--fail-if", "smile.share_right < 0")
     done = compare(letters(50), letters(10), options=(*options, "--json", tmp_path / "f.json"))
     assert done.exit_code == 2
     assert "--fail-if 'smile.mean < 0' holds of new: it is -0.4" in done.stderr
     assert "mean.low of new is not defined" in done.stderr
-    assert "accuracy of new is not defined" in done.stderr
+    assert "share_right of new is not defined" in done.stderr
     told = json.loads((tmp_path / "f.json").read_text())["conditions"]
     assert [(each["value"], each["holds"], bool(each["problem"])) for each in told] == [
         (None, False, True),

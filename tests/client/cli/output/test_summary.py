@@ -1,4 +1,4 @@
-"""Verdicts and accuracy of a summary."""
+"""Verdicts and the share right of a summary."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_a_verdict_is_what_the_result_says(label: str, result: dict[str, object]
     assert verdict(label, result) is expected
 
 
-def test_accuracy_leaves_out_failures_and_results_without_a_verdict() -> None:
+def test_the_share_right_leaves_out_failures_and_results_without_a_verdict() -> None:
     tally = MetricTally()
     for index in range(100):
         failed = {"score": None, "status": "TIMEOUT"}
@@ -29,5 +29,5 @@ def test_accuracy_leaves_out_failures_and_results_without_a_verdict() -> None:
         tally.add("bertscore", failed if index % 10 < 3 else scored, identifier=str(index))
     kept = [index for index in range(100) if index % 10 >= 3]
     judged = [index % 4 == 0 for index in kept if index % 2 == 0]
-    assert (tally.accuracy, tally.mean) == (sum(judged) / len(judged), 0.5)
+    assert (tally.share_right, tally.mean) == (sum(judged) / len(judged), 0.5)
     assert tally.failures == {"TIMEOUT": 30}

@@ -48,7 +48,7 @@ def test_score_tells_how_many_are_uncertain(command: Command, file: Path, tmp_pa
     done = command("score", file, "--metrics", "correctness,smile", "--out", out, stub=StubTransport(correctness))
     assert done.exit_code == 0
     assert "correctness: 5 of 20 verdicts are uncertain (25.0%)" in done.stderr
-    assert "accuracy of the others 0.667" in done.stderr  # of 15 certain ones 10 say right
+    assert "share right of the others 0.667" in done.stderr  # of 15 certain ones 10 say right
     assert "smile: " not in done.stderr.partition("verdicts are uncertain")[0].splitlines()[-1]
     first = json.loads(out.read_text().splitlines()[0])["scores"]["correctness"]
     assert (first["warnings"], first["uncertain"], first["features"]) == (["UNCERTAIN"], True, {"a": 1.0, "b": 2.0})
@@ -75,7 +75,7 @@ def test_the_summary_in_python() -> None:
     with Client(transport=StubTransport(correctness)) as client:
         report = client.score([{"references": ["a"], "prediction": row["prediction"]} for row in ROWS], "correctness")
     summary = report.summary()["correctness"]
-    assert (summary.uncertain, summary.accuracy, summary.accuracy_certain) == (5, 0.5, pytest.approx(2 / 3))
+    assert (summary.uncertain, summary.share_right, summary.share_right_certain) == (5, 0.5, pytest.approx(2 / 3))
     assert report[0].scores["correctness"].warnings == (ScoreWarning.UNCERTAIN,)
     parts = report[0].scores["correctness"].parts
     assert isinstance(parts, CorrectnessParts)

@@ -30,7 +30,7 @@ def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
     assert remark.startswith(
         "a mean is no share of right answers: smile calls 39.0% of the rows right, and its mean is"
     )
-    assert "its mean is 0.700. Read accuracy, or score correctness" in remark
+    assert "its mean is 0.700. Read the share right, or score correctness" in remark
     assert "\n" not in remark
 
 
@@ -41,7 +41,7 @@ def test_who_scores_correctness_too_is_not_told_to_score_it() -> None:
         smile = {"status": "OK", "score": 0.9, "correct": False, "line": SMILE}
         summary.add({"id": str(index), "scores": {"smile": smile, "correctness": fitted}})
     (remark,) = remarks(summary)
-    assert remark.endswith("Read accuracy, or the mean of correctness, a probability")
+    assert remark.endswith("Read the share right, or the mean of correctness, a probability")
 
 
 @pytest.mark.parametrize(

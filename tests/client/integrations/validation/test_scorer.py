@@ -33,7 +33,7 @@ def test_the_scores_of_a_step_are_those_of_a_client(
     assert list(scores.metrics) == list(report.labels)
     for label, summary in report.summary().items():
         metric = scores.metrics[label]
-        assert (metric.mean, metric.scored, metric.accuracy) == (summary.mean, summary.scored, summary.accuracy)
+        assert (metric.mean, metric.scored, metric.share_right) == (summary.mean, summary.scored, summary.share_right)
         assert metric.counts == {"OK": 3, "EMPTY_PREDICTION": 1}
         assert metric.not_scored_share == 0.25
         assert metric.message == "EMPTY_PREDICTION"

@@ -106,7 +106,7 @@ def test_verify_prints_what_a_variant_does_to_scores(repository: Path, tmp_path:
     file.write_text("\n".join(_line(row) for row in rows().rows))
     call = ["verify", "clipped", "--repository", str(repository), "--rows", str(file)]
     result = CliRunner().invoke(models, call)
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "FAILED scores of sbert: largest change" in result.output
     assert "against tiny-bert on 500 rows (rows.jsonl" in result.output
 

@@ -195,7 +195,7 @@ def run(*arguments: str | Path) -> Result:
 def test_a_model_of_no_catalog_is_renewed_by_name(directory: Path) -> None:
     sound = text_format.Parse((directory / "config.pbtxt").read_text(), ModelConfig())
     edit(directory, ("max_batch_size: 1024", "max_batch_size: 7"))
-    assert run("verify", NAME, "--repository", directory.parent).exit_code == 1
+    assert run("verify", NAME, "--repository", directory.parent).exit_code == 4
     result = run("build", NAME, "--repository", directory.parent)
     assert result.exit_code == 0
     assert "rewritten" in result.output

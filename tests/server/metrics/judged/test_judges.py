@@ -173,8 +173,8 @@ def test_bad_items_and_failures_have_a_status_and_no_score(metric: Any, paramete
 @pytest.mark.parametrize(("metric", "parameters"), ALL)
 def test_each_has_a_prompt_of_its_own(metric: Any, parameters: Any) -> None:
     assert parameters().prompt_name == f"{metric.info.name}/2"
-    with pytest.raises(ParameterError, match="prompt: lave/1 is a prompt of lave"):
-        parameters(prompt="lave/1")
+    with pytest.raises(ParameterError, match="prompt: lave/2 is a prompt of lave"):
+        parameters(prompt="lave/2")
 
 
 def test_a_change_of_what_judges_read_raised_the_version() -> None:

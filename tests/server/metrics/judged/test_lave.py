@@ -229,7 +229,7 @@ def test_a_failure_behind_the_reason_is_the_result() -> None:
         ({"reference_filter": -0.1}, "reference_filter"),
         ({"reference_filter": float("nan")}, "reference_filter"),
         ({"prompt": "lave/99"}, "prompt"),
-        ({"prompt": "judge_verdict/1"}, "prompt"),
+        ({"prompt": "judge_verdict/2"}, "prompt"),
         ({"prompt": LAVE.replace("variants.rationale", "variants.reason")}, "prompt"),
         ({"prompt": LAVE.partition("[variants.rationale]")[0], "mode": "rationale"}, "prompt"),
     ],

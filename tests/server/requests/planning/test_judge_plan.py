@@ -223,7 +223,7 @@ async def test_a_mixed_request_is_answered_with_provenance_of_both() -> None:
 
 
 async def test_long_prompt_files_are_read_while_others_have_their_turn() -> None:
-    own = (files("gradewire_server.metrics.judged.prompts") / "lave-1.toml").read_text()
+    own = (files("gradewire_server.metrics.judged.prompts") / "lave-2.toml").read_text()
     comments = "".join(f"# {number} {'x' * 90}\n" for number in range(400))
     inline = comments + own.replace('name = "lave"', 'name = "mine"')
     spec = types_pb2.MetricSpec(lave=types_pb2.LaveParameters(prompt=inline))
@@ -237,6 +237,6 @@ async def test_long_prompt_files_are_read_while_others_have_their_turn() -> None
     read_file = PACKAGE_PROMPTS.find
     with mock.patch.object(PACKAGE_PROMPTS, "find", find):
         reply = await handlers_over(engine).score(request(item("cat"), metrics=(spec,)))
-    assert reply.provenance[0].prompt == "mine/1"
+    assert reply.provenance[0].prompt == "mine/2"
     assert reply.items[0].results[0].status == types_pb2.STATUS_OK
     assert len(threads) == 2  # read on one of the pool, found on ours

@@ -12,7 +12,7 @@ from gradewire_server.opening import open_handlers
 from gradewire_server.requests.prompts.directory import PromptDirectoryError, open_prompts
 from gradewire_server.settings.server import Settings
 
-LAVE = (files("gradewire_server.metrics.judged.prompts") / "lave-1.toml").read_text()
+LAVE = (files("gradewire_server.metrics.judged.prompts") / "lave-2.toml").read_text()
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def directory(tmp_path: Path) -> Path:
 def test_files_are_known_by_name_and_the_packages_own_beside_them(directory: Path) -> None:
     (directory / "same.toml").write_text(LAVE)
     prompts = open_prompts(directory)
-    assert prompts.find("lave", "ours/1").title == "ours/1"
-    assert [file.title for file in prompts.files()] == [*(file.title for file in PACKAGE_PROMPTS.files()), "ours/1"]
+    assert prompts.find("lave", "ours/2").title == "ours/2"
+    assert [file.title for file in prompts.files()] == [*(file.title for file in PACKAGE_PROMPTS.files()), "ours/2"]
 
 
 def test_without_a_directory_there_are_those_of_the_package() -> None:
@@ -39,7 +39,7 @@ def test_without_a_directory_there_are_those_of_the_package() -> None:
         ("bad.toml", b"format = 1\nname = 5\n", "bad.toml"),
         ("bad.toml", b"\xff\xfe", "bad.toml"),
         ("huge.toml", b"# " + b"x" * 70_000, "huge.toml"),
-        ("other.toml", f"{LAVE}\n# changed\n".encode(), "another lave/1"),
+        ("other.toml", f"{LAVE}\n# changed\n".encode(), "another lave/2"),
     ],
 )
 def test_a_bad_file_is_named(directory: Path, name: str, content: bytes, named: str) -> None:
@@ -58,7 +58,7 @@ async def test_the_server_knows_them(directory: Path, tmp_path: Path, minilm: Pa
         judge_prompt_directory=directory, disk_directory=tmp_path / "store", model_repository=minilm
     )
     async with open_handlers(settings, CollectorRegistry()) as handlers:
-        assert handlers.context.prompts.find("lave", "ours/1").metric == "lave"
+        assert handlers.context.prompts.find("lave", "ours/2").metric == "lave"
 
 
 def test_a_server_with_a_bad_file_does_not_start(directory: Path, tmp_path: Path, minilm: Path) -> None:

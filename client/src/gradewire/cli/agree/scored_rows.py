@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.cli.agree.command import agree_command
-from gradewire.cli.problems import EXIT_USAGE, InputError, fail
+from gradewire.cli.problems import InputError, fail
 from gradewire.cli.run.labelled_run import labelled_run_of
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,7 +120,7 @@ def main() -> None:
         try:
             page = report_of(sys.stdin.buffer.read(), Path(folder))
         except click.ClickException as error:
-            fail(error, EXIT_USAGE)
+            fail(error, ExitCode.UNUSABLE)
     sys.stdout.buffer.write(page)
 
 

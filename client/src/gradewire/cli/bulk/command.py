@@ -15,13 +15,8 @@ from gradewire.cli.options.group import choice_option
 from gradewire.cli.options.judge_prices import price_options, prices_of
 from gradewire.cli.options.metrics import cascade_options, judge_options, metric_options, metric_options_of
 from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.problems import (
-    EXIT_INTERRUPTED,
-    EXIT_ROWS_FAILED,
-    exit_codes,
-    exit_on_interrupt,
-    one_line_errors,
-)
+from gradewire.cli.problems import exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +85,7 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
             job.run(asyncio.run(job.ask()))
         except StoppedError as stopped:
             click.echo(stopped.format_message(), err=True)
-            ctx.exit(EXIT_INTERRUPTED)
+            ctx.exit(ExitCode.INTERRUPTED)
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
     if failures[fail_on]:
-        ctx.exit(EXIT_ROWS_FAILED)
+        ctx.exit(ExitCode.FAILED)

@@ -24,10 +24,11 @@ from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import metric_options_of
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
-from gradewire.cli.problems import EXIT_CONDITION, InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.plan import scoring_options
 from gradewire.comparison.conditions import FIGURES
 from gradewire.comparison.groups import RESAMPLES
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,7 +117,7 @@ def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], q
         found = job.run(ctx.obj)
     _show(found, outputs)
     if _fails(conditions, found, outputs, source.short_name):
-        ctx.exit(EXIT_CONDITION)
+        ctx.exit(ExitCode.GATE)
 
 
 def _source(options: Mapping[str, Any]) -> InputFile:

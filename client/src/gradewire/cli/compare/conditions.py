@@ -113,7 +113,7 @@ def _why(side: SideComparison, name: str, condition: Condition) -> str:
     metric = side.overall.metrics.get(name)
     if metric is not None and not metric.scored:
         return f"no pair has two scores of {name}"
-    if metric is not None and condition.figure.startswith("accuracy") and metric.verdicts is None:
+    if metric is not None and condition.figure.startswith("share_right") and metric.verdicts is None:
         return f"{name} gives no verdicts"
     if not side.overall.outcomes[name].pairs:
         return f"{name} prefers no answer of any pair"

@@ -84,7 +84,7 @@ class CascadeTally:
         there = zip(self._contents, self._sampled, self._known, strict=True)
         if len({content for content, sampled, known in there if sampled and not known}) < LEAST_SAMPLED:
             return {}
-        columns = {"mean": (self._scores, self._judge_scores), "accuracy": (self._verdicts, self._judge_verdicts)}
+        columns = {"mean": (self._scores, self._judge_scores), "share_right": (self._verdicts, self._judge_verdicts)}
         return {
             name: estimated_mean(
                 own,
@@ -119,7 +119,7 @@ class CascadeTally:
             estimates = self.estimates()
         except MissingExtra as error:
             return [*lines, f"the judge's mean over all rows: {error}"]
-        titles = {"mean": "mean score", "accuracy": "share called right"}
+        titles = {"mean": "mean score", "share_right": "share called right"}
         lines += [
             f"the judge's {titles[name]}, had it judged all rows: {number(found.value)} [{number(found.low)}, "
             f"{number(found.high)}]; of rows like these [{number(found.population_low)}, "

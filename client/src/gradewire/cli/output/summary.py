@@ -96,7 +96,7 @@ class MetricTally:
         return math.fsum(self.scores) / rows if rows else math.nan
 
     @property
-    def accuracy(self) -> float:
+    def share_right(self) -> float:
         """Share of rows called right among those with a verdict, NaN without any."""
         return _share_right(self.verdicts)
 
@@ -106,8 +106,8 @@ class MetricTally:
         return self.verdicts.total() - self.certain.total()
 
     @property
-    def accuracy_certain(self) -> float:
-        """As `accuracy`, of the verdicts that are to be trusted."""
+    def share_right_certain(self) -> float:
+        """As `share_right`, of the verdicts that are to be trusted."""
         return _share_right(self.certain)
 
     @property

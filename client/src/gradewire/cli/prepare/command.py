@@ -20,11 +20,12 @@ from gradewire.cli.prepare.generation import (
     sentences_so_far,
     write_rows,
 )
-from gradewire.cli.problems import EXIT_ROWS_FAILED, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire.cli.problems import exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.every_metric import over_a_file, written_metrics
 from gradewire.cli.run.file_references import FileReferences
 from gradewire.cli.run.plan import judge_remarks
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 # Failures told one by one; a file in which every row is wrong needs no further examples.
 _SHOWN_FAILURES = 10
@@ -92,7 +93,7 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
         _print_report(found, report, problems)
     click.echo(report.pinned)
     if problems:
-        ctx.exit(EXIT_ROWS_FAILED)
+        ctx.exit(ExitCode.FAILED)
 
 
 def _told(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:

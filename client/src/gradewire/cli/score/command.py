@@ -13,18 +13,14 @@ from gradewire.cli.options.group import choice_option
 from gradewire.cli.options.judge_prices import price_options, prices_of
 from gradewire.cli.options.metrics import metric_options_of, metrics_help
 from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.problems import (
-    EXIT_ROWS_FAILED,
-    exit_codes,
-    exit_on_interrupt,
-    one_line_errors,
-)
+from gradewire.cli.problems import exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.plan import scoring_options
 from gradewire.cli.score.by.figures import check_comparable
 from gradewire.cli.score.dry_run import DryRun
 from gradewire.cli.score.job import ScoreJob
 from gradewire.cli.score.output import Output, output_options
 from gradewire.transport import Transport
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 FailOn = Literal["failure", "no-score", "never"]
 
@@ -102,7 +98,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
         asyncio.run(job.run(transport=ctx.obj))
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
     if failures[fail_on]:
-        ctx.exit(EXIT_ROWS_FAILED)
+        ctx.exit(ExitCode.FAILED)
 
 
 async def _dry_run(reckoned: DryRun, transport: Transport | None) -> None:

@@ -14,15 +14,15 @@ _FAR = 0.05
 def remarks(summary: Summary) -> Iterator[str]:
     """A sentence where means lie far from shares of right answers, and the next step for verdicts nobody fitted."""
     misleading = [
-        f"{label} calls {tally.accuracy:.1%} of the rows right, and its mean is {tally.mean:.3f}"
+        f"{label} calls {tally.share_right:.1%} of the rows right, and its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
         # NaN, where a metric gives no verdict, is not more than anything.
-        if abs(tally.mean - tally.accuracy) > _FAR and not _is_probability(tally)
+        if abs(tally.mean - tally.share_right) > _FAR and not _is_probability(tally)
     ]
     if misleading:
         there = any(_is_probability(tally) for tally in summary.metrics.values())
         yield (
-            f"a mean is no share of right answers: {'; '.join(misleading)}. Read accuracy, or "
+            f"a mean is no share of right answers: {'; '.join(misleading)}. Read the share right, or "
             f"{'the mean of' if there else 'score'} {Correctness.name}, "
             f"{'' if there else 'whose mean is '}a probability"
         )

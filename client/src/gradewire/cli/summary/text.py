@@ -83,10 +83,10 @@ def _figures(tally: MetricTally) -> dict[str, Any]:
         "scored": len(tally.scores),
         "mean": tally.mean,
         "interval_95": tally.interval(),
-        "accuracy": tally.accuracy,
+        "share_right": tally.share_right,
         "verdicts": tally.verdicts.total(),
         "uncertain": tally.uncertain,
-        "accuracy_certain": tally.accuracy_certain,
+        "share_right_certain": tally.share_right_certain,
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
         "statuses": dict(tally.statuses),
         "warnings": dict(tally.warnings),
@@ -103,12 +103,12 @@ def _print_means(summary: Summary) -> None:
                 str(len(tally.scores)),
                 number(tally.mean),
                 f"{number(bounds[0])} to {number(bounds[1])}" if bounds else "-",
-                number(tally.accuracy),
+                number(tally.share_right),
                 number(tally.mean_empty_as_wrong),
                 _counted(tally.failures) or "none",
             ]
         )
-    columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "empty\nas wrong", "without\nscore"]
+    columns = ["metric", "scored", "mean", "95 % interval", "share\nright", "empty\nas wrong", "without\nscore"]
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
 
 
@@ -159,7 +159,9 @@ def print_summary(summary: Summary, run: RunFigures) -> None:
 def _told_uncertain(tally: MetricTally) -> str:
     judged = tally.verdicts.total()
     told = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
-    return told if tally.uncertain == judged else f"{told}; accuracy of the others {number(tally.accuracy_certain)}"
+    return (
+        told if tally.uncertain == judged else f"{told}; share right of the others {number(tally.share_right_certain)}"
+    )
 
 
 def _notes(summary: Summary) -> list[tuple[list[str], str]]:

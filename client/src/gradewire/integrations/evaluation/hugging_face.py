@@ -71,7 +71,7 @@ class GradewireMetric(Metric):
         verdicts = [evaluation.correct for evaluation in evaluations if evaluation.correct is not None]
         return {
             "gradewire": sum(scored) / len(scored) if scored else None,
-            "gradewire_accuracy": sum(verdicts) / len(verdicts) if verdicts else None,
+            "gradewire_share_right": sum(verdicts) / len(verdicts) if verdicts else None,
             "gradewire_scored": len(scored),
             "gradewire_unscored": len(values) - len(scored),
             "scores": values,

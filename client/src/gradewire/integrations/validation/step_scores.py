@@ -27,7 +27,7 @@ class StepMetric:
 
     Attributes:
         mean: Over scored items; None when there is none.
-        accuracy: Share of scored items that the metric calls correct; None where it gives no verdicts.
+        share_right: Share of scored items that the metric calls correct; None where it gives no verdicts.
         scored: Number of items with a score.
         not_scored_share: Share of items without a score, 0 to 1; 0 of no items.
         counts: Number of items by status.
@@ -37,7 +37,7 @@ class StepMetric:
     """
 
     mean: float | None
-    accuracy: float | None
+    share_right: float | None
     scored: int
     not_scored_share: float
     counts: Mapping[str, int]
@@ -71,13 +71,13 @@ class StepScores:
     ended_unix_s: float | None = None
 
     def scalars(self) -> dict[str, float]:
-        """What loggers take: `NAME/LABEL/mean`, `…/accuracy` and `…/not_scored`, without those that have no value."""
+        """What loggers take: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, those that have a value."""
         values: dict[str, float] = {}
         for label, metric in self.metrics.items():
             if metric.mean is not None:
                 values[f"{self.name}/{label}/mean"] = metric.mean
-            if metric.accuracy is not None:
-                values[f"{self.name}/{label}/accuracy"] = metric.accuracy
+            if metric.share_right is not None:
+                values[f"{self.name}/{label}/share_right"] = metric.share_right
             values[f"{self.name}/{label}/not_scored"] = metric.not_scored_share
         return values
 
@@ -108,7 +108,7 @@ def _step_metric(report: ScoreReport, label: str) -> StepMetric:
     first = next(unscored, None)
     return StepMetric(
         mean=summary.mean,
-        accuracy=summary.accuracy,
+        share_right=summary.share_right,
         scored=summary.scored,
         not_scored_share=1 - summary.scored / len(report) if len(report) else 0.0,
         counts={str(status): count for status, count in summary.counts.items()},

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from gradewire_models.cli.errors import MissingPackageError
 from gradewire_models.errors import ModelError
 from gradewire_train.cli.texts import WORDNET_OPTION
 
@@ -40,7 +41,7 @@ def grader_texts(  # noqa: PLR0913, PLR0917 - one argument an option
         from gradewire_train.texts.lexicon import Lexicon  # noqa: PLC0415 - as above
         from gradewire_train.texts.wordnet import WordNet, usual_directory  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise click.ClickException(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
+        raise MissingPackageError(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
     try:
         drawer = Drawer(Lexicon(WordNet(wordnet or usual_directory())), "eval" if part == "eval" else "train")
         wanted = kinds or drawer.kinds

@@ -13,6 +13,7 @@ import click
 from gradewire_models.cli.errors import needs
 from gradewire_models.cli.options import WHEELS_OPTION
 from gradewire_models.errors import ModelError
+from gradewire_proto.conventions.exit_codes import ExitCode
 from gradewire_train.recipes.recipe import CHOICES, sections, specs
 from gradewire_train.recipes.recipe_file import option, shipped_recipes
 
@@ -85,7 +86,7 @@ def _recipe_option(recipe: type) -> Callable[[Command], Command]:
 
 @contextmanager
 def training_imports() -> Iterator[None]:
-    """Around the import of a training; raises click.ClickException where the extra `train` is not installed."""
+    """Around the import of a training; raises MissingPackageError where the extra `train` is not installed."""
     # A training talks to no hub, and the libraries are not to try; they read this when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with needs("train", "training"):
@@ -107,4 +108,4 @@ def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, An
     except (ModelError, OSError) as error:
         raise click.ClickException(str(error)) from error
     if not finished:
-        raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from gradewire_models.cli.errors import MissingPackageError
 from gradewire_models.errors import ModelError
 from gradewire_train.examples import TASKS, Example
 from gradewire_train.examples import texts as texts_of
@@ -78,7 +79,7 @@ def texts(  # noqa: PLR0913, PLR0917 - one argument an option
         from gradewire_train.texts import examples_digest, make_examples  # noqa: PLC0415 - takes a second
         from gradewire_train.texts.examples_file import write_examples  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise click.ClickException(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
+        raise MissingPackageError(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
     counts = dict.fromkeys(tasks or TASKS, count)
     try:
         examples = make_examples(

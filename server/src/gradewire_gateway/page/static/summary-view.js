@@ -28,7 +28,7 @@ function overview(summary) {
   return table("Each metric over all rows", ["Metric", "Scored", "Mean", "Called right", "Uncertain", "Statuses"], summary.metrics.map((metric) => {
     const { tally } = metric;
     const statuses = [...tally.statuses].map(([status, times]) => `${status} ${count(times)}`).join(", ");
-    return [metric.label, count(tally.scored), score(tally.mean), percent(tally.accuracy),
+    return [metric.label, count(tally.scored), score(tally.mean), percent(tally.shareRight),
       tally.verdicts ? percent(tally.uncertain / tally.verdicts) : "–", statuses];
   }));
 }

@@ -28,7 +28,7 @@ export class Tally {
   }
 
   get mean() { return this.scored ? this.sum / this.scored : NaN; }
-  get accuracy() { return this.verdicts ? this.right / this.verdicts : NaN; }
+  get shareRight() { return this.verdicts ? this.right / this.verdicts : NaN; }
 }
 
 class MetricSummary {

@@ -92,7 +92,7 @@ def test_groups_have_means_parts_shares_and_differences_from_the_first(score: An
         assert smile["parts"]["sentence"] == pytest.approx(smile["mean"])
         assert smile["parts"]["keyword"] == pytest.approx(smile["mean"] / 2)
         assert not {"matched_reference", "bin", "correct"} & smile["parts"].keys(), "no quantities"
-        assert smile["accuracy"] == pytest.approx(fmean(score_of(row) >= 0.08 for row in own))
+        assert smile["share_right"] == pytest.approx(fmean(score_of(row) >= 0.08 for row in own))
         assert (smile["statuses"], smile["shares_without_score"]) == ({"OK": 30}, {})
     assert run.by["model"]["small"]["smile"]["difference"] is None
     apart = run.by["model"]["big"]["smile"]["difference"]

@@ -32,12 +32,12 @@ def test_each_metric_has_a_prompt_of_its_own_with_all_variants(metric: str) -> N
 
 
 @pytest.mark.parametrize("metric", sorted({*SHAPES} - {COMPARE, SYNTHETIC}))
-def test_without_captions_a_new_version_is_read_as_the_old_one(metric: str) -> None:
-    old, new = (PACKAGE_PROMPTS.find(metric, f"{metric}/{version}") for version in (1, 2))
-    for name in old.variants:
-        for kind in DEMONSTRATION_SETS:
-            assert fixed_turns(new, name, kind, View()) == fixed_turns(old, name, kind, View())
-            assert fixed_turns(new, name, kind, View(caption=True)) != fixed_turns(old, name, kind, View(caption=True))
+@pytest.mark.parametrize("digest", ["", "@3010f8d1c5c5"])
+def test_of_a_prompt_that_was_removed_it_is_told_which_one_replaced_it(metric: str, digest: str) -> None:
+    with pytest.raises(PromptError, match=f"^{metric}/1 is not known here; {metric}/2 replaced it: ask for that"):
+        PACKAGE_PROMPTS.find(metric, f"{metric}/1{digest}")
+    with pytest.raises(PromptError, match=f"^{metric}/3 is not known here; known: .*{metric}/2"):
+        PACKAGE_PROMPTS.find(metric, f"{metric}/3")
 
 
 @pytest.mark.parametrize(

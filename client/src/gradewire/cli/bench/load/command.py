@@ -18,11 +18,12 @@ from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import EXIT_CONDITION, EXIT_INTERRUPTED, exit_codes, one_line_errors
+from gradewire.cli.problems import exit_codes, one_line_errors
 from gradewire.cli.url_keys import without_keys
 from gradewire.load_testing.run import LoadResult, LoadRun
 from gradewire.load_testing.workers.processes import LoadProcesses
 from gradewire.manifests import RunClock
+from gradewire_proto.conventions.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,9 +88,9 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
         with one_line_errors():
             raise broken
     if result.stopped:
-        ctx.exit(EXIT_INTERRUPTED)
+        ctx.exit(ExitCode.INTERRUPTED)
     if _is_broken(result):
-        ctx.exit(EXIT_CONDITION)
+        ctx.exit(ExitCode.GATE)
 
 
 def _measured(given: LoadOptions) -> tuple[LoadResult, BaseException | None]:

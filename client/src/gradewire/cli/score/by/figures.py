@@ -177,7 +177,7 @@ def _line_document(line: MetricLine) -> dict[str, Any]:
     mean = {"rows": tally.rows, "scored": tally.scored, "mean": tally.mean}
     rest = {
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
-        "accuracy": tally.share_right,
+        "share_right": tally.share_right,
         "parts": tally.part_means,
         "statuses": dict(tally.statuses),
         "shares_without_score": tally.shares_without_score,

@@ -1409,7 +1409,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   referenceSet: string;
 
   /**
-   * Name and version of the prompt, for metrics of a judge: "lave/1".
+   * Name and version of the prompt, for metrics of a judge: "lave/2".
    *
    * @generated from field: string prompt = 8;
    */

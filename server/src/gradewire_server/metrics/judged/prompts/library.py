@@ -61,7 +61,8 @@ class PromptLibrary:
     def _named(self, title: str, digest: str) -> PromptFile:
         file = self._files.get(title)
         if file is None:
-            raise PromptError("", f"{title} is not known here; known: {', '.join(sorted(self._files))}")
+            known = f"known: {', '.join(sorted(self._files))}"
+            raise PromptError("", f"{title} is not known here; {_replacement(title) or known}")
         if not file.digest.startswith(digest):
             raise PromptError("", f"{title} has the digest {file.digest} here, {digest} is asked for")
         return file
@@ -81,6 +82,15 @@ _DEFAULTS: Final = {
     "synthetic": "synthetic/1",
 }
 """Prompt of each metric that "" stands for."""
+
+
+def _replacement(title: str) -> str:
+    """Say which prompt of the package came after an earlier one of its name; "" where there is none."""
+    name, _, version = title.partition("/")
+    later = next((own for own in _DEFAULTS.values() if own.startswith(f"{name}/")), "")
+    if not later or int(version) >= int(later.partition("/")[2]):
+        return ""
+    return f"{later} replaced it: ask for that, or give the text of the file"
 
 
 def _inline(text: str) -> PromptFile:

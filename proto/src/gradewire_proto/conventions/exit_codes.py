@@ -1,0 +1,29 @@
+"""Exit codes of all commands: one table, in which each code has one meaning."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+
+class ExitCode(IntEnum):
+    """What a command ends with; `MEANINGS` says what each code stands for."""
+
+    DONE = 0
+    FAILED = 1
+    UNUSABLE = 2
+    UNREACHABLE = 3
+    GATE = 4
+    INTERRUPTED = 130
+    CLOSED = 141
+
+
+MEANINGS: Final[Mapping[ExitCode, str]] = {
+    ExitCode.DONE: "all done",
+    ExitCode.FAILED: "something could not be done",
+    ExitCode.UNUSABLE: "wrong usage or input, a package that is missing, or an output that cannot be written",
+    ExitCode.UNREACHABLE: "the server cannot be reached, is too busy, or went away",
+    ExitCode.GATE: "all done, and what was found does not pass",
+    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.CLOSED: "standard output was closed early",
+}
+"""Of each code, for --help and docs/reference/command.md; 130 and 141 are those of a shell for SIGINT and SIGPIPE."""
