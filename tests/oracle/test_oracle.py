@@ -73,8 +73,13 @@ def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
 
 # File, what stands in it (once), what is put in its place, a preset that must notice.
 MUTANTS = {
-    "weight": ("smile/parameters.py", "else 0.3 for", "else 0.31 for", "v1"),
-    "weight of the reference code": ("smile/parameters.py", "0.5 if preset", "0.52 if preset", "reference_code"),
+    "weight": ("smile/parameters.py", "default_with(preset))", "default_with(preset)) + 0.01", "v1"),
+    "weight of the reference code": (
+        "smile/parameters.py",
+        "default_with(preset)",
+        'default_with("v1")',
+        "reference_code",
+    ),
     "weights sum to one": ("smile/formula.py", "(1 - weight)", "0.69", "v1"),
     "sentence": ("smile/formula.py", "weight * sentence +", "weight * keyword +", "v1"),
     "similarity": ("smile/formula.py", "(1.0 + clipped) / 2.0", "clipped", "v1"),

@@ -216,14 +216,14 @@ def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], 
     descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
     on_wire = descriptor.fields_by_name if descriptor is not None else {}
     names = kind.__slots__
-    values = attrgetter(*names)
+    values = [attrgetter(field) for field in names]
     lists = [position for position, field in enumerate(names) if get_origin(PART_FIELDS[field]) is tuple]
     maps = [position for position, field in enumerate(names) if get_origin(PART_FIELDS[field]) is Mapping]
     optional = [(position, field) for position, field in enumerate(names) if on_wire[field].has_presence]
 
     def read(result: types_pb2.MetricResult) -> Parts:
         message = getattr(result, name)
-        found: list[Any] = list(values(message))
+        found: list[Any] = [value(message) for value in values]
         for position in lists:
             found[position] = tuple(found[position])
         for position in maps:

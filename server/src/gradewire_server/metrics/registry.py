@@ -6,13 +6,13 @@ from pkgutil import iter_modules
 from typing import Any
 
 from gradewire_proto import metric_parameters
-from gradewire_server import metrics
 from gradewire_server.domain.metric import Metric, MetricInfo
 
 
 def _found() -> Iterator[Metric[Any]]:
     """Yield the metrics of all files of all rooms: objects of a module, or classes that it defines, with an `info`."""
-    for room in iter_modules(metrics.__path__, f"{metrics.__name__}."):
+    package = import_module(__name__.rpartition(".")[0])
+    for room in iter_modules(package.__path__, f"{package.__name__}."):
         if room.ispkg:
             for file in iter_modules(import_module(room.name).__path__, f"{room.name}."):
                 if not file.ispkg:

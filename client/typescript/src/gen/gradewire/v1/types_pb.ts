@@ -744,6 +744,7 @@ export const MeteorParametersSchema: GenMessage<MeteorParameters> = /*@__PURE__*
  * CIDEr-D over all references: shared n-grams, weighted by how rare they are in a corpus.
  * Range: 0 to 10.
  * Reads: a corpus of references.
+ * Needs: corpus.
  *
  * @generated from message gradewire.v1.CiderParameters
  */
