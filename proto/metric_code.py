@@ -17,6 +17,7 @@ _WIDTH: Final = 120
 _TAG: Final = re.compile(r"(Default|Allowed|Range|Reads|Verdict|Needs|Of|Unknown): (.+?)\.?")
 _SAME: Final = re.compile(r"As (\w+)\.(\w+)\. ?")
 _SENTENCE_END: Final = re.compile(r"(?<=\.) (?=[A-Z0-9`])")
+_PAGE: Final = re.compile(r"(\w+) \((\w+\.md)\)")
 _PYTHON: Final = {
     FieldDescriptorProto.TYPE_BOOL: ("bool", "False"),
     FieldDescriptorProto.TYPE_DOUBLE: ("float", "0.0"),
@@ -394,7 +395,8 @@ def _metric_rows(types: Types, page: str) -> Iterator[tuple[str, ...]]:
         if "pair" not in metric.needs:
             tags = metric.comment.tags
             short = _SENTENCE_END.split(metric.comment.text, maxsplit=1)[0].removesuffix(".")
-            described = (tags["Range"], tags.get("Reads", ""), tags.get("Verdict", ""), short)
+            reads = _PAGE.sub(r"[\1](\2)", tags.get("Reads", ""))
+            described = (tags["Range"], reads, tags.get("Verdict", ""), short)
             # A metric without a section of its own has all it says in this table.
             yield (
                 (f"[`{metric.name}`](#{metric.name})" if f"\n## `{metric.name}`\n" in page else f"`{metric.name}`"),

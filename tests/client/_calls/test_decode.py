@@ -1,8 +1,11 @@
 """What a server says that contradicts itself does not reach a mean."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from gradewire import Client, MetricScore, ScoreReport, ServerFault, Status
+from gradewire._calls.decode import _reader
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -68,3 +71,13 @@ def test_a_result_of_a_metric_that_was_not_asked_for_is_a_fault() -> None:
     odd = types_pb2.MetricResult(metric_index=7, status=types_pb2.STATUS_OK, score=1.0)
     with answering(odd) as client, pytest.raises(ServerFault, match="not asked"):
         client.score([ROW | {"prediction": "odd"}])
+
+
+@dataclass(frozen=True, slots=True)
+class OneField:
+    precision: float
+
+
+def test_parts_of_one_field_are_read() -> None:
+    read = _reader("rouge_l", OneField)  # type: ignore[arg-type]
+    assert read(types_pb2.MetricResult(rouge_l=types_pb2.RougeLParts(precision=0.5))) == OneField(0.5)

@@ -1,4 +1,4 @@
-"""The parameters of a metric as types.proto has them: read from there, so that a new metric is one dataclass."""
+"""The parameters of a metric on the wire: their kinds, their choices and their form in a message."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
