@@ -178,20 +178,19 @@ test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds 
 
 quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges, browsers, kills and built models: what to run while writing
 	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone and not hostile" tests/client tests/server/metrics tests/server/requests \
-	    tests/server/scoring tests/server/settings tests/models tests/proto --ignore tests/client/report/test_chromium.py \
-	    --ignore tests/client/cli/leaderboard/test_page_in_browser.py --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
-	    --ignore tests/client/rewards/test_traces.py --ignore tests/client/_embedded --ignore tests/client/cli/agree/test_scored_rows.py \
-	    --ignore tests/client/agreement/fitting/test_travel.py --ignore tests/server/metrics/correctness/test_shipped.py \
-	    --ignore tests/client/cli/leaderboard/test_kill.py --ignore tests/client/cli/calibrate --ignore tests/client/cli/test_triton.py \
-	    --ignore tests/client/agreement/fitting/test_probability.py --ignore tests/server/metrics/judged/test_hostile.py --ignore tests/models/judges \
-	    --ignore tests/server/metrics/text/values/test_hostile.py --ignore tests/models/build/quantize \
-	    --ignore tests/models/build/publish/test_renew.py --ignore tests/models/build/test_install.py \
-	    --deselect tests/client/cli/compare/test_by_judge.py::test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts
+	    tests/server/scoring tests/server/settings tests/models tests/proto --ignore tests/cli/pages/test_chromium.py \
+	    --ignore tests/cli/leaderboard/test_page_in_browser.py --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
+	    --ignore tests/client/rewards/test_traces.py --ignore tests/client/_embedded --ignore tests/cli/agree/test_scored_rows.py \
+	    --ignore tests/stats/calibration/test_quality.py --ignore tests/server/metrics/correctness/test_shipped.py \
+	    --ignore tests/cli/leaderboard/test_kill.py --ignore tests/client/cli/calibrate --ignore tests/cli/test_triton.py \
+	    --ignore tests/stats/calibration/test_probability.py --ignore tests/server/metrics/judged/test_hostile.py --ignore tests/models/judges \
+	    --ignore tests/server/metrics/values/test_hostile.py --ignore tests/models/build/quantize \
+	    --ignore tests/models/build/test_renew.py --ignore tests/models/build/test_install.py \
+	    --deselect tests/cli/compare/test_by_judge.py::test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts
 
-lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), at most 16 Python files a folder
-	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples; $(BIN)/lint-imports --no-logo; \
-	wide=$$(git ls-files '*.py' | grep -vE '(__init__|_pb2.*)\.py$$' | xargs -n 1 dirname | sort | uniq -c | awk '$$1 > 16'); \
-	if [ -n "$$wide" ]; then printf 'more than 16 Python files in a folder; give it rooms:\n%s\n' "$$wide"; exit 1; fi
+lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), the law of files
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples .ci; $(BIN)/lint-imports --no-logo; \
+	$(BIN)/python .ci/law_of_files.py
 
 bench-data: $(VENV)/.dev-installed ## the labelled rows behind the figures, from their public homes into DATA=.data (FROM=DIR: of a local copy)
 	@$(TIMED); $(BIN)/python -m benchmarks.data get --data $(DATA) $(if $(FROM),--from $(FROM)) $(ARGS)

@@ -48,7 +48,7 @@ def generated(page: Path) -> dict[str, str]:
         str(_PACKAGE / "v1/comments.json"): json.dumps(comments, ensure_ascii=False, indent=1) + "\n",
         str(_PACKAGE / "metric_parameters.py"): parameters_module(types),
         str(_PACKAGE / "parts.py"): parts_module(types),
-        "client/src/gradewire/metric_types/generated.py": metrics_module(types),
+        "client/src/gradewire/metrics/generated.py": metrics_module(types),
         "docs/reference/metrics.md": with_tables(page.read_text("utf-8"), types),
     }
 

@@ -283,7 +283,7 @@ def metrics_module(types: Types) -> str:
     return (
         HEADER.format("Metrics as values, and the choices of their parameters.")
         + "\nfrom dataclasses import dataclass\n"
-        "from typing import ClassVar, Literal\n\nfrom gradewire.metric_types.base import Metric\n"
+        "from typing import ClassVar, Literal\n\nfrom gradewire.metrics.base import Metric\n"
         f"\n{_all([*enums, *names])}\n{aliases}{classes}\n\n"
         "METRICS: tuple[type[Metric], ...] = (\n" + "".join(f"    {name},\n" for name in names) + ")\n"
         '"""Types of all metrics, in the order of types.proto."""\n'

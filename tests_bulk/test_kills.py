@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests_bulk.conftest import Run, assert_same, read, straight, write_rows
 
-from gradewire.manifests import file_digest, manifest_path, read_manifest
+from gradewire_cli.results.manifest import file_digest, manifest_path
+from gradewire_cli.results.manifest_file import read_manifest
 
 PARTS = ("--part-rows", "50")
 ROWS = 1500

@@ -7,8 +7,8 @@ from importlib.metadata import packages_distributions, requires
 import pytest
 
 PROMISED = {
-    "export": ("gradewire_models.export.run", "gradewire_models.export.hub", "gradewire_models.export.trace"),
-    "train": ("gradewire_train.run.command", "gradewire_train.encoder", "gradewire_train.adapter"),
+    "export": ("gradewire_models.export.run", "gradewire_models.export.folder", "gradewire_models.export.exporter"),
+    "train": ("gradewire_train.run.command", "gradewire_train.encoder", "gradewire_train.encoder"),
 }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from benchmarks.agreement.correctness_rows import COLUMNS, ScoredRows, together
 from benchmarks.common.rows import HEADLINE_MODELS
 
-from gradewire.agreement.fitting.probability import held_out_probabilities
-from gradewire.agreement.fitting.probability_model import left_out_sources, travelled
-from gradewire.agreement.point_estimates import auc
+from gradewire_stats.calibration.model import left_out_log_odds, left_out_sources
+from gradewire_stats.calibration.probability import held_out_probabilities
+from gradewire_stats.point_estimates import auc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
         rows = replace(rows, features=[COLUMNS[number] for number in kept], values=rows.values[:, kept])
         found = held_out_probabilities(rows)[: len(parts[0].rows)]
         brier = float(np.mean((found - parts[0].labels) ** 2))
-        left_out = travelled(rows)
+        left_out = left_out_log_odds(rows)
         aucs = [auc(left_out[inside], rows.right[inside]) for _, inside in left_out_sources(rows)]
         lines.append(f"| {name} | {mean_pearson(parts[0], found):.3f} | {brier:.4f} | {np.mean(aucs):.3f} |")
     return "\n".join(lines)

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.common.rows import read_lines
 
-from gradewire.agreement.fitting.halves import half_of, question_key
-from gradewire.agreement.fitting.labelled_features import LabelledFeatures, Shapes, checked
-from gradewire.agreement.fitting.stored_form import FittedFeature
-from gradewire_server.metrics.correctness.features.catalog import FEATURES, GRADER
-from gradewire_server.metrics.correctness.shape import SHAPE
+from gradewire_server.metrics.correctness.features import FEATURES, GRADER, SHAPE
+from gradewire_stats.calibration.labelled_rows import LabelledFeatures, Shapes, checked, half_of, question_key
+from gradewire_stats.calibration.stored_form import FittedFeature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from benchmarks.common.rows import Row
     from numpy.typing import NDArray
 
-    from gradewire.agreement.fitting.halves import Half
+    from gradewire_stats.calibration.labelled_rows import Half
 
 COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out) for each in FEATURES)
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))

@@ -12,9 +12,9 @@ from benchmarks.agreement.correctness_groups import ablation_table
 from benchmarks.agreement.correctness_rows import SMILE_CUT, ScoredRows
 from benchmarks.common.rows import HEADLINE_MODELS
 
-from gradewire.agreement import agreement
-from gradewire.agreement.fitting.probability_figures import accuracy_at_coverage, brier_score, calibration_error
-from gradewire.agreement.rows import JudgedRows
+from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.calibration.quality import accuracy_at_coverage, brier_score, calibration_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from benchmarks.agreement.correctness_fitting import Fitted
     from numpy.typing import NDArray
 
-    from gradewire.agreement.estimates import Difference
-    from gradewire.agreement.point_estimates import Statistic
-    from gradewire.agreement.result_tables import AgreementReport
+    from gradewire_stats.agreement_table import AgreementReport
+    from gradewire_stats.intervals import Difference
+    from gradewire_stats.point_estimates import Statistic
 
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)

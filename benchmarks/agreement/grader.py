@@ -24,7 +24,7 @@ from benchmarks.common.document import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
 from benchmarks.judges.agreement import judge_environment, score_rows, test_rows
 
-from gradewire.agreement.fitting.halves import half_of
+from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

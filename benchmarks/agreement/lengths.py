@@ -23,13 +23,13 @@ from benchmarks.common.kept_scores import note_sources, same_sources
 from benchmarks.common.rows import DATA_DIRECTORY, Row, items_of, read_lines
 
 from gradewire import Scorer
-from gradewire.agreement import JudgedRows, agreement
-from gradewire.agreement.fitting.halves import question_key
+from gradewire_stats.agreement import JudgedRows, agreement
+from gradewire_stats.calibration.labelled_rows import question_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire.agreement.result_tables import AgreementReport
+    from gradewire_stats.agreement_table import AgreementReport
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENT: Final = ROOT / "docs" / "research" / "windows-in-context.md"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.fitting.probability_figures import calibration_error
-from gradewire.agreement.fitting.travel import measured
-from gradewire.agreement.point_estimates import auc
+from gradewire_stats.calibration.quality import calibration_error, measured
+from gradewire_stats.point_estimates import auc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from benchmarks.common.document import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, read_lines
 
-from gradewire.agreement.fitting.halves import half_of
-from gradewire_server.metrics.text.values.matching import ValueMatch, ValueMatcher
+from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
+from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

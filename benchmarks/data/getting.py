@@ -8,8 +8,8 @@ from benchmarks.data.convert import CONVERSIONS
 from benchmarks.data.sources import download_sources, find_sources
 from benchmarks.data.table import LabelledSet
 
+from gradewire_models.build.directories import exclusive
 from gradewire_models.build.progress import Progress
-from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.errors import DigestMismatchError
 from gradewire_models.repository.digest import file_sha256
 

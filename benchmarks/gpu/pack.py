@@ -19,7 +19,7 @@ from typing import Final
 
 from benchmarks.gpu.drawn_model import build_drawn
 
-from gradewire_models.build.reference.golden import GOLDEN_FILE
+from gradewire_models.build.reference import GOLDEN_FILE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACK: Final = ROOT / ".gpu-pack"

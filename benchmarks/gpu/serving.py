@@ -38,7 +38,7 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
             "judge-backend": "none",
             "model-repository": str(repository),
         }
-        command = [sys.executable, "-c", "from gradewire.cli import main; main()", "serve"]
+        command = [sys.executable, "-c", "from gradewire_cli import main; main()", "serve"]
         command += [text for name, value in {**every, **flags}.items() for text in (f"--{name}", value)]
         with (
             tempfile.TemporaryFile("w+") as log,

@@ -24,7 +24,7 @@ from benchmarks.common.kept_scores import resume_or_overwrite
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
 from benchmarks.judges.binary import binary_table
 
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,16 +33,15 @@ from benchmarks.judges.cascade_tables import (
 )
 from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
-from gradewire.agreement.fitting.cascade.figures import held_risks
-from gradewire.agreement.fitting.cascade.fit import fit_cascade
-from gradewire.agreement.fitting.cascade.judge_gain import SHARES, asked_below, judge_gains
-from gradewire.agreement.fitting.labelled_features import FOLDS
-from gradewire.agreement.fitting.probability import BAND_FOLDS, held_out_probabilities
-from gradewire.metric_types.line import parse_metric_line
+from gradewire.metrics.line import parse_metric_line
 from gradewire_models.catalog.loading import find_model
+from gradewire_stats.calibration.cascade import fit_cascade, held_risks
+from gradewire_stats.calibration.cascade_rows import SHARES, judge_gains, judged_below
+from gradewire_stats.calibration.labelled_rows import FOLDS
+from gradewire_stats.calibration.probability import BAND_FOLDS, held_out_probabilities
 
 if TYPE_CHECKING:
-    from gradewire.agreement.fitting.cascade.rows import CascadeRows
+    from gradewire_stats.calibration.cascade_rows import CascadeRows
 
 MODEL = "all-MiniLM-L6-v2"
 FIT_HALF = "a"
@@ -140,7 +139,7 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
     # Beyond the least certain tenth nothing is judged, so nothing is said of larger shares.
     found = zip(judge_gains(rows, resamples=2000, seed=0), SHARES, strict=True)
     gains = [gain for gain, share in found if share <= LEAST_CERTAIN]
-    below = asked_below(gains)
+    below = judged_below(gains)
     bands = _unjudged(coarse.where(coarse.halves == FIT_HALF))
     fit = replace(fit_cascade(bands, _provenance(fit_half, line, options.date or "")), asked_below=below)
     if options.write_fit:

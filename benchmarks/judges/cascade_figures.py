@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.estimated_mean import estimated_mean
-from gradewire.agreement.fitting.cascade.figures import asked_rows
-from gradewire.agreement.fitting.cascade.fit import budget_threshold, fit_cascade, fitted_risks
-from gradewire.agreement.fitting.halves import half_of
-from gradewire.agreement.resample import draws
+from gradewire_stats.calibration.cascade import budget_threshold, fit_cascade, fitted_risks, judged_rows
+from gradewire_stats.calibration.labelled_rows import half_of
+from gradewire_stats.estimated_mean import estimated_mean
+from gradewire_stats.intervals import draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from gradewire.agreement.fitting.cascade.rows import CascadeRows
+    from gradewire_stats.calibration.cascade_rows import CascadeRows
 
 RESAMPLES = 2000
 DELTA = 0.1
@@ -77,7 +76,7 @@ def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, Casc
     def asked(fitted: CascadeRows, read: CascadeRows) -> NDArray[np.bool_]:
         fit = fit_cascade(fitted, {}, delta=DELTA, resamples=RESAMPLES)
         edge = next(each.accepts_from for each in fit.risks if each.risk == risk)
-        return asked_rows(fit, read, edge) if refusing else np.asarray(read.confidence < edge)
+        return judged_rows(fit, read, edge) if refusing else np.asarray(read.confidence < edge)
 
     return asked
 

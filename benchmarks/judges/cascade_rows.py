@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.common.rows import Row, read_lines
 
-from gradewire.agreement.fitting.cascade.rows import CascadeRows
-from gradewire.agreement.fitting.halves import half_of
+from gradewire_stats.calibration.cascade_rows import CascadeRows
+from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

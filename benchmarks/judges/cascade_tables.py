@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire.agreement.fitting.cascade.figures import HeldRisk
-    from gradewire.agreement.fitting.cascade.fit import CascadeFit
-    from gradewire.agreement.fitting.cascade.judge_gain import JudgeGain
-    from gradewire.agreement.fitting.cascade.rows import CascadeRows
+    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk
+    from gradewire_stats.calibration.cascade_rows import CascadeRows, JudgeGain
 
 RISK = 0.05
 BUDGETS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -8,14 +8,11 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.result import MetricResult
-from gradewire_server.judges.decisions.asked import asked_of
-from gradewire_server.judges.decisions.backend import DecisionJudges, endpoint_of
-from gradewire_server.judges.decisions.forms import SYSTEM_ONE
-from gradewire_server.judges.remote.http_client import HttpClient
-from gradewire_server.judges.remote.replies import json_object
+from gradewire_server.judges.decisions.forms import SYSTEM_ONE, asked_of
+from gradewire_server.judges.decisions.server import DecisionJudges, endpoint_of
+from gradewire_server.judges.remote.http_client import HttpClient, json_object
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
@@ -30,8 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.common.rows import Row
 
     from gradewire_server.domain.judge import Choose
-    from gradewire_server.judges.backend import Judge
-    from gradewire_server.judges.observers import RequestUsage
+    from gradewire_server.judges.backend import Judge, RequestUsage
 
 
 TOGETHER_ROWS = 50

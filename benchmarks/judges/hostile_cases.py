@@ -8,8 +8,8 @@ opening, its best label. All texts are NFC.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from gradewire_server.metrics.judged.mask_labels import PLACEHOLDER
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.judged.prompt import PLACEHOLDER
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
 
 QUESTION: Final = "Who wrote the first published program?"
 REFERENCES: Final = ("Ada Lovelace", "Lovelace")

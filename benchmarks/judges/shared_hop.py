@@ -15,12 +15,12 @@ from typing import Final
 
 from typing_extensions import override
 
+from gradewire_server.domain.items import Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
-from gradewire_server.domain.result import Timing
 from gradewire_server.judges.backend import Judge, JudgeBackend
-from gradewire_server.judges.shared.backend import SharedJudges
+from gradewire_server.judges.shared.client import SharedJudges
 from gradewire_server.judges.shared.host import JudgeHost
 
 _STATUS: Final = ModelStatus("at-once", "0" * 64, "loaded", kind="judge")

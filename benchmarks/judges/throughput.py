@@ -25,9 +25,8 @@ from benchmarks.judges.vqa_rows import vqa_items
 from gradewire_models.judges import default_judge, default_judge_repository, load_judge
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits
-from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits
-from gradewire_server.judges.local.work import Work
-from gradewire_server.judges.local.worker_process import WorkerProcess
+from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits, Work
+from gradewire_server.judges.local.supervisor import WorkerProcess
 from gradewire_server.judges.worker.messages import OpenModel, Row, Run
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
 from gradewire_server.settings.judge import EmbeddedJudgeConfig

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item
 
 # Question, what annotators say (answer x how many), predictions: right, verbose, near, wrong.
 _QUESTIONS: Final = (

@@ -28,7 +28,7 @@ from benchmarks.latency.hostile_items import Item, hostile_items, numbered, pict
 from benchmarks.latency.watched_loops import Hold, Watched, watched_environment
 from google.protobuf import json_format
 
-from gradewire.metric_types import METRIC_TYPES
+from gradewire.metrics import METRIC_TYPES
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
 
 _PRESETS: Final = ("v1", "fast", "one_pass", "whole")

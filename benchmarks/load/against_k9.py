@@ -19,7 +19,7 @@ from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.commands import bench_load
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 PROTO: Final = Path(__file__).resolve().parents[2] / "proto"

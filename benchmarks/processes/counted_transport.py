@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 from typing_extensions import override
 
-# Private: what is public repeats what failed, and says of it only what became of the last attempt.
-from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.grpc_transport import GrpcTransport
 from gradewire.errors import GradewireError
+
+# Private: what is public repeats what failed, and says of it only what became of the last attempt.
+from gradewire.transport import Endpoint
 from gradewire_proto.v1 import scoring_pb2
 
 

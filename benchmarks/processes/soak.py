@@ -27,11 +27,11 @@ import psutil
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.memory import WORDS
 from benchmarks.processes.counted_transport import CountedTransport
-from gradewire.load_testing.arrivals import constant
+from gradewire_cli.load.arrivals import constant
 
 from gradewire import AsyncClient, GradewireError
-from gradewire.load_testing.open_loop import open_loop
 from gradewire.results import ItemScores
+from gradewire_cli.load.open_loop import open_loop
 
 METRICS: Final = "smile:fast,exact_match"
 _TOLERANCE: Final = 2e-4

@@ -18,8 +18,8 @@ import time
 import numpy as np
 from benchmarks.ratings.tournaments import Field, World
 
-from gradewire.ratings import ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
-from gradewire.ratings.maximum_likelihood import ELO_PER_NAT
+from gradewire_stats.ratings import ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
+from gradewire_stats.ratings.bradley_terry import ELO_PER_NAT
 
 _BATCH = 24
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.ratings.tournaments import Field
 
-from gradewire.agreement.resample import draws
-from gradewire.ratings import bradley_terry, controlled_fit, elo_draws, pair_counts, rate
+from gradewire_stats.intervals import draws
+from gradewire_stats.ratings import bradley_terry, controlled_fit, elo_draws, pair_counts, rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from dataclasses import field as made
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.ratings import ChosenPair, Matches
+from gradewire_stats.ratings import ChosenPair, Matches
 
 
 @dataclass(frozen=True, slots=True)

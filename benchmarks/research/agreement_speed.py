@@ -18,7 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
-from gradewire.agreement import ALL_STATISTICS, JudgedRows, agreement
+from gradewire_stats.agreement import ALL_STATISTICS, JudgedRows, agreement
 
 
 def made_up(rows: int, metrics: int, questions: int, failed: float) -> JudgedRows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gradewire_server.lexicon.thesaurus import usual_directory
+from gradewire_server.lexicon import usual_directory
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "text" / "antonyms.txt"

@@ -18,9 +18,9 @@ from benchmarks.common.rows import Row, read_rows, sample_rows
 from prometheus_client import CollectorRegistry
 
 from gradewire_server.backends import Backends
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import Tier, TokenVectors
-from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.embedding.bertscore_match import match
+from gradewire_server.metrics.encoder.bertscore import match
 from gradewire_server.settings.engine import EngineConfig
 
 _TEXTS_AT_ONCE = 200

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.bootstrap.weighted import Ordering, spearman
-from gradewire.agreement.resample import draws, interval
 from gradewire_models.repository.built import default_repository, load_built
+from gradewire_stats.intervals import draws, interval
+from gradewire_stats.weighted_statistics import Ordering, spearman
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -182,7 +182,7 @@ def _with_interval(value: float, drawn: NDArray[np.float64]) -> str:
 def main() -> None:
     """Prints a table of every set and model."""
     # A training program that imports this module may be without onnxruntime.
-    from gradewire_models.build.check.quality_gate import embed_texts
+    from gradewire_models.build.quality import embed_texts
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", action="append", required=True, help="built model; the first one is compared with")

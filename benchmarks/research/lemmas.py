@@ -22,8 +22,7 @@ from benchmarks.common.rows import DATA_DIRECTORY, GET_COMMAND, read_lines
 from nltk.corpus import wordnet
 from nltk.stem import WordNetLemmatizer
 
-from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.smile_normalise import bare_words
+from gradewire_server.metrics.text.normalise import bare_words, lemmatizer
 
 EXAMPLES = 8
 NEEDED = ("index.sense", *(f"{kind}.{pos}" for kind in ("index", "data") for pos in ("noun", "verb", "adj", "adv")))

@@ -19,10 +19,9 @@ from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
 from benchmarks.common.sessions import open_session
 
 from gradewire_models.build import build_model
-from gradewire_models.build.check.quality_gate import embed_texts, row_scores, spearman
-from gradewire_models.build.check.quality_rows import AnswerRow
+from gradewire_models.build.quality import AnswerRow, embed_texts, row_scores, spearman
+from gradewire_models.catalog.entries import Limits, Recipe, Setting
 from gradewire_models.catalog.loading import CatalogModel, default_model, find_model
-from gradewire_models.catalog.variants import Limits, Recipe, Setting
 from gradewire_models.repository.built import BuiltModel
 
 SHAPES = ((1, 7), (1, 11), (1, 40), (36, 7), (25, 10), (6, 40))

@@ -17,14 +17,13 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_models.repository.built import default_repository
 from gradewire_server.backends import Backends
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Failure, Item
 from gradewire_server.domain.needs import Corpus, Tier
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
-from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert
-from gradewire_server.metrics.embedding.sfve import Sfve
-from gradewire_server.metrics.parameters import EncoderParameters
+from gradewire_server.metrics.common import EncoderParameters
+from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters
+from gradewire_server.metrics.encoder.sbert import Sbert
+from gradewire_server.metrics.encoder.sfve import Sfve
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer

@@ -20,17 +20,17 @@ from benchmarks.common.processes import cpu_s
 from benchmarks.common.rows import DEFAULT_DATA, read_rows
 
 from gradewire_models.judges import default_judge, default_judge_repository
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Generate
-from gradewire_server.domain.result import Failure
 from gradewire_server.judges.local.backend import EmbeddedJudges
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
-from gradewire_server.scoring.synthetic.sentence import Writing, Written, write_sentence
-from gradewire_server.scoring.synthetic.writing import SENTENCES_AT_ONCE
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, read_prompt
+from gradewire_server.scoring.prepare import SENTENCES_AT_ONCE
+from gradewire_server.scoring.synthetic import Writing, Written, write_sentence
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 if TYPE_CHECKING:
+    from gradewire_server.judges.backend import ModelRun
     from gradewire_server.judges.local.judge import EmbeddedJudge
-    from gradewire_server.judges.observers import ModelRun
 
 REFERENCES_PER_QUESTION = 2
 

@@ -18,8 +18,8 @@ from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows, sample_rows
 from benchmarks.research.window_vectors import Graded
 
 from gradewire import Scorer
-from gradewire.agreement import JudgedRows, agreement
-from gradewire.agreement.fitting.halves import question_key
+from gradewire_stats.agreement import JudgedRows, agreement
+from gradewire_stats.calibration.labelled_rows import question_key
 
 ROWS_AT_ONCE = 20
 PRESETS = ("whole", "v1", "fast", "one_pass")

@@ -21,9 +21,9 @@ from benchmarks.common.rows import DATA_DIRECTORY, HEADLINE_MODELS, WARM_UP, Row
 from numpy.typing import NDArray
 
 from gradewire import Scorer, SmileParts, Status
-from gradewire.agreement import JudgedRows, agreement
-from gradewire.agreement.fitting.halves import half_of, question_key
 from gradewire_models.repository.built import default_repository
+from gradewire_stats.agreement import JudgedRows, agreement
+from gradewire_stats.calibration.labelled_rows import half_of, question_key
 
 PRESETS = ("v1", "fast", "one_pass")
 ROWS_AT_ONCE = 200

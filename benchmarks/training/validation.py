@@ -27,7 +27,7 @@ from benchmarks.common.figures import machine
 from benchmarks.common.processes import free_port
 
 from gradewire.integrations import StepState, ValidationScorer
-from gradewire.integrations.sinks import CsvSink
+from gradewire.integrations.training.sinks import CsvSink
 
 _TRAINING_CORE, _SERVER_CORE = 0, 1
 

@@ -19,7 +19,7 @@ from transformers import (
     set_seed,
 )
 
-from gradewire.integrations.hugging_face import ValidationCallback
+from gradewire.integrations.training.hugging_face import ValidationCallback
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:

@@ -14,7 +14,7 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from gradewire.integrations.lightning import ValidationCallback
+from gradewire.integrations.training.lightning import ValidationCallback
 
 
 class AdderModule(LightningModule):  # type: ignore[misc]  # mypy runs without lightning

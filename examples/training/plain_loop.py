@@ -11,7 +11,7 @@ from examples.training.questions import ROWS, Adder, all_numbers, answers
 from torch.nn import functional
 
 from gradewire.integrations import ValidationScorer
-from gradewire.integrations.sinks import available_sinks
+from gradewire.integrations.training.sinks import available_sinks
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from torch import distributed
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from gradewire.integrations.torch_metric import GradewireMetric
+from gradewire.integrations.training.torch_metric import GradewireMetric
 
 
 def main() -> None:

@@ -7,8 +7,8 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.handlers import handlers_over
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Generate, Generated
-from gradewire_server.domain.result import Failure
 from gradewire_server.settings.limits import Limits
 
 

@@ -10,12 +10,12 @@ from tests.support.servers.handlers import context_over
 
 import gradewire
 from gradewire import Client, PrepareProgress, Status, SyntheticGeneration
-from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
-from gradewire_server.domain.item import ReferenceEntry
+from gradewire_proto.wire_rules import name_set
+from gradewire_server.domain.items import ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
-from gradewire_server.requests.generation import plan_generation
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.requests.prepare import plan_generation
 from gradewire_server.settings.limits import Limits
 
 PROMPT = PACKAGE_PROMPTS.find("synthetic", "")

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from gradewire import Client, InvalidRequest, JudgeGrade, JudgeParts, Lave, Smile, Status
-from gradewire._calls.chunks import JUDGE_CHUNK_ITEMS
 from gradewire._calls.client_calls import JUDGE_DEADLINE_S
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
-from gradewire.metric_types.prompt_text import read_prompt_text, short_prompt
+from gradewire._calls.requests import JUDGE_CHUNK_ITEMS
+from gradewire.metrics.choice import MetricDefaults, choose_metrics, read_prompt_text, short_prompt
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
+from gradewire_proto.wire_rules import MAX_PROMPT_BYTES
 
 ROW = {"references": ["a"], "prediction": "a"}
 PROMPT = 'metric = "lave"\nname = "mine"\nversion = 3\n'

@@ -1,4 +1,4 @@
-"""The judges on a GPU, as far as can be seen without one; tests/server/judges/triton/test_judge.py loads their
+"""The judges on a GPU, as far as can be seen without one; tests/server/judges/test_judge.py loads their
 config.pbtxt into the real server."""
 
 import json
@@ -12,8 +12,7 @@ from tests.deploy.rendering import of_kind
 
 from gradewire_models.judges import find_judge
 from gradewire_models.repository.config import read_config
-from gradewire_server.settings.images import ImageConfig
-from gradewire_server.settings.judge import RemoteJudgeConfig
+from gradewire_server.settings.judge import ImageConfig, RemoteJudgeConfig
 
 NAME = "qwen2.5-7b-instruct-awq"
 SEEING = "qwen2.5-vl-7b-instruct-awq"

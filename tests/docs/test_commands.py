@@ -24,7 +24,7 @@ from tests.docs.documented_commands import COMMANDS, PAGES, ROOT, Documented, do
 from tests.docs.sample_files import write_samples
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire.cli.group import gradewire
+from gradewire_cli.group import gradewire
 
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 # The first pattern that is found in a command says why it is not run.

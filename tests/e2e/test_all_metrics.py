@@ -31,9 +31,9 @@ from gradewire import (
     ValueMatchParts,
     VqaParts,
 )
-from gradewire.cli.group import gradewire as gradewire_command
-from gradewire.metric_types import METRIC_TYPES
+from gradewire.metrics import METRIC_TYPES
 from gradewire.parts import PART_TYPES
+from gradewire_cli.group import gradewire as gradewire_command
 
 VARIANTS = (
     *("smile:fast", "smile:one_pass", "smile:whole", "smile:paper", "smile:reference_code"),

@@ -10,7 +10,7 @@ from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.upstream import CallOptions, Upstream
-from gradewire_gateway.wire.methods import RpcMethod, method_at
+from gradewire_gateway.wire import RpcMethod, method_at
 from gradewire_proto.v1 import scoring_pb2
 
 SCORE: RpcMethod = method_at("/gradewire.v1.Scoring/Score")

@@ -28,7 +28,7 @@ from gradewire_proto.v1 import (
     scoring_pb2_grpc,
     types_pb2,
 )
-from gradewire_server.judges import opening
+from gradewire_server.judges import factory
 
 A, B, NARROW, POOR = "token-of-a", "token-of-b", "token-of-narrow", "token-of-poor"
 CIDER = types_pb2.MetricSpec(cider=types_pb2.CiderParameters(corpus=types_pb2.CORPUS_PREPARED))
@@ -116,7 +116,7 @@ def replace_file(path: Path, text: str) -> None:
 @pytest.fixture
 def judges(monkeypatch: pytest.MonkeyPatch) -> ScriptedJudges:
     found = ScriptedJudges()
-    monkeypatch.setattr(opening, "_backend", lambda *_: (found, "scripted"))
+    monkeypatch.setattr(factory, "_backend", lambda *_: (found, "scripted"))
     return found
 
 

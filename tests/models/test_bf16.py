@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.models.build.quantize.quantized_models import build_beside_base, variant
+from tests.models.build.quantized_models import build_beside_base, variant
 from tests.support.examples import example_count
 from tests.support.models.bf16 import needs_bf16
 from tests.support.models.tiny_models import MAX_TOKENS, WORDS, Package
 
 from gradewire_models.bf16 import Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction, padded_length
 from gradewire_models.build import verify_built
-from gradewire_models.build.check.quality_gate import compare_with_base
-from gradewire_models.build.check.quality_rows import AnswerRow, AnswerRows
-from gradewire_models.build.check.session import open_session, pad, run
+from gradewire_models.build.quality import AnswerRow, AnswerRows, compare_with_base
+from gradewire_models.build.verify import open_session, pad, run
 from gradewire_models.repository.built import load_built
 
 NAME = "tiny-bert-bf16"

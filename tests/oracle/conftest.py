@@ -11,9 +11,8 @@ from tests.oracle.oracle import PRESETS, Encoder, Reference, references_of
 from tests.oracle.rows import Row, oracle_rows
 
 from gradewire_server.backends import Backends
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item, MetricResult, ScoredResult
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.result import MetricResult, ScoredResult
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.settings.engine import EngineConfig
 

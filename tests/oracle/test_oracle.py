@@ -12,10 +12,10 @@ from tests.oracle.oracle import windows_of as oracle_windows
 from tests.oracle.rows import Row
 
 import gradewire_server.metrics
-from gradewire_server.domain.result import MetricResult, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.domain.items import MetricResult, ResultWarning, Status
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.metrics.smile.windows import windows_of
-from gradewire_server.metrics.text.smile_normalise import normalise
+from gradewire_server.metrics.smile.texts import windows_of
+from gradewire_server.metrics.text.normalise import normalise
 
 TOLERANCE = 1e-3
 Truth = dict[str, list[list[Reference]]]
@@ -66,7 +66,9 @@ def test_windows_of_more_lengths_than_the_limit_are_the_oracles() -> None:
 
 def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
     found = grade(REGISTRY["smile"], "v1")
-    cut = [row.prediction for row, result in zip(rows, found, strict=True) if Warning.TRUNCATED in result.warnings]
+    cut = [
+        row.prediction for row, result in zip(rows, found, strict=True) if ResultWarning.TRUNCATED in result.warnings
+    ]
     assert len(cut) == 3  # the three long rows
     assert min(map(len, cut)) > 1000
 
@@ -116,32 +118,32 @@ MUTANTS = {
     "harmonic mean": ("smile/formula.py", "return 2 * sentence", "return sentence", "reference_code"),
     "bin": ("smile/formula.py", "math.floor(6 * score)", "math.floor(5 * score)", "v1"),
     "correct": ("smile/formula.py", "CORRECT_BIN = 4", "CORRECT_BIN = 3", "v1"),
-    "lemma": ("text/smile_normalise.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
-    "lower case": ("text/smile_normalise.py", "lowered = text.lower()\n    if", "lowered = text\n    if", "v1"),
-    "punctuation": ("text/smile_normalise.py", "lowered.translate(_NEITHER_IN_ASCII).split()", "lowered.split()", "v1"),
+    "lemma": ("text/normalise.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
+    "lower case": ("text/normalise.py", "lowered = text.lower()\n    if", "lowered = text\n    if", "v1"),
+    "punctuation": ("text/normalise.py", "lowered.translate(_NEITHER_IN_ASCII).split()", "lowered.split()", "v1"),
     "raw text where no word is left": (
-        "text/smile_normalise.py",
+        "text/normalise.py",
         "return Normalised(lowered,",
         "return Normalised('?',",
         "v1",
     ),
-    "window length": ("smile/windows.py", "{min(length, count) for", "{min(length + 1, count) for", "v1"),
-    "last window": ("smile/windows.py", "range(count - length + 1)", "range(max(count - length, 1))", "v1"),
-    "number of windows": ("smile/windows.py", "MAX_WINDOWS = 512", "MAX_WINDOWS = 100", "v1"),
-    "shortlist": ("smile/shortlist.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
-    "closest in context": ("smile/shortlist.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
-    "any reference of the length": ("smile/shortlist.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
-    "tokens of the words": ("smile/words_in_context.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
+    "window length": ("smile/texts.py", "{min(length, count) for", "{min(length + 1, count) for", "v1"),
+    "last window": ("smile/texts.py", "range(count - length + 1)", "range(max(count - length, 1))", "v1"),
+    "number of windows": ("smile/texts.py", "MAX_WINDOWS = 512", "MAX_WINDOWS = 100", "v1"),
+    "shortlist": ("smile/rounds.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
+    "closest in context": ("smile/rounds.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
+    "any reference of the length": ("smile/rounds.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
+    "tokens of the words": ("smile/rounds.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
     "sentence of the closest piece": (
-        "smile/ranked_pieces.py",
+        "smile/whole_answer.py",
         "np.maximum(self.sentences, self._reference_sentences",
         "np.add(0 * self.sentences.clip(-1), self._reference_sentences",
         "whole",
     ),
     "pieces that overlap": ("smile/whole_answer.py", "_OVERLAP: Final = 0.25", "_OVERLAP: Final = 0.0", "whole"),
-    "windows in context": ("smile/words_in_context.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
-    "best in context": ("smile/words_in_context.py", "float(column.max())", "float(column.mean())", "one_pass"),
-    "name in context": ("smile/words_in_context.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),
+    "windows in context": ("smile/rounds.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
+    "best in context": ("smile/rounds.py", "float(column.max())", "float(column.mean())", "one_pass"),
+    "name in context": ("smile/rounds.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),
 }
 
 
@@ -164,6 +166,8 @@ def mutant(folder: Path, package: str, file: str, original: str, changed: str, m
     (folder / package / file).write_text(text.replace(original, changed), encoding="utf-8")
     for path in (folder / package).rglob("*.py"):
         own = path.read_text(encoding="utf-8").replace("gradewire_server.metrics.", f"{package}.")
-        path.write_text(own.replace(f"{package}.text.lemmas", "gradewire_server.metrics.text.lemmas"), encoding="utf-8")
+        path.write_text(
+            own.replace(f"{package}.text.lemmas", "gradewire_server.metrics.text.normalise"), encoding="utf-8"
+        )
     monkeypatch.syspath_prepend(str(folder))
     return importlib.import_module(f"{package}.registry").REGISTRY["smile"]

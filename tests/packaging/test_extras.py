@@ -19,7 +19,7 @@ PROGRAMS = {
     "parquet": ((), "assert report.to_arrow().num_rows == 1"),
     "agree": (
         (),
-        "import gradewire.agreement.optional_imports as them; them.scipy_stats(); them.one_blas_thread()",
+        "import gradewire_stats.point_estimates as them; them.scipy_stats(); them.one_blas_thread()",
     ),
 }
 # For each extra that a command needs and no program here: the extras beside it, and the command.
@@ -33,12 +33,12 @@ COMMANDS = {
 # For each extra that a training framework or a tracker needs: a program that does not come far without it. With it they
 # run in tests_frameworks.
 FRAMEWORKS = {
-    "lightning": "import gradewire.integrations.lightning",
-    "transformers": "import gradewire.integrations.hugging_face",
-    "torchmetrics": "import gradewire.integrations.torch_metric",
-    "tensorboard": "from gradewire.integrations.sinks import TensorBoardSink; TensorBoardSink('.')",
-    "wandb": "from gradewire.integrations.sinks import WandbSink; WandbSink()",
-    "mlflow": "from gradewire.integrations.sinks import MlflowSink; MlflowSink()",
+    "lightning": "import gradewire.integrations.training.lightning",
+    "transformers": "import gradewire.integrations.training.hugging_face",
+    "torchmetrics": "import gradewire.integrations.training.torch_metric",
+    "tensorboard": "from gradewire.integrations.training.sinks import TensorBoardSink; TensorBoardSink('.')",
+    "wandb": "from gradewire.integrations.training.sinks import WandbSink; WandbSink()",
+    "mlflow": "from gradewire.integrations.training.sinks import MlflowSink; MlflowSink()",
 }
 # What each extra brings, by the names under which it is imported.
 IMPORTS = {

@@ -11,15 +11,15 @@ from tests.packaging.installed import ROOT, Installed, packages_of, unlike
 PACKAGES = packages_of(ROOT).keys()
 DATA = [
     *(f"{package}/py.typed" for package in PACKAGES),
-    "gradewire/report/templates/*.html",
-    "gradewire/report/templates/*.css",
-    "gradewire/report/templates/*.js",
+    "gradewire_cli/pages/templates/*.html",
+    "gradewire_cli/pages/templates/*.css",
+    "gradewire_cli/pages/templates/*.js",
     "gradewire_models/catalog/catalog.toml",
     "gradewire_models/catalog/adapters/sfve-mini/*.safetensors",
     "gradewire_models/catalog/calibrations/*.json",
     "gradewire_models/judges/judges.toml",
     "gradewire_server/metrics/judged/prompts/*.toml",
-    "gradewire_gateway/page/static/index.html",
+    "gradewire_gateway/static/index.html",
     "gradewire_triton/environment.lock",
 ]
 # What `import gradewire` may load beside the standard library: the messages, and no gRPC before the first call.
@@ -132,7 +132,7 @@ def test_the_client_needs_nothing_of_the_command(installed: Installed, small_ser
 
 def test_the_command_without_its_packages_says_what_to_install(installed: Installed) -> None:
     done = installed.run(
-        "python", "-c", "import sys; sys.modules['click'] = None; from gradewire.cli import main; main()"
+        "python", "-c", "import sys; sys.modules['click'] = None; from gradewire_cli import main; main()"
     )
     assert (done.returncode, done.stderr) == (
         2,

@@ -10,9 +10,8 @@ from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_server.backends import Backends
 from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.engine import EngineConfig
-from gradewire_server.storage.telemetry import StorageTelemetry
+from gradewire_server.settings.engine import ComputeConfig, EngineConfig
+from gradewire_server.storage.cache import StorageTelemetry
 
 OpenBackends = Callable[..., Awaitable[Backends]]
 

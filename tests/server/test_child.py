@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from gradewire_server.child import _with_judge_host
-from gradewire_server.processes.member import Place
+from gradewire_server.processes.this_process import Position
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 
 
-def _place(directory: Path, *, judge_host: bool) -> Place:
-    return Place(0, 2, 50051, directory, judge_host=judge_host)
+def _place(directory: Path, *, judge_host: bool) -> Position:
+    return Position(0, 2, 50051, directory, judge_host=judge_host)
 
 
 def test_judges_of_this_machine_are_those_of_the_host(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tests.support.models.tiny_models import Package
 from tests.support.servers.triton import TritonServer
 
 from gradewire_models.build import build_model
-from gradewire_models.repository.served import served_from_wire
+from gradewire_models.repository.config import served_from_wire
 
 SHORTEST_TEXTS = 40
 

@@ -25,7 +25,7 @@ FILES = {
 PROGRAM = """
 import sys
 from gradewire_models.errors import ModelError
-from gradewire_models.export.hub import find_source
+from gradewire_models.export.folder import find_source
 try:
     source = find_source(sys.argv[1], revision=sys.argv[2])
 except ModelError as error:

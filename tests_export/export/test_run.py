@@ -14,13 +14,10 @@ from tokenizers import Tokenizer
 
 from gradewire_models.build import renew_exported, verify_built
 from gradewire_models.errors import ExportError, VerificationError
-from gradewire_models.export.encoder import BareEncoder
-from gradewire_models.export.modules import Pooling
+from gradewire_models.export.exporter import EXPORTERS, BareEncoder, UnsupportedError, export_through_optimum, trace
+from gradewire_models.export.folder import Pooling
 from gradewire_models.export.plan import ExportOptions
 from gradewire_models.export.run import ExportResult, export_model
-from gradewire_models.export.through_optimum import UnsupportedError, export_through_optimum
-from gradewire_models.export.trace import trace
-from gradewire_models.export.written import EXPORTERS
 from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import CONFIG_FILE, read_config
@@ -84,7 +81,7 @@ def test_a_sentence_transformers_folder_needs_no_options_and_a_wrong_graph_does_
     assert str(folder.path).encode() not in model.onnx_path.read_bytes()
 
     monkeypatch.setitem(EXPORTERS, "optimum", trace)
-    monkeypatch.setattr("gradewire_models.export.trace.BareEncoder", Forgetful)
+    monkeypatch.setattr("gradewire_models.export.exporter.BareEncoder", Forgetful)
     with pytest.raises(VerificationError, match="sentences as in torch"):
         export_model(str(folder.path), tmp_path, ExportOptions())
     assert load_built(tmp_path, "tiny-electra") == model

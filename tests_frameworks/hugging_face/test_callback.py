@@ -17,7 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArgumen
 
 from gradewire import InvalidRequest
 from gradewire.integrations import StepState, ValidationScorer
-from gradewire.integrations.hugging_face import ValidationCallback
+from gradewire.integrations.training.hugging_face import ValidationCallback
 
 NOBODY = "127.0.0.1:1"
 FEW = ROWS[:6]

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from gradewire import InvalidRequest
 from gradewire.integrations import StepState, ValidationScorer
-from gradewire.integrations.lightning import ValidationCallback
+from gradewire.integrations.training.lightning import ValidationCallback
 
 NOBODY = "127.0.0.1:1"
 

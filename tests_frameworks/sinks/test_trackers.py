@@ -15,7 +15,7 @@ from wandb.proto import wandb_internal_pb2
 
 from gradewire import InvalidRequest
 from gradewire.integrations import Sink, StepMetric, StepScores, StepState, ValidationScorer
-from gradewire.integrations.sinks import CsvSink, MlflowSink, TensorBoardSink, WandbSink, available_sinks
+from gradewire.integrations.training.sinks import CsvSink, MlflowSink, TensorBoardSink, WandbSink, available_sinks
 
 MEAN = "validation/smile:fast/mean"
 LINE = "smile:v1/1?model=all-MiniLM-L6-v2@925549fa50e8"

@@ -12,7 +12,7 @@ from tests.client.small_server import SmallServer
 from torch import distributed, multiprocessing
 
 from gradewire import Client, InvalidRequest
-from gradewire.integrations.torch_metric import GradewireMetric
+from gradewire.integrations.training.torch_metric import GradewireMetric
 
 NOBODY = "127.0.0.1:1"
 PREDS = ["cat", "dog", "eel", "", "cat"]

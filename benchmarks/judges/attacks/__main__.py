@@ -21,7 +21,7 @@ from benchmarks.judges.attacks.halves import Counts, cases_of
 from benchmarks.judges.attacks.rates import Verdicts, by_metric, called_right, turned, where_both
 from benchmarks.judges.attacks.tables import tables_of
 
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,9 +21,9 @@ from benchmarks.judges.attacks.cases import PLAIN, Case
 from benchmarks.judges.attacks.families import RIGHT, Half
 from benchmarks.judges.attacks.halves import Counts, cases_of
 
-from gradewire_server.domain.item import Item
-from gradewire_server.metrics.judged.guards.other_key import other_key, says_key
-from gradewire_server.metrics.judged.view import DEFAULT_SHARE
+from gradewire_server.domain.items import Item
+from gradewire_server.metrics.judged.metric import other_key, says_key
+from gradewire_server.metrics.judged.references import DEFAULT_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,7 +22,7 @@ from benchmarks.judges.attacks.rates import Rate
 from benchmarks.judges.attacks.rows import read_texts, text_rows
 
 from gradewire import Scorer
-from gradewire_server.metrics.judged import shown_item
+from gradewire_server.metrics.judged import prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def main() -> None:
     settings: dict[str, Any] = {"disk_directory": options.results / "store", "judge_repository": options.judges}
     with Scorer.embedded(judge_backend="embedded", **settings) as scorer:
         masked = _called_right(scorer, items)
-        with mock.patch.object(shown_item, "without_praise", as_it_is):
+        with mock.patch.object(prompt, "without_praise", as_it_is):
             shown = _called_right(scorer, items)
     lines = ["| wrong answers called right | masked, as today | shown as they are |", "|---|---:|---:|"]
     lines += [f"| {metric} | {masked[metric]} | {shown[metric]} |" for metric in METRICS]

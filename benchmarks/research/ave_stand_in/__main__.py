@@ -16,19 +16,18 @@ import click
 from benchmarks.research.ave_stand_in import LabelledAnswer, StandIn, WordForms, stand_in
 from benchmarks.research.ave_stand_in.making import MAX_WORDS
 
-from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
-from gradewire.cli.output.files import write_text
-from gradewire.cli.output.output_check import check_outputs
-from gradewire.cli.problems import InputError
-from gradewire_server.lexicon.thesaurus import usual_directory
-from gradewire_server.lexicon.wordnet import WordNet
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.table_forms import write_text
+from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, input_options
+from gradewire_server.lexicon import WordNet, usual_directory
 from gradewire_server.settings.server import Settings
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
-    from gradewire.cli.input.rows import Row
+    from gradewire_cli.rows.row import Row
 
 
 @click.command(

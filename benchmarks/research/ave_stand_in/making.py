@@ -12,7 +12,7 @@ from benchmarks.research.ave_stand_in.descriptions import described
 from benchmarks.research.ave_stand_in.questions import asked
 from benchmarks.research.ave_stand_in.shifts import KEPT, shifted
 
-from gradewire.agreement.fitting.halves import half_of
+from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,7 +61,7 @@ class StandInRow:
         shifted_references: Part 3: each reference in another form.
         label: Human label.
         dataset: Of the labelled row.
-        half: Half of the question (`gradewire.agreement.fitting.halves`).
+        half: Half of the question (`gradewire_stats.calibration.labelled_rows`).
         question_kind: What the question asks for.
         description_forms: How each description was made.
         shifts: How each reference was shifted; "kept" where it was not.

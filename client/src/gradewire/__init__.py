@@ -9,8 +9,8 @@ with Client("127.0.0.1:50051") as client:
 ```
 """
 
-from gradewire.async_client import AsyncClient
-from gradewire.client import Client
+from gradewire.api import AsyncScorer, Client, Scorer
+from gradewire.async_api import AsyncClient
 from gradewire.errors import (
     AccessDenied,
     ClientClosed,
@@ -28,21 +28,30 @@ from gradewire.errors import (
     TransportError,
 )
 from gradewire.items import Item, ItemLike
-from gradewire.metric_types import ComparisonLike, Preset, Synthetic
-from gradewire.metric_types import generated as _metrics
-from gradewire.metric_types.base import Metric
-from gradewire.metric_types.choice import MetricsLike
-from gradewire.metric_types.generated import *
-from gradewire.metric_types.line import format_metric_line, parse_metric_line
-from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
-from gradewire.pairs.comparison import Comparison, OrderVerdict, Winner
-from gradewire.pairs.pair import Pair, PairLike, PairsLike
+from gradewire.metrics import ComparisonLike, Preset, Synthetic
+from gradewire.metrics import generated as _metrics
+from gradewire.metrics.base import Metric
+from gradewire.metrics.choice import MetricsLike
+from gradewire.metrics.generated import *
+from gradewire.metrics.line import format_metric_line, parse_metric_line
+from gradewire.pairs import Comparison, OrderVerdict, Pair, PairLike, PairsLike, Winner
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
-from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
-from gradewire.score_report import MetricSummary, ScoreReport
-from gradewire.scorer import AsyncScorer, Scorer
-from gradewire.tls import Tls
-from gradewire.transport import Transport
+from gradewire.reports import MetricSummary, ScoreReport
+from gradewire.results import (
+    CacheHits,
+    ItemScores,
+    Limits,
+    MetricInfo,
+    MetricParameterInfo,
+    MetricScore,
+    ModelInfo,
+    ModelList,
+    Provenance,
+    ScoreWarning,
+    Status,
+    Timing,
+)
+from gradewire.transport import Tls, Transport
 from gradewire_proto import parts as _parts
 from gradewire_proto.parts import *
 

@@ -4,14 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gradewire._input.fields import as_texts, found_values
-from gradewire._input.tables import Table
-from gradewire._input.values import UnreadableValueError
+from gradewire._input import Table, UnreadableValueError, as_texts, field_values
 from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
-from gradewire_proto.conventions.normal_form import MAX_MARKS, has_long_run
-from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
+from gradewire_proto.wire_rules import MAX_MARKS, has_long_run, name_set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +121,7 @@ def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | E
     elif not isinstance(entry, Mapping):
         return _invalid(index, f" is a {type(entry).__name__}: give a mapping or a gradewire.ReferenceEntry")
     try:
-        values = as_texts(found_values(entry, ReferenceEntry.__slots__))
+        values = as_texts(field_values(entry, ReferenceEntry.__slots__))
     except UnreadableValueError as error:
         return _invalid(index, f".{error}")
     if "references" not in values:

@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from gradewire.errors import DeadlineExceeded, InvalidRequest
-from gradewire.metric_types import metric_of
-from gradewire.metric_types.line import format_metric_line
-from gradewire.metric_types.prompt_text import short_prompt
-from gradewire.pairs.comparison import Winner
-from gradewire_proto.conventions.reference_sets import digest_entries
+from gradewire.metrics import metric_of
+from gradewire.metrics.choice import short_prompt
+from gradewire.metrics.line import format_metric_line
+from gradewire.pairs import Winner
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2, types_pb2
+from gradewire_proto.wire_rules import digest_entries
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
 CompareFunction = Callable[

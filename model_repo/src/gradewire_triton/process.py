@@ -1,22 +1,107 @@
-"""One Triton server: starts it, waits for it, stops it, and removes what is left of it."""
+"""One Triton server: start it, wait for it, stop it, and remove what is left of it."""
 
 import hashlib
+import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
+import threading
 import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
-from gradewire_triton.child import start_child
 from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.errors import TritonStartError
-from gradewire_triton.leftovers import remove_leftovers, shared_memory, stub_pids
 from gradewire_triton.server_options import Ports, ServerOptions, command_line
 from gradewire_triton.state import Addresses, why_not_ready
+
+# The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when its parent is gone.
+_LAUNCH = (
+    f"import ctypes, os, sys; ctypes.CDLL(None).prctl(1, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+def start_child(
+    program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    """Starts a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
+
+    `variables` are its whole environment; its output overwrites `log`.
+
+    Raises:
+        OSError: The log cannot be written.
+    """
+    started: Future[subprocess.Popen[bytes]] = Future()
+
+    def start_and_stay() -> None:
+        try:
+            with log.open("wb") as output:
+                child = subprocess.Popen(  # noqa: S603 - our own arguments
+                    [sys.executable, "-c", _LAUNCH, program, *arguments],
+                    env=variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            started.set_exception(error)
+            return
+        started.set_result(child)
+        child.wait()
+
+    # To the kernel the parent is a thread, not a process: this one lives as long as the child.
+    threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
+    return started.result()
+
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
+_SERVER = b"tritonserver"
+_STUB = b"triton_python_backend_stub"
+
+
+def stub_pids(shm_prefix: str) -> list[int]:
+    """Processes of Triton's Python backend whose shared memory has names with this prefix."""
+    return _owners(shm_prefix, _STUB)
+
+
+def shared_memory(shm_prefix: str) -> list[Path]:
+    """Files of shared memory whose names have this prefix."""
+    return list(_SHARED_MEMORY.glob(f"{shm_prefix}*"))
+
+
+def remove_leftovers(shm_prefix: str) -> None:
+    """Kills a server that still runs with this prefix, and its stubs, and removes their shared memory."""
+    for program in (_SERVER, _STUB):
+        for pid in _owners(shm_prefix, program):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+    for path in shared_memory(shm_prefix):
+        path.unlink(missing_ok=True)
+
+
+def _owners(shm_prefix: str, program: bytes) -> list[int]:
+    # By their command lines, which hold the prefix: process ids that were noted earlier may be reused.
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            name, *arguments = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it ended meanwhile, or is another user's
+            continue
+        if name.rpartition(b"/")[2] == program and any(shm_prefix.encode() in argument for argument in arguments):
+            found.append(int(entry.name))
+    return found
+
 
 _POLL_S = 0.05
 _SHOWN_LINES = 12

@@ -1,9 +1,12 @@
-"""Puts a gateway together: which path is answered by what."""
+"""The gateway as an application: every path with its endpoint, `GET /healthz` and `GET /metrics`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -12,22 +15,53 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gradewire_gateway.chat.endpoints import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
-from gradewire_gateway.decisions.endpoints import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
+from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
+from gradewire_gateway.decisions import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
 from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.health import Health
-from gradewire_gateway.member_errors import MemberErrors
-from gradewire_gateway.observing.around import Observed
-from gradewire_gateway.observing.log import RequestLog
-from gradewire_gateway.openapi.document import document
-from gradewire_gateway.page.routes import page_routes
-from gradewire_gateway.problems import Problem
-from gradewire_gateway.requests import record_of
-from gradewire_gateway.rewards.endpoints import reward_endpoints
+from gradewire_gateway.observing import Observed, RequestLog
+from gradewire_gateway.openapi import document
+from gradewire_gateway.page import page_routes
+from gradewire_gateway.problems import MemberErrors, Problem, ProblemError, problem_of
+from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.rewards import reward_endpoints
 from gradewire_gateway.settings import GatewaySettings
-from gradewire_gateway.twins.stream import StreamTwin
-from gradewire_gateway.twins.unary import UnaryTwin
-from gradewire_gateway.wire.methods import all_methods
+from gradewire_gateway.twins import StreamTwin, UnaryTwin
+from gradewire_gateway.wire import all_methods
+
+_WAIT_S: Final = 2.0
+_ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+
+class Health:
+    """Endpoints that tell of the gateway.
+
+    Args:
+        gateway: Which one.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def healthz(self, request: Request) -> Response:
+        """200 while the server says SERVING, else 503; 401 where its health needs a token."""
+        stub: Any = health_pb2_grpc.HealthStub(self._gateway.upstream.channel)
+        options = call_options(request.scope, tell_peer=self._gateway.upstream.private)
+        try:
+            reply = await stub.Check(
+                health_pb2.HealthCheckRequest(), timeout=options.timeout_s or _WAIT_S, metadata=options.metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            if error.code() in _ANSWERED:
+                raise ProblemError(problem_of(error)) from error
+            return JSONResponse({"status": "SERVER_UNREACHABLE"}, 503)
+        status = health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)
+        return JSONResponse({"status": status}, 200 if status == "SERVING" else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """The gateway's figures, for Prometheus."""
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(self._gateway.telemetry.registry), media_type=content_type)
+
 
 _WORDS = {404: "not_found", 405: "unimplemented"}
 

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from gradewire_gateway.observing.log import configure_log
+from gradewire_gateway.observing import configure_log
 from gradewire_gateway.serving import run
 from gradewire_gateway.settings import GatewaySettings
 

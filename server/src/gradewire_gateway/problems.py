@@ -1,18 +1,20 @@
-"""The one table from gRPC codes to HTTP, and problem details (RFC 9457) in place of an answer."""
+"""The one table from gRPC codes and result statuses to HTTP, and problem details (RFC 9457)."""
 
 import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final
 
 import grpc
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
+from gradewire_proto.v1 import judging_pb2, types_pb2
+from gradewire_proto.wire_rules import PUSHBACK_KEY, REQUEST_ID_KEY
 
 MEDIA_TYPE: Final = "application/problem+json"
 CLIENT_CLOSED: Final = 499
@@ -149,3 +151,50 @@ def _retry_after_s(trailing: Mapping[str, str]) -> float | None:
 
 def _title(status: int) -> str:
     return "Client Closed Request" if status == CLIENT_CLOSED else HTTPStatus(status).phrase
+
+
+class MemberErrors:
+    """An ASGI app around one of them.
+
+    Args:
+        app: Which one.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request as the app does; raises its problems with that member."""
+        try:
+            await self._app(scope, receive, send)
+        except ProblemError as error:
+            raise ProblemError(_with_error(error.problem)) from error
+
+
+def _with_error(problem: Problem) -> Problem:
+    told = {"message": problem.detail, "type": problem.code, "param": problem.at or None, "code": problem.code}
+    return replace(problem, members={"error": told})
+
+
+_PROBLEMS: Final = {
+    types_pb2.STATUS_INVALID_INPUT: (400, "invalid_argument"),
+    types_pb2.STATUS_INVALID_PARAMETER: (400, "invalid_argument"),
+    types_pb2.STATUS_EMPTY_PREDICTION: (400, "invalid_argument"),
+    types_pb2.STATUS_JUDGE_CANNOT_SEE: (400, "failed_precondition"),
+    types_pb2.STATUS_MODEL_UNAVAILABLE: (400, "failed_precondition"),
+    types_pb2.STATUS_TIMEOUT: (504, "deadline_exceeded"),
+    types_pb2.STATUS_UNAVAILABLE: (503, "unavailable"),
+}
+"""Any other status is a defect."""
+
+
+def check_ok(
+    result: judging_pb2.CompleteResponse | judging_pb2.Decision | types_pb2.MetricResult, at: str = ""
+) -> None:
+    """Raises ProblemError where a result is not OK; `at` is the path of what it answers."""
+    if result.status == types_pb2.STATUS_OK:
+        return
+    status, code = _PROBLEMS.get(result.status, (500, "internal"))
+    retry_after_s = result.retry_after_s if result.HasField("retry_after_s") else None
+    message = f"{at}: {result.message}" if at else result.message
+    raise ProblemError(Problem(status, code, message, at, retry_after_s=retry_after_s))

@@ -10,8 +10,8 @@ from starlette.types import Scope
 
 from gradewire_gateway.problems import invalid
 from gradewire_gateway.upstream import CallOptions
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
-from gradewire_proto.conventions.telemetry_names import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.spans import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
 
 if TYPE_CHECKING:
     from gradewire_proto.telemetry.recorded import Recorded

@@ -1,17 +1,51 @@
-"""Serves a gateway with uvicorn until a signal stops it, on a socket that is bound here or handed over."""
+"""Serve a gateway with uvicorn until a signal stops it, with bounded connections."""
 
 import asyncio
 import signal
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import uvicorn
+from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gradewire_gateway.app import create_app
-from gradewire_gateway.connections import BoundedConnection
 from gradewire_gateway.settings import GatewaySettings, ListenSettings
+
+
+class BoundedConnection(H11Protocol):
+    """uvicorn's connection of HTTP/1.1; it bounds neither by itself.
+
+    Attributes:
+        head_s: Seconds in which a new connection must have sent its first head.
+        max_connections: That are open at a time; one more is closed.
+    """
+
+    head_s: ClassVar[float] = 15.0
+    max_connections: ClassVar[int] = 1000
+    _waiting: asyncio.TimerHandle | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class has it
+        super().connection_made(transport)
+        if len(self.connections) > self.max_connections:
+            transport.abort()
+            return
+        self._waiting = asyncio.get_running_loop().call_later(self.head_s, self._end_silent)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+        super().connection_lost(exc)
+
+    def _end_silent(self) -> None:
+        asked: object | None = self.cycle  # the base class says of it that it is there, also where nobody has asked yet
+        if asked is None:
+            self.transport.abort()
+
 
 _MAX_HEAD_BYTES: Final = 16 << 10
 _KEEP_ALIVE_S: Final = 75

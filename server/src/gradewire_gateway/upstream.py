@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from grpc import aio
 
 from gradewire_gateway.settings import UpstreamSettings
-from gradewire_gateway.wire.methods import RpcMethod
-from gradewire_proto.conventions.metadata import STOPPING_KEY
+from gradewire_gateway.wire import RpcMethod
+from gradewire_proto.wire_rules import STOPPING_KEY
 
 if TYPE_CHECKING:
     from gradewire_proto.telemetry.recorded import Recorded

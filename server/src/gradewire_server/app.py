@@ -1,52 +1,135 @@
-"""Puts the server together, starts it and stops it.
-
-Start: listen with health NOT_SERVING, load and warm up, flip. Stop: flip, go on serving through the drain window, take
-no more calls, let those in flight finish, close the backends.
-"""
+"""The server: put it together, start it, reload its tokens, and wind it down."""
 
 import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Final
 
+from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
 from gradewire_gateway.settings import LOOPBACK
-from gradewire_server.allocator import return_large_blocks
-from gradewire_server.backends import Backends
-from gradewire_server.domain.result import Failure
-from gradewire_server.garbage import collect_and_keep, collected_at_rest
-from gradewire_server.gateway.endpoint import Endpoint, endpoint, gateway_settings
-from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
-from gradewire_server.guards import guarded
-from gradewire_server.observing import observe, observe_once
-from gradewire_server.opening import opened
-from gradewire_server.processes.member import Member, Place
+from gradewire_server.backends import Backends, opened_handlers
+from gradewire_server.domain.items import Failure
+from gradewire_server.housekeeping import (
+    collect_and_keep,
+    collect_when_idle,
+    guarded,
+    observe,
+    observe_once,
+    return_large_blocks,
+)
+from gradewire_server.phase import Stop
+from gradewire_server.processes.gateway import Endpoint, GatewaySupervisor, endpoint, gateway_settings, running_gateway
+from gradewire_server.processes.this_process import Position, ThisProcess
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.list_models import without_synonyms
 from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.calls import Calls
-from gradewire_server.rpc.connections.descriptors import raise_descriptor_limit
-from gradewire_server.rpc.connections.listening import stop_listening
+from gradewire_server.rpc.call import RpcTelemetry
+from gradewire_server.rpc.calls import Calls, Lifecycle
 from gradewire_server.rpc.http import HttpSide, server_tls
-from gradewire_server.rpc.lifecycle import Lifecycle
-from gradewire_server.rpc.log_bound import FloodFilter
-from gradewire_server.rpc.monitoring.snapshots import Snapshots
-from gradewire_server.rpc.request_log import RequestLog, configure_log
+from gradewire_server.rpc.log import FloodFilter, RequestLog, configure_log
 from gradewire_server.rpc.server import start_server
-from gradewire_server.rpc.services import service_handlers
-from gradewire_server.rpc.telemetry import RpcTelemetry
+from gradewire_server.rpc.services import Snapshots, service_handlers
+from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.settings.server import Settings
-from gradewire_server.shutdown import before_stop, wind_down
-from gradewire_server.stop import Stop
-from gradewire_server.tenants.file import TokensFileError
+from gradewire_server.settings.transport import ShutdownConfig
 from gradewire_server.tenants.shared_levels import SharedLevels
-from gradewire_server.tenants.tokens_file import TokensFile
-from gradewire_server.tracing.opening import tracing
+from gradewire_server.tenants.tenant import TokensFileError
+from gradewire_server.tenants.tokens import TokensFile
+from gradewire_server.tracing.opening import open_tracing
 
 _log = logging.getLogger(__name__)
+
+_QUIET_S: Final = 0.2
+"""Seconds without a call after which all callers are taken to know that the server stops."""
+_MAX_QUIET_WAIT_S: Final = 3.0
+_REMAINING_CALLS_S: Final = 0.5
+"""Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
+
+
+async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
+    """Waits for `loading`; only an urgent stop cuts it short, for a store that is half open cannot be closed again.
+
+    Returns:
+        Whether to serve; False where a request to stop came first.
+    """
+    urgent = asyncio.create_task(stop.urgent.wait())
+    try:
+        await asyncio.wait((loading, urgent), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        urgent.cancel()
+        if stop.urgent.is_set():
+            loading.cancel()
+        await asyncio.wait((loading,))
+    if not loading.cancelled():
+        loading.result()  # raises what went wrong, even where the server is to stop
+    return not stop.requested.is_set()
+
+
+async def wind_down(
+    server: aio.Server, calls: Calls, lifecycle: Lifecycle, shutdown: ShutdownConfig, stop: Stop
+) -> None:
+    """Drains, lets the calls in flight finish, and stops gRPC; an urgent stop cuts each of these short.
+
+    Where other processes go on, callers are told to go there while their calls are still taken (`Calls`).
+    """
+    _log.info(
+        "draining for %.1f s, then up to %.1f s for calls in flight",
+        shutdown.drain_s,
+        shutdown.grace_s,
+    )
+    lifecycle.others_serve = stop.others_serve
+    await lifecycle.draining()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(shutdown.drain_s):
+            await stop.urgent.wait()
+    if stop.others_serve:
+        await _hand_over(server, calls, shutdown.grace_s, stop)
+        return
+    # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
+    # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
+    lifecycle.stopping()
+    await _unless_urgent(_settle(calls, shutdown.grace_s), stop)
+    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
+
+
+async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
+    """Waits, for so long at most, unless it is to end at once."""
+    tasks = asyncio.create_task(waiting), asyncio.create_task(stop.urgent.wait())
+    try:
+        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
+    """Waits until callers that understand have gone elsewhere, then has gRPC send the others away (GOAWAY)."""
+    await _unless_urgent(_quiet(calls), stop)
+    ending = asyncio.create_task(server.stop(grace_s))
+    await _unless_urgent(calls.idle(), stop, grace_s)
+    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
+    await ending
+
+
+async def _quiet(calls: Calls) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_MAX_QUIET_WAIT_S):
+            await calls.quiet(_QUIET_S)
+
+
+async def _settle(calls: Calls, grace_s: float) -> None:
+    """Waits for the calls in flight, then for callers that have not noticed yet that the server stops."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(grace_s):
+            await calls.idle()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(min(grace_s, _MAX_QUIET_WAIT_S)):
+            await calls.quiet(_QUIET_S)
 
 
 async def serve(  # noqa: C901, PLR0915 - the one place that puts a server together
@@ -55,7 +138,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     started: Callable[[int], None] | None = None,
     stop: Stop | None = None,
     flood: FloodFilter | None = None,
-    member: Member | None = None,
+    member: ThisProcess | None = None,
 ) -> None:
     """Serves until `stop` is requested; cancelling it ends at once.
 
@@ -89,7 +172,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         on_drop=telemetry.log_dropped.inc,
     )
     async with AsyncExitStack() as stack:
-        tracer = await stack.enter_async_context(tracing(settings.tracing.telemetry(), registry))
+        tracer = await stack.enter_async_context(open_tracing(settings.tracing.telemetry(), registry))
         calls = Calls(
             lifecycle,
             telemetry,
@@ -141,7 +224,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
                 settings.log.level,
                 restarted=telemetry.gateway_restarts.inc,
             )
-            await stack.enter_async_context(supervised(gateway))
+            await stack.enter_async_context(running_gateway(gateway))
             _log.info("HTTP API on port %d", handed.port)
         _warn_if_open(settings)
         loading = loading or asyncio.create_task(_load(stack, settings, registry, telemetry))
@@ -159,7 +242,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s, gateway=gateway)
         )
         stack.callback(observing.cancel)
-        await stack.enter_async_context(collected_at_rest(calls.idle))
+        await stack.enter_async_context(collect_when_idle(calls.idle))
         if place is None:
             _log.info("serving on port %d", port)
         else:
@@ -187,7 +270,7 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     return _run(settings, Stop(), flood, started=started)
 
 
-def run_member(settings: Settings, member: Member, stop: Stop) -> int:
+def run_member(settings: Settings, member: ThisProcess, stop: Stop) -> int:
     """As `run`, for one of several processes.
 
     Args:
@@ -204,7 +287,7 @@ def _run(
     flood: FloodFilter,
     *,
     started: Callable[[int], None] | None = None,
-    member: Member | None = None,
+    member: ThisProcess | None = None,
 ) -> int:
     return_large_blocks()
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
@@ -245,7 +328,7 @@ async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> tuple[Handlers, Backends]:
     """Opens the handlers on `stack` and warms the default model up; without it, metrics that need none still work."""
-    handlers, backends = await stack.enter_async_context(opened(settings, registry, telemetry))
+    handlers, backends = await stack.enter_async_context(opened_handlers(settings, registry, telemetry))
     loaded = await backends.load("")
     if isinstance(loaded, Failure):
         _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
@@ -275,7 +358,7 @@ async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> Token
     return await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace, levels=levels)
 
 
-def _private(handed: Endpoint | None, place: Place | None) -> str:
+def _private(handed: Endpoint | None, place: Position | None) -> str:
     """Where a gateway reaches this process; empty where there is none."""
     if place is not None:
         return place.private

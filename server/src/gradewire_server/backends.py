@@ -1,25 +1,33 @@
-"""What stands behind the ports: stores, encoders, judges, lexicon; opened and closed together."""
+"""Stores, encoders, judges and lexicon, opened and closed together, and the handlers in front of them."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.ports import ModelStatus, Ports
-from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.cache.memory import BlobCache
-from gradewire_server.encoders.kinds import ModelsOfKind
-from gradewire_server.encoders.opening import open_encoders
-from gradewire_server.judges.opening import open_judges
+from gradewire_server.encoders.cached_encoder import BlobCache
+from gradewire_server.encoders.factory import open_encoders
+from gradewire_server.encoders.service import ModelsOfKind
+from gradewire_server.judges.factory import open_judges
 from gradewire_server.judges.service import JudgeHealth
-from gradewire_server.judges.verdicts.cache import VerdictCache
-from gradewire_server.lexicon.thesaurus import Thesaurus
+from gradewire_server.judges.verdict_cache import VerdictCache
+from gradewire_server.lexicon import Thesaurus
+from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.context import RequestContext, open_prompts
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.call import RpcTelemetry
+from gradewire_server.scoring import Scorer
+from gradewire_server.scoring.scorer import RememberedResults, RememberedTelemetry
 from gradewire_server.settings.engine import EngineConfig
-from gradewire_server.storage.lru import SegmentedLru
-from gradewire_server.storage.opening import Stores, open_stores
+from gradewire_server.settings.server import Settings
+from gradewire_server.storage.cache import SegmentedLru, StorageTelemetry
+from gradewire_server.storage.factory import Stores, open_stores
 from gradewire_server.storage.reference_sets import StoredReferenceSets
-from gradewire_server.storage.telemetry import StorageTelemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +140,51 @@ class Backends:
         await self._encoders.close()
         await self._blobs.close()
         await self._stores.prepared.close()
+
+
+@asynccontextmanager
+async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
+    """The whole server without a transport, for embedding; models are loaded at their first use unless preloaded.
+
+    Args:
+        settings: Those of transport, HTTP and log are not read.
+        registry: Where Prometheus metrics go; one of its own where none is given.
+
+    Raises:
+        OSError: A directory or store cannot be used at all.
+    """
+    registry = registry or CollectorRegistry()
+    async with opened_handlers(settings, registry, RpcTelemetry(registry)) as (handlers, _):
+        yield handlers
+
+
+@asynccontextmanager
+async def opened_handlers(
+    settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
+) -> AsyncIterator[tuple[Handlers, Backends]]:
+    """The handlers with what stands behind them, counted by `telemetry`; arguments and errors as `open_handlers`."""
+    directory = settings.judge_prompt_directory
+    prompts = await asyncio.to_thread(open_prompts, directory)
+    backends = await Backends.open(settings.engine, registry)
+    try:
+        admission = Admission(settings.capacity)
+        telemetry.admission.expose(admission)
+        results = RememberedResults(settings.engine.cache.remembered_results_max_bytes)
+        RememberedTelemetry(results, registry)
+        context = RequestContext(
+            Scorer(backends.ports, results=results),
+            backends.ports,
+            prompts=prompts,
+            limits=settings.limits,
+            deadlines=settings.deadlines,
+            admission=admission,
+            count_result=telemetry.results.count,
+            count_synthetic=telemetry.synthetic.count,
+        )
+        handlers = Handlers(context)
+        try:
+            yield handlers, backends
+        finally:
+            await handlers.close()
+    finally:
+        await backends.close()

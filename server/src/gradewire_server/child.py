@@ -5,12 +5,11 @@ import sys
 from dataclasses import replace
 
 from gradewire_server.app import run_member
-from gradewire_server.encoders.opening import check_installed
-from gradewire_server.processes.member import Member, Place
-from gradewire_server.processes.start_message import StartMessage
+from gradewire_server.encoders.factory import check_installed
+from gradewire_server.phase import Stop
+from gradewire_server.processes.this_process import Position, StartMessage, ThisProcess
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.stop import Stop
 
 
 def main() -> int:
@@ -24,10 +23,10 @@ def main() -> int:
         sys.stderr.write(f"process {place.index} cannot start: {error}\n")
         return 2
     stop = Stop()
-    return run_member(settings, Member(place, socket.socket(fileno=int(sys.argv[1])), stop), stop)
+    return run_member(settings, ThisProcess(place, socket.socket(fileno=int(sys.argv[1])), stop), stop)
 
 
-def _with_judge_host(settings: Settings, place: Place) -> Settings:
+def _with_judge_host(settings: Settings, place: Position) -> Settings:
     """The settings with the way to the process that runs the judges, where they run on this machine."""
     judge = settings.engine.judge
     if judge.backend != "embedded":

@@ -14,18 +14,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 
+from gradewire_server.judges.backend import JudgeTelemetry
+from gradewire_server.judges.factory import NoJudges
 from gradewire_server.judges.local.backend import EmbeddedJudges
-from gradewire_server.judges.opening import NoJudges
 from gradewire_server.judges.shared.host import JudgeHost
-from gradewire_server.judges.telemetry import JudgeTelemetry
-from gradewire_server.phase import Phase
-from gradewire_server.processes.member import Member, Reporting
-from gradewire_server.processes.start_message import StartMessage
-from gradewire_server.rpc.request_log import configure_log
+from gradewire_server.phase import Phase, Stop
+from gradewire_server.processes.this_process import Reporting, StartMessage, ThisProcess
+from gradewire_server.rpc.log import configure_log
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.stop import Stop
-from gradewire_server.tracing.opening import tracing
+from gradewire_server.tracing.opening import open_tracing
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ class _Readiness(Reporting):
         return {"phase": self.phase.value, "degraded": [], "judging": None}
 
 
-async def host_judges(settings: Settings, member: Member, stop: Stop) -> None:
+async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> None:
     """Runs judges until `stop` is requested.
 
     Args:
@@ -59,7 +57,7 @@ async def host_judges(settings: Settings, member: Member, stop: Stop) -> None:
     ProcessCollector(registry=registry)
     readiness = _Readiness()
     async with AsyncExitStack() as stack:
-        tracer = await stack.enter_async_context(tracing(settings.tracing.telemetry(), registry))
+        tracer = await stack.enter_async_context(open_tracing(settings.tracing.telemetry(), registry))
         await stack.enter_async_context(member.joined(registry, readiness))
         telemetry = JudgeTelemetry(registry)
         judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)
@@ -83,7 +81,7 @@ def main() -> int:
     flood = configure_log(settings.log.level)
     disable_created_metrics()  # type: ignore[no-untyped-call]
     stop = Stop()
-    member = Member(start.place, socket.socket(fileno=int(sys.argv[1])), stop)
+    member = ThisProcess(start.place, socket.socket(fileno=int(sys.argv[1])), stop)
 
     async def until_signal() -> None:
         loop = asyncio.get_running_loop()

@@ -10,8 +10,8 @@ from benchmarks.agreement.correctness_groups import GROUPS, mean_pearson
 from benchmarks.agreement.correctness_rows import COLUMNS, RESULT, WITH_GRADER, ScoredRows, without_questions
 from benchmarks.agreement.correctness_tables import agreement_table
 
-from gradewire.agreement.fitting.halves import half_of
-from gradewire_server.metrics.correctness.shape import SHAPE
+from gradewire_server.metrics.correctness.features import SHAPE
+from gradewire_stats.calibration.labelled_rows import half_of
 
 QUESTIONS = [f"Question {number}?" for number in range(12)]
 

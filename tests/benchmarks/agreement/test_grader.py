@@ -7,8 +7,8 @@ import pytest
 from benchmarks.agreement import grader
 from benchmarks.common.document import with_block
 
-from gradewire.agreement.fitting.halves import half_of
 from gradewire_models.catalog.loading import find_model
+from gradewire_stats.calibration.labelled_rows import half_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "research" / "grader.md"
 ROWS = [{"question": f"what is number {number}?", "label": number % 2} for number in range(200)]

@@ -3,7 +3,7 @@
 import numpy as np
 from benchmarks.agreement.lengths import STATISTICS, bins_of, judged, lines_of
 
-from gradewire.agreement import agreement
+from gradewire_stats.agreement import agreement
 
 
 def row(words: int, label: int) -> dict[str, object]:

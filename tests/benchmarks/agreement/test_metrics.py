@@ -3,7 +3,7 @@ from pathlib import Path
 from benchmarks.agreement.metrics import DOCUMENT, METRICS, ROW_SETS, Scored
 from benchmarks.common.document import with_block
 
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
 
 # What one request may ask for, by the server's default.
 MAX_METRICS = 16

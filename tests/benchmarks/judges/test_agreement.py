@@ -20,7 +20,7 @@ from benchmarks.judges.agreement import (
 )
 from benchmarks.judges.binary import binary_table, wilson
 
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
 
 test_rows.__test__ = False  # type: ignore[attr-defined]  # a function of the program, no test
 CELLS = [(dataset, model) for dataset in ("nq", "tq") for model in MODELS]

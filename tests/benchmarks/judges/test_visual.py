@@ -9,7 +9,7 @@ from benchmarks.judges.agreement import ROOT
 from benchmarks.judges.visual import BY_GROUP, JUDGED, PLAIN, ROWS, distinct
 from sklearn.metrics import cohen_kappa_score
 
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
 
 GROUPS = {
     *("several_right_answers", "over_specified", "under_specified", "synonym", "broad_attribute"),

@@ -12,7 +12,7 @@ from typing_extensions import override
 import gradewire
 from gradewire import Client, PrepareProgress, ReferenceEntry, Status
 from gradewire.testing import StubTransport
-from gradewire_proto.conventions import normal_form
+from gradewire_proto import wire_rules
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 
 
@@ -97,7 +97,7 @@ def test_marks_without_end_are_refused_before_they_are_normalised(
         seen.append(text)
         return normalize(form, text)
 
-    monkeypatch.setattr(normal_form, "normalize", spy)
+    monkeypatch.setattr(wire_rules, "normalize", spy)
     evil = "\U0001f389" * 40 + "a" + "\u0301" * 50_000 + "\u0316" * 50_000
     report = client.prepare([{"references": ["a" + "\u0301" * 30]}, {"references": ["a", evil]}])
     (failure,) = report.failures

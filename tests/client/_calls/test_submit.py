@@ -197,7 +197,7 @@ def test_a_core_that_cannot_be_made_leaves_no_thread(monkeypatch: pytest.MonkeyP
     def broken(*_: object) -> None:
         raise OSError("no calls")
 
-    monkeypatch.setattr("gradewire.async_client.ClientCalls", broken)
+    monkeypatch.setattr("gradewire.async_api.ClientCalls", broken)
     client = stub_client()
     before = threading.active_count()
     assert [type(client.submit([RIGHT]).exception(0)) for _ in range(10)] == [OSError] * 10

@@ -9,10 +9,10 @@ import pytest
 from tests.client.small_server import Fault, SmallServer
 
 from gradewire import Client, InvalidRequest, ServerUnreachable, Tls
-from gradewire._transport.endpoint import Endpoint
+from gradewire._transport.connection_pool import ServerConnection
 from gradewire._transport.grpc_transport import GrpcTransport
-from gradewire._transport.spreading import Connection
 from gradewire.errors import Overloaded
+from gradewire.transport import Endpoint
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 RIGHT = {"references": ["a"], "prediction": "a"}
@@ -94,7 +94,7 @@ async def test_a_call_that_one_process_has_no_room_for_is_made_again_to_another_
 ) -> None:
     transport = GrpcTransport(Endpoint(small_server.address))
     first = transport._connection()
-    second = Connection(transport._open())
+    second = ServerConnection(transport._open())
     transport._spread.connections = [first, second]
     for index, connection in enumerate((first, second)):
         connection.process, connection.asked = f"{index}/2", True
@@ -117,7 +117,7 @@ async def test_a_call_that_one_process_has_no_room_for_is_made_again_to_another_
 async def test_a_call_that_is_over_its_quota_is_not_made_again_to_another_process(small_server: SmallServer) -> None:
     transport = GrpcTransport(Endpoint(small_server.address))
     first = transport._connection()
-    transport._spread.connections = [first, Connection(transport._open())]
+    transport._spread.connections = [first, ServerConnection(transport._open())]
     for index, connection in enumerate(transport._spread.connections):
         connection.process, connection.asked = f"{index}/2", True
     small_server.script.trailing = (("gradewire-quota", "1"),)
@@ -141,12 +141,12 @@ async def test_a_call_that_is_made_again_to_another_process_has_no_more_time_tha
     reply_over = transport._reply_over
 
     async def first_late(
-        connection: Connection[Any], method: str, start: Callable[..., Any], left_s: float
+        connection: ServerConnection[Any], method: str, start: Callable[..., Any], left_s: float
     ) -> scoring_pb2.ScoreResponse:
         times_s.append(left_s)
         if len(times_s) == 1:
             connection.process = "0/2"
-            transport._spread.connections.append(Connection(transport._open(), process="1/2"))
+            transport._spread.connections.append(ServerConnection(transport._open(), process="1/2"))
             await asyncio.sleep(0.2)
             raise Overloaded("come back later", retry_after_s=60)
         reply: scoring_pb2.ScoreResponse = await reply_over(connection, method, start, left_s)

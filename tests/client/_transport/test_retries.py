@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(policy, "sleep", clock.sleep)
     monkeypatch.setattr(policy, "time", clock)
-    monkeypatch.setattr(policy, "_told_at", -1000.0)
+    monkeypatch.setattr(policy, "_logged_at", -1000.0)
     return clock
 
 

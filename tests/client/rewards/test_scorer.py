@@ -13,7 +13,6 @@ from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import Fault, SmallServer
 
 from gradewire import AccessDenied, InvalidRequest, ServerUnreachable, Status
-from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.grpc_transport import GrpcTransport
 from gradewire.rewards import (
     FailureHandling,
@@ -25,6 +24,7 @@ from gradewire.rewards import (
     as_references,
     shared_scorer,
 )
+from gradewire.transport import Endpoint
 
 RIGHT = RewardSample(r"<think>hm</think> \boxed{a cat}", ["a cat"], "What?", "7")
 WRONG = RewardSample("a dog", ["a cat"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.rewards._extraction.templates import completion_in, without_end
+from gradewire.rewards.answer import completion_in, without_end
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"], exclude_characters="<|>[]｜"), min_size=1)  # noqa: RUF001 - DeepSeek's bar
 

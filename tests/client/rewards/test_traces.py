@@ -15,10 +15,9 @@ from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import SmallServer
 
 from gradewire import Status
-from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.grpc_transport import GrpcTransport
-from gradewire.rewards import FailureHandling, Gathering, RewardFailureRate, RewardSample, RewardScorer
-from gradewire.rewards._gathering import open_stream
+from gradewire.rewards import FailureHandling, Gathering, RewardFailureRate, RewardSample, RewardScorer, batch_streams
+from gradewire.transport import Endpoint
 
 CAT = RewardSample("a cat", ["a cat"])
 DOG = RewardSample("a dog", ["a cat"])
@@ -66,7 +65,7 @@ class Application:
 def application(monkeypatch: pytest.MonkeyPatch) -> Iterator[Application]:
     made = Application()
     monkeypatch.setattr(trace, "get_tracer", made.traces.get_tracer)
-    monkeypatch.setattr("gradewire._tracing.otel.get_logger", made.logs.get_logger)
+    monkeypatch.setattr("gradewire._opentelemetry.get_logger", made.logs.get_logger)
     yield made
     made.traces.shutdown()
     made.logs.shutdown()
@@ -148,7 +147,7 @@ async def test_what_is_asked_again_has_one_event(small_server: SmallServer, appl
 async def test_a_stream_is_a_part_of_the_caller_that_opens_it(
     small_server: SmallServer, application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_stream, "_OPEN_S", 0.05)
+    monkeypatch.setattr(batch_streams, "_OPEN_S", 0.05)
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: True, 0.05)
     async with RewardScorer(transport=transport, gathering=Gathering(max_batch=1, max_streams=1)) as scorer:
         # The second waits for the first one's stream, and is sent when that is free.

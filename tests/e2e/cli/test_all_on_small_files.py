@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.client.cli.conftest import read_rows, write_rows
+from tests.cli.scoring.conftest import read_rows, write_rows
 
-from gradewire.cli.group import gradewire
-from gradewire.metric_types import METRIC_TYPES
-from gradewire.scorer import embedded_transport
+from gradewire.api import embedded_transport
+from gradewire.metrics import METRIC_TYPES
+from gradewire_cli.group import gradewire
 
 CORPUS = [name for name, kind in METRIC_TYPES.items() if kind.needs_corpus]
 QUESTION = [name for name, kind in METRIC_TYPES.items() if kind.needs_question and not kind.asks_judge()]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gradewire.cli.group import gradewire
+from gradewire_cli.group import gradewire
 
 LOGS = Path(__file__).parents[2] / "support/harness_logs"
 # By --from: the folder, rows, rows with a score, rows that exact_match finds right, and a column of the harness.

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gradewire.cli.group import gradewire
+from gradewire_cli.group import gradewire
 
 COUNT = 2000
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -12,7 +12,7 @@ import pytest
 from tests.support.servers.server_process import ServerProcess
 
 import gradewire
-import gradewire.metric_types
+import gradewire.metrics
 from gradewire import AsyncClient, AsyncScorer, Client, Scorer, ScoreWarning, Smile, Status
 
 METRICS = "smile,smile:fast,smile:paper,smile:reference_code,sbert,exact_match,easy_match"
@@ -200,7 +200,7 @@ def test_many_items_keep_their_order(client: Client) -> None:
 def test_the_list_says_what_there_is(client: Client, scorer: Scorer) -> None:
     for scoring in (client, scorer):
         listed = scoring.models()
-        assert {metric.name for metric in listed.metrics} == set(gradewire.metric_types.METRIC_TYPES)
+        assert {metric.name for metric in listed.metrics} == set(gradewire.metrics.METRIC_TYPES)
         # meteor needs WordNet, grader a model that this repository lacks; tests/e2e/judges/test_metrics.py has a judge.
         judging = {metric.name for metric in listed.metrics if metric.needs_judge}
         assert {metric.name for metric in listed.metrics if not metric.available} <= {

@@ -10,7 +10,7 @@ from tests.support.servers.server_process import ServerProcess
 
 from gradewire import Client, Scorer
 from gradewire.integrations import StepState, ValidationScorer
-from gradewire.integrations.sinks import CsvSink
+from gradewire.integrations.training.sinks import CsvSink
 
 METRICS = "smile,exact_match"
 _DEAD_S = 2.0

@@ -10,7 +10,7 @@ import pytest
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_gateway.problems import CODE_TABLE
-from gradewire_gateway.wire.methods import RpcMethod, all_methods
+from gradewire_gateway.wire import RpcMethod, all_methods
 
 from .conftest import TOKENS
 

@@ -11,7 +11,7 @@ from schemathesis.specs.openapi import checks as openapi
 from tests.support.examples import example_count
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire_gateway.openapi.document import document
+from gradewire_gateway.openapi import document
 
 
 def without_headers() -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire.cli.group import gradewire
+from gradewire_cli.group import gradewire
 
 POST = {"prompt": "What sleeps?", "response": "<think>A dog?</think>A small cat.", "label": "cat"}
 GATEWAY = ("gateway", "--address", "127.0.0.1:1")

@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from tests.support.servers.gateway import SCORE, SCORE_STREAM
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire.metric_types import METRIC_TYPES
-from gradewire_gateway.wire.methods import all_methods
+from gradewire.metrics import METRIC_TYPES
+from gradewire_gateway.wire import all_methods
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 
 BEARER = {"authorization": "Bearer right"}

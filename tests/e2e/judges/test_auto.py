@@ -13,7 +13,7 @@ from tests.support.judges.smollm2 import smollm2_repository
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import Auto, AutoParts, Client, ScoreReport, Status
-from gradewire.cli.group import gradewire as gradewire_command
+from gradewire_cli.group import gradewire as gradewire_command
 
 JUDGE = "smollm2-135m-instruct"
 ENCODER = "all-MiniLM-L6-v2"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from grpc import aio
-from tests.server.judges.images.pictures import SVG, moving, picture, png_bomb
+from tests.server.judges.pictures import SVG, moving, picture, png_bomb
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import AsyncClient, Item, JudgeVerdict, Smile, Status
-from gradewire.cli.group import gradewire
+from gradewire_cli.group import gradewire
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 SEEING = {"object": "list", "data": [{"id": "m", "owned_by": "vllm", "capabilities": {"vision": True}}]}

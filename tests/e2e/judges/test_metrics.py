@@ -31,8 +31,8 @@ from gradewire import (
     Status,
     parse_metric_line,
 )
-from gradewire.cli.group import gradewire as gradewire_command
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
+from gradewire_cli.group import gradewire as gradewire_command
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
 
 JUDGE = "smollm2-135m-instruct"
 METRICS = {

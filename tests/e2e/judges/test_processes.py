@@ -254,7 +254,7 @@ def test_the_default_follows_the_cores_with_an_embedded_judge(settings: dict[str
     program = """
 import os, sys
 os.sched_getaffinity = lambda _: set(range(4))
-from gradewire._embedded.serving import run_server
+from gradewire_cli.server_settings import run_server
 sys.exit(run_server({"port": 0, "http_port": 0, "drain_s": 0}, ready=lambda address: print(address)))
 """
     given = {**settings, "disk_directory": tmp_path, "memory_limit": "4GiB"}

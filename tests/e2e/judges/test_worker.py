@@ -19,7 +19,7 @@ from tests.support.servers.server_process import ServerProcess
 
 from gradewire import Client, PrepareProgress, Scorer, Status, SyntheticGeneration
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.scoring.synthetic.check import holds_answer
+from gradewire_server.scoring.synthetic import holds_answer
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

@@ -9,11 +9,11 @@ from tests.client.rewards.holding_transport import HoldingTransport
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import Client, Status
-from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.grpc_transport import GrpcTransport
 from gradewire.rewards import RewardSample, RewardScorer
 from gradewire.rewards.trl import AsyncTrlReward, TrlReward
 from gradewire.rewards.verl import compute_score
+from gradewire.transport import Endpoint
 
 ANIMALS = ("cat", "dog", "horse", "parrot", "small lizard", "very old tortoise")
 PLACES = ("on the sill", "under the oak", "in the barn", "by the river")

@@ -15,7 +15,7 @@ from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.wire import EXACT, SBERT, SMILE, error_of, item, request
 
 from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.opening import open_handlers
+from gradewire_server.backends import open_handlers
 from gradewire_server.settings.server import Settings
 
 TOLERANCE = 2e-4

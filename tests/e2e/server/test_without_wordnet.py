@@ -3,7 +3,7 @@
 from click.testing import CliRunner
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire.cli.group import gradewire
+from gradewire_cli.group import gradewire
 
 
 def test_the_log_and_the_list_say_what_to_install(server: ServerProcess) -> None:

@@ -19,7 +19,7 @@ LOADED = "print([name for name in sys.modules if name.partition('.')[0] == 'open
 OURS = """
 print([name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.proto"))
        or name in {"gradewire_proto.telemetry.providers", "gradewire_proto.telemetry.recorder",
-                   "gradewire_server.tracing.calls", "gradewire_gateway.observing.spans"}])
+                   "gradewire_server.tracing.calls", "gradewire_gateway.telemetry"}])
 """
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("GRADEWIRE_", "OTEL_"))}
 SERVER = """
@@ -47,7 +47,7 @@ except ServerUnreachable:
 GATEWAY = """
 import sys
 import gradewire_gateway.child
-from gradewire_gateway.observing.tracing import open_tracer
+from gradewire_gateway.gateway import open_tracer
 from prometheus_client import CollectorRegistry
 from gradewire_proto.telemetry.settings import TelemetrySettings
 assert open_tracer(TelemetrySettings(), CollectorRegistry()) is None

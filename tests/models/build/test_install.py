@@ -11,7 +11,7 @@ import pytest
 from tests.support.models.tiny_models import Package
 
 from gradewire_models.build import Progress, build_model, verify_built
-from gradewire_models.catalog.variants import Limits
+from gradewire_models.catalog.entries import Limits
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError, VerificationError
 from gradewire_models.repository.built import load_built
 from gradewire_models.repository.config import read_config

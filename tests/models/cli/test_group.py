@@ -1,4 +1,5 @@
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,22 @@ def test_errors_are_one_line_that_says_what_to_do(
 @pytest.mark.parametrize("command", ["build", "list", "verify"])
 def test_help_says_where_the_models_are(command: str) -> None:
     assert "GRADEWIRE_MODEL_REPOSITORY" in run(command, "--help").output
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("texts",), ("sfve", "--out", "out"), ("sfve", "--help")])
+def test_without_the_package_it_says_what_to_install(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "gradewire_train", None)
+    found = CliRunner().invoke(models, ["train", *arguments])
+    assert found.exit_code == 2
+    assert found.output == (
+        "Error: training needs the package gradewire-train, which is not installed: pip install 'gradewire[train]'\n"
+    )
+
+
+def test_the_list_of_commands_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gradewire_train", None)
+    found = CliRunner().invoke(models, ["--help"])
+    assert found.exit_code == 0
+    assert "train " in found.output

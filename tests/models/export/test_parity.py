@@ -5,8 +5,8 @@ import numpy as np
 import onnx
 import pytest
 
-from gradewire_models.build.check.verify import Check
-from gradewire_models.build.reference.golden import Golden, load_golden
+from gradewire_models.build.reference import Golden, load_golden
+from gradewire_models.build.verify import Check
 from gradewire_models.export.parity import Tolerance, check_parity
 from gradewire_models.repository.built import BuiltModel, load_built
 

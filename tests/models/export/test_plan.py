@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from gradewire_models.errors import ExportError
-from gradewire_models.export.folder import EncoderFolder
-from gradewire_models.export.hub import SourceFolder
+from gradewire_models.export.folder import EncoderFolder, SourceFolder
 from gradewire_models.export.plan import ExportOptions, check_options, make_plan
 
 FOLDER = EncoderFolder(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
-from gradewire_models.repository.built import default_repository, list_built, load_built
+from gradewire_models.repository.built import default_repository, find_directory, list_built, load_built
 
 
 def test_a_built_model_is_described(tiny_repository: Path) -> None:
@@ -147,3 +147,38 @@ def test_reading_imports_nothing_heavy() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    for name in ("models/encoder", "models", "models/.building"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "config").write_text("")
+    return tmp_path / "models"
+
+
+def test_a_plain_name_is_found(repository: Path) -> None:
+    assert find_directory(repository, "encoder", "config") == repository / "encoder"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../models",
+        "encoder/",
+        "/",
+        ".building",
+        "a\0b",
+        "*",
+        "x" * 255,
+        "x" * 256,
+        "é" * 128,
+        "x" * 5000,
+        "\ud800",
+    ],
+)
+def test_anything_else_is_not_there(repository: Path, name: str) -> None:
+    assert find_directory(repository, name, "config") is None

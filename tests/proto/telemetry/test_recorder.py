@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.trace import SpanKind
 from tests.support.servers.otlp_receiver import OtlpReceiver, otlp_receiver
 
-from gradewire_proto.conventions.spans import current_span, spanned, tell_batch, tell_result
+from gradewire_proto.spans import current_span, record_batch, record_result, spanned
 from gradewire_proto.telemetry.evaluation import Evaluation
 from gradewire_proto.telemetry.providers import Providers, Service, open_providers
 from gradewire_proto.telemetry.recorded import MAX_LINKS, Result
@@ -43,7 +43,7 @@ def test_spans_nest_and_events_belong_to_the_caller(receiver: OtlpReceiver) -> N
     with recorder.begin("call", SpanKind.SERVER, CALLER) as call:
         with spanned("part", {"n": 1}) as part:
             assert current_span() is part
-            tell_result("smile", 3, 0.5)
+            record_result("smile", 3, 0.5)
         with pytest.raises(ZeroDivisionError), spanned("broken"):
             _ = 1 / 0
     assert current_span() is None
@@ -61,7 +61,7 @@ def test_spans_nest_and_events_belong_to_the_caller(receiver: OtlpReceiver) -> N
 def test_a_call_without_a_caller_is_the_parent_of_its_events(receiver: OtlpReceiver) -> None:
     recorder = recorder_to(receiver)
     with recorder.begin("call", SpanKind.SERVER):
-        tell_result("smile", 0, 1.0)
+        record_result("smile", 0, 1.0)
     recorder.close()
 
     (span,), (event,) = receiver.spans, receiver.events
@@ -73,7 +73,7 @@ def test_a_long_stream_hands_over_before_it_ends(receiver: OtlpReceiver) -> None
     with recorder.begin("stream", SpanKind.SERVER) as stream:
         for number in range(300):
             with spanned("slice"):
-                tell_result("smile", number, 1.0)
+                record_result("smile", number, 1.0)
         assert len(stream.call._ended) < 256
         assert len(stream.call._results) < 256
     recorder.close()
@@ -97,7 +97,7 @@ def test_shared_work_is_a_part_of_the_first_and_refers_to_the_others(receiver: O
     calls = [recorder.begin("call", SpanKind.SERVER) for _ in range(MAX_LINKS + 5)]
     now_ns = time.time_ns()
 
-    tell_batch("batch", [None, *calls, calls[0]], start_ns=now_ns, end_ns=now_ns + 7, attributes={"n": 1})
+    record_batch("batch", [None, *calls, calls[0]], start_ns=now_ns, end_ns=now_ns + 7, attributes={"n": 1})
     for call in calls:
         call.end()
     recorder.close()
@@ -114,7 +114,7 @@ def test_what_is_not_sampled_is_not_recorded(receiver: OtlpReceiver) -> None:
     recorder = recorder_to(receiver, ratio=0)
     call = recorder.begin("call", SpanKind.SERVER)
     with call:
-        tell_result("smile", 0, 1.0)
+        record_result("smile", 0, 1.0)
     recorder.close()
 
     assert call.metadata()[0][1].endswith("-00")  # so that nobody further on samples it
@@ -168,7 +168,7 @@ def test_it_can_go_over_http() -> None:
         settings = TelemetrySettings(endpoint=endpoint, protocol="http/protobuf", sample_ratio=1)
         recorder = Recorder(Providers(settings, SERVICE), describe)
         with recorder.begin("call", SpanKind.SERVER):
-            tell_result("smile", 0, 1.0)
+            record_result("smile", 0, 1.0)
         recorder.close()
 
     traces = ExportTraceServiceRequest.FromString(bodies["/v1/traces"])

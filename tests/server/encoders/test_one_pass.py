@@ -15,20 +15,18 @@ from tests.server.conftest import OpenBackends
 from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.backends import Backends
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Failure, Item, ScoredResult, Status
 from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
-from gradewire_server.domain.result import Failure, ScoredResult, Status
-from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert
-from gradewire_server.metrics.embedding.sfve import Sfve
-from gradewire_server.metrics.parameters import EncoderParameters
+from gradewire_server.metrics.common import EncoderParameters
+from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters
+from gradewire_server.metrics.encoder.sbert import Sbert
+from gradewire_server.metrics.encoder.sfve import Sfve
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.engine import ComputeConfig, EngineConfig
 
 MODEL = "all-MiniLM-L6-v2"
 LAYERS = (3, 4, 5, 6)

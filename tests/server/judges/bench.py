@@ -7,13 +7,11 @@ from prometheus_client import CollectorRegistry
 from tests.support.judges.scripted import ScriptedJudges
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
+from gradewire_server.judges.backend import JudgeTelemetry
 from gradewire_server.judges.service import JudgeService
-from gradewire_server.judges.telemetry import JudgeTelemetry
-from gradewire_server.judges.verdicts.cache import VerdictCache
+from gradewire_server.judges.verdict_cache import VerdictCache
 from gradewire_server.settings.judge import JudgeConfig
-from gradewire_server.storage.lru import SegmentedLru
-from gradewire_server.storage.second_level import SecondLevel
-from gradewire_server.storage.telemetry import StorageTelemetry
+from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry
 
 FIXED = (Turn(Role.SYSTEM, "Grade."), Turn(Role.USER, "right?"), Turn(Role.ASSISTANT, "yes"))
 CONFIG = JudgeConfig(max_queue_items=3)  # where judges come from is the source's affair

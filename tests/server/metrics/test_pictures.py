@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.image import Image
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Image, Item, MetricResult
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters
 

@@ -1,24 +1,54 @@
-"""A server process that says nothing is ended, but not for the time in which its supervisor stood still itself."""
+"""The judge host tells the supervisor that it has come up, as server processes do, and so ends the start."""
 
 import asyncio
 import json
+import shutil
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.fakes.server_processes import until
 
+from gradewire_server.concurrency import Backoff
 from gradewire_server.processes import server_process
-from gradewire_server.processes.figures import Families
-from gradewire_server.processes.server_process import ServerProcess
+from gradewire_server.processes.connection import Families
+from gradewire_server.processes.gateway import private_directory
+from gradewire_server.processes.server_process import JudgeHostProcess, RestartError, ServerProcess, Worker
+from gradewire_server.processes.this_process import Position
+
+
+async def _no_figures() -> Families:
+    return []
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    path = private_directory()
+    yield path
+    shutil.rmtree(path)
+
+
+async def test_it_says_that_it_serves(directory: Path, tmp_path: Path) -> None:
+    place = Position(2, 2, 0, directory, judge_host=True)
+    values = {"judge_backend": "embedded", "disk_directory": str(tmp_path)}
+    host = await JudgeHostProcess.start(place, values, _no_figures)
+    try:
+        assert not host.serves
+        await until(lambda: host.serves)
+        assert host.ready
+    finally:
+        await host.stop(20)
+
 
 _SILENT_S = 0.5
 
 
-async def _no_figures() -> Families:
+async def _no_figures_server_process() -> Families:
     return []
 
 
@@ -29,7 +59,7 @@ async def _hanging_process() -> AsyncIterator[tuple[ServerProcess, socket.socket
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
-        process = ServerProcess(child, "process 0", ours, _no_figures)
+        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
         try:
             yield process, theirs, child
         finally:
@@ -69,7 +99,7 @@ async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_tim
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
-        process = ServerProcess(child, "process 0", ours, _no_figures)
+        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
         theirs.sendall(b'["beat", {"phase": "serving"}]\n')
         await until(lambda: process.serves)
         refreshing = asyncio.create_task(process.refresh())
@@ -80,3 +110,130 @@ async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_tim
         await refreshing
     await process.stop(20)
     assert process.figures == ["last"]
+
+
+class _Process:
+    """Stands for a server process: ready at once, lost or stopped when the test says so."""
+
+    def __init__(self, *, comes_up: bool = True, lacks: str = "", loads: bool = False) -> None:
+        self.ready = comes_up and not lacks and not loads
+        self.serves = comes_up and not loads
+        self.report = {"degraded": [lacks] if lacks else []}
+        self.losing = asyncio.Event()
+        self.ending = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+        self.ways: list[str] = []
+        if not comes_up:
+            self.losing.set()
+
+    async def lost(self, silent_s: float) -> str:
+        assert silent_s > 0
+        await self.losing.wait()
+        return "ended with exit code 1"
+
+    async def stop(self, timeout_s: float) -> None:
+        await self._end("stop", timeout_s)
+
+    async def leave(self, timeout_s: float) -> None:
+        await self._end("leave", timeout_s)
+
+    async def _end(self, way: str, timeout_s: float) -> None:
+        self.ways.append(way)
+        self.ending.set()
+        async with asyncio.timeout(timeout_s):
+            await self.may_end.wait()
+        self.ready = self.serves = False
+
+
+class _Starts:
+    """Starts processes and keeps them all."""
+
+    def __init__(self) -> None:
+        self.processes: list[_Process] = []
+        self.comes_up, self.lacks, self.loads = True, "", False
+        self.ended: list[tuple[Any, bool]] = []
+
+    async def __call__(self) -> Any:
+        self.processes.append(_Process(comes_up=self.comes_up, lacks=self.lacks, loads=self.loads))
+        return self.processes[-1]
+
+
+@asynccontextmanager
+async def _running(starts: _Starts) -> AsyncIterator[Worker]:
+    slot = Worker(0, starts, stop_s=5, ended=lambda process, lost: starts.ended.append((process, lost)))
+    running = asyncio.create_task(slot.run())
+    try:
+        await slot.until_serving()
+        yield slot
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+async def test_a_restart_replaces_once_and_lets_callers_go_elsewhere() -> None:
+    starts = _Starts()
+    async with _running(starts) as slot:
+        await slot.restart()
+        await asyncio.sleep(0.1)
+        assert len(starts.processes) == 2
+        assert starts.processes[0].ways == ["leave"]
+        assert starts.ended == [(starts.processes[0], False)]
+    assert starts.processes[1].ways == ["stop"]
+
+
+async def test_a_loss_during_a_restart_is_replaced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradewire_server.concurrency._BACKOFF", Backoff(base_s=0.01))
+    starts = _Starts()
+    async with _running(starts) as slot:
+        starts.processes[0].losing.set()  # both are seen in the same turn of the loop
+        await slot.restart()
+        await asyncio.sleep(0.2)
+        assert len(starts.processes) == 2
+        assert slot.ready
+    assert [lost for _, lost in starts.ended] == [True, False]
+
+
+async def test_one_that_does_not_come_up_ends_the_restart() -> None:
+    starts = _Starts()
+    async with _running(starts) as slot:
+        starts.comes_up = False
+        with pytest.raises(RestartError, match="exit code 1"):
+            await slot.restart()
+        assert "exit code 1" in slot.trouble
+
+
+async def test_one_that_serves_without_its_backend_ends_the_restart_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gradewire_server.processes.server_process.READY_S", 0.2)
+    starts = _Starts()
+    async with _running(starts) as slot:
+        starts.lacks = "triton:8001 is unreachable"
+        with pytest.raises(RestartError, match=r"^process 0 serves and has not become ready in 0\.2 s: triton:8001 is"):
+            await slot.restart()
+        assert slot.serves
+        assert len(starts.processes) == 2
+
+
+async def test_one_that_loads_for_too_long_ends_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradewire_server.processes.server_process.LOAD_S", 0.2)
+    starts = _Starts()
+    async with _running(starts) as slot:
+        starts.loads = True
+        with pytest.raises(RestartError, match=r"^process 0 has been loading for 0\.2 s$"):
+            await slot.restart()
+
+
+async def test_the_end_waits_for_one_that_is_leaving() -> None:
+    starts = _Starts()
+    async with _running(starts) as slot:
+        first = starts.processes[0]
+        first.may_end.clear()
+        restarting = asyncio.create_task(slot.restart())
+        await first.ending.wait()
+        restarting.cancel()
+        asyncio.get_running_loop().call_later(0.1, first.may_end.set)
+    assert starts.ended == [(first, False)]
+    assert len(starts.processes) == 1

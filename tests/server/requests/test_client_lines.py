@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.client.metric_types.metric_values import MODELS, metrics_named
+from tests.client.metrics.metric_values import MODELS, metrics_named
 from tests.support.engines.cascade_fits import auto_fit_text, stored_auto_fit
 from tests.support.engines.correctness_fits import fit_text, stored_fit
 from tests.support.examples import example_count
 
 from gradewire import Metric, format_metric_line, parse_metric_line
-from gradewire.cli.calibrate.run import THRESHOLDS, line_parameters
-from gradewire.metric_types import METRIC_TYPES
-from gradewire.metric_types.wire import ParameterKind, wire_parameters
-from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
+from gradewire.metrics import METRIC_TYPES
+from gradewire.metrics.base import ParameterKind, wire_parameters
+from gradewire_cli.calibrate.run import THRESHOLDS, line_parameters
+from gradewire_server.domain.metric import Calibration, ModelMetadata, ParameterError, TokenLayer
 from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec

@@ -6,9 +6,8 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.handlers import handlers_over
 
 from gradewire_proto.v1 import judging_pb2, types_pb2
-from gradewire_server.domain.comparison import Compared, OrderVerdict, Winner
-from gradewire_server.domain.result import MetricResult, ScoredResult
-from gradewire_server.requests.forms.pairs import PAIRS
+from gradewire_server.domain.items import Compared, MetricResult, OrderVerdict, ScoredResult, Winner
+from gradewire_server.requests.forms import PAIRS
 from gradewire_server.settings.limits import Deadlines
 
 REQUEST = judging_pb2.CompareRequest(pairs=[judging_pb2.Pair(question="which?", answer_a="a", answer_b="b")])

@@ -1,25 +1,48 @@
 """Items and results cross between wire and domain without loss."""
 
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.servers.handlers import handlers_over
+from tests.support.servers.wire import EXACT, item, request
 
-from gradewire_proto.v1 import references_pb2, types_pb2
-from gradewire_server.domain import result as domain
-from gradewire_server.domain.item import Item
+from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.domain import items as domain
+from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.domain.parts import SmileParts
-from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
-from gradewire_server.requests.convert import fill_result, read_entry, read_item, read_reference_set, reply_id
+from gradewire_server.requests import forms
+from gradewire_server.requests import prepare as immutable
+from gradewire_server.requests import prepare as preparation
+from gradewire_server.requests.convert import (
+    BYTES_PER_TURN,
+    ITEMS_PER_TURN,
+    YieldBudget,
+    fill_result,
+    read_beside,
+    read_entry,
+    read_item,
+    read_reference_set,
+    reply_id,
+)
 from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.requests.handlers import Handlers
 from gradewire_server.settings.limits import Limits
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 
 
-@pytest.mark.parametrize(("ours", "wires"), [(domain.Status, types_pb2.Status), (domain.Warning, types_pb2.Warning)])
+@pytest.mark.parametrize(
+    ("ours", "wires"), [(domain.Status, types_pb2.Status), (domain.ResultWarning, types_pb2.Warning)]
+)
 def test_numbers_equal_the_wires(ours: type[Status], wires: object) -> None:
     items = dict(wires.items())  # type: ignore[attr-defined]
-    prefix = ours.__name__.upper()
+    prefix = ours.__name__.upper().removeprefix("RESULT")
     assert {f"{prefix}_{value.name}": value.value for value in ours} | {f"{prefix}_UNSPECIFIED": 0} == items
 
 
@@ -90,7 +113,7 @@ def test_the_field_with_too_many_marks_is_named(field: str) -> None:
 
 def test_a_result_carries_all_it_has() -> None:
     parts = SmileParts(0.1, 0.2, 0.3, 0.4, "big cat", 4, correct=True, harmonic_mean=0.5)
-    result = MetricResult(0.75, warnings=(domain.Warning.TRUNCATED,), matched_reference=0, parts=parts)
+    result = MetricResult(0.75, warnings=(domain.ResultWarning.TRUNCATED,), matched_reference=0, parts=parts)
     scored = ScoredResult(result, CacheHits(1, 2, 3, 4, 5), Timing(0.1, 0.2, 0.3, 0.4))
     message = types_pb2.MetricResult()
     fill_result(message, 2, scored, diagnostics=True)
@@ -156,3 +179,115 @@ def test_a_set_name_is_measured_as_it_is_used() -> None:
     grows = "\U0001d160" * 30  # 120 bytes, and three times as many in NFC
     with pytest.raises(InvalidRequestError, match="reference_set: has 360 bytes, a name has at most 256"):
         read_reference_set(grows)
+
+
+class Element:
+    """Of some size."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+
+    def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
+        return self._size_bytes
+
+
+@given(st.lists(st.sampled_from([0, 10, BYTES_PER_TURN // 2, BYTES_PER_TURN, 5 * BYTES_PER_TURN]), max_size=300))
+def test_no_turn_reads_more_than_its_items_or_bytes_and_none_is_empty(sizes: list[int]) -> None:
+    budget = YieldBudget()
+    turns: list[list[int]] = [[]]
+    for size in sizes:
+        if budget.is_exceeded_by(Element(size)):
+            turns.append([])
+        turns[-1].append(size)
+    assert all(turns) or not sizes
+    for turn in turns:
+        assert len(turn) <= ITEMS_PER_TURN
+        assert sum(turn) <= BYTES_PER_TURN or len(turn) == 1
+    for turn, following in pairwise(turns):
+        assert len(turn) == ITEMS_PER_TURN or sum(turn) + following[0] > BYTES_PER_TURN
+
+
+async def score(handlers: Handlers, text: str) -> None:
+    await handlers.score(request(*[item(text)] * 4, metrics=(EXACT,)))
+
+
+async def score_stream(handlers: Handlers, text: str) -> None:
+    async def messages() -> Any:
+        yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT]))
+        yield scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=[item(text)] * 4))
+
+    replies = [reply async for reply in handlers.score_stream(messages())]
+    assert sum(len(scored.results) for reply in replies for scored in reply.items) == 4
+
+
+async def prepare(handlers: Handlers, text: str) -> None:
+    entries = [references_pb2.ReferenceEntry(references=[text])] * 4
+    asked = references_pb2.PrepareRequest(entries=entries, metrics=[EXACT])
+    assert [step async for step in handlers.prepare(asked)][-1].complete
+
+
+@pytest.mark.parametrize(
+    ("call", "module", "reader"),
+    [(score, forms, "read_item"), (score_stream, forms, "read_item"), (prepare, preparation, "read_entry")],
+)
+async def test_others_get_their_turn_between_large_elements(
+    call: Callable[[Handlers, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    read = getattr(module, reader)
+
+    def spy(*args: Any, **kw: Any) -> Any:
+        events.append("read")
+        return read(*args, **kw)
+
+    async def neighbour() -> None:
+        while True:
+            events.append("turn")
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(module, reader, spy)
+    task = asyncio.create_task(neighbour())
+    await call(handlers_over(), "word " * (BYTES_PER_TURN // 4))
+    task.cancel()
+    assert events.count("read") == 4
+    assert ("read", "read") not in set(pairwise(events))
+
+
+async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_limit_refused() -> None:
+    reply = await handlers_over().score(
+        request(item("word " * 200_000), item("word " * (Limits().max_item_bytes // 5 + 1)), metrics=(EXACT,))
+    )
+    statuses = [part.results[0].status for part in reply.items]
+    assert statuses == [types_pb2.STATUS_OK, types_pb2.STATUS_INVALID_INPUT]
+
+
+@pytest.mark.parametrize(("size_bytes", "on_loop"), [(10, True), (BYTES_PER_TURN, True), (BYTES_PER_TURN + 1, False)])
+async def test_a_large_element_is_read_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
+    thread = await read_beside(size_bytes, threading.current_thread)
+    assert (thread is threading.current_thread()) is on_loop
+
+
+async def test_what_goes_through_all_entries_of_a_set_runs_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: dict[str, threading.Thread] = {}
+
+    def watched(module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        def run(*args: Any) -> Any:
+            ran[name] = threading.current_thread()
+            return function(*args)
+
+        monkeypatch.setattr(module, name, run)
+
+    for module, name in (
+        (preparation, "name_set"),
+        (preparation, "check_whole"),
+        (immutable, "digest_entries"),
+        (immutable, "entries_of"),
+    ):
+        watched(module, name)
+    entries = [references_pb2.ReferenceEntry(references=[f"a cat {number}"]) for number in range(3)]
+    asked = references_pb2.PrepareRequest(entries=entries, metrics=[EXACT], immutable=True)
+    assert [step async for step in handlers_over().prepare(asked)][-1].complete
+    assert set(ran) == {"name_set", "check_whole", "digest_entries", "entries_of"}
+    assert threading.current_thread() not in ran.values()

@@ -14,16 +14,16 @@ from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.requests.admission.admission import Admission
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
     NothingLoadedError,
     OverloadedError,
 )
-from gradewire_server.requests.unary.score import reply_margin_s
+from gradewire_server.requests.score import reply_margin_s
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)

@@ -14,14 +14,13 @@ from tests.support.servers.wire import wire_server
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server import app
-from gradewire_server.rpc.access.http import why_refused
-from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.rpc.authentication import Authentication, refusal_of_metrics
+from gradewire_server.rpc.call import RpcTelemetry
+from gradewire_server.rpc.calls import Lifecycle
 from gradewire_server.rpc.http import HttpSide
-from gradewire_server.rpc.lifecycle import Lifecycle
-from gradewire_server.rpc.log_bound import FloodFilter
-from gradewire_server.rpc.telemetry import RpcTelemetry
+from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.settings.server import Settings
-from gradewire_server.tenants.tokens_file import TokensFile
+from gradewire_server.tenants.tokens import TokensFile
 
 TOKENS = '[narrow]\ntoken = "narrow"\n[admin]\ntoken = "admin"\nscopes = ["admin"]\n'
 
@@ -62,7 +61,7 @@ def get(port: int, path: str, authorization: str) -> int:
 
 
 def test_without_the_setting_metrics_ask_for_nothing() -> None:
-    assert why_refused(None, "") is None
+    assert refusal_of_metrics(None, "") is None
 
 
 @pytest.mark.parametrize(("token", "code"), [("", "UNAUTHENTICATED"), ("wrong", "UNAUTHENTICATED"), ("narrow", "OK")])

@@ -6,7 +6,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY, QUOTA_KEY, REQUEST_ID_KEY
+from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY, REQUEST_ID_KEY
 from gradewire_server.requests import errors as of_requests
 from gradewire_server.requests.errors import (
     DeadlineExceededError,

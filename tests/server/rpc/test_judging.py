@@ -13,12 +13,11 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.judges.scripted import choice, preferring
 from tests.support.servers.wire import Wire, error_of, wire_server
 
-from gradewire_proto.conventions.metadata import token_of
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2, types_pb2
+from gradewire_proto.wire_rules import token_of
 from gradewire_server.domain.caller import Caller, Scope
-from gradewire_server.domain.comparison import Winner
+from gradewire_server.domain.items import Failure, Status, Winner
 from gradewire_server.domain.judge import Choice, Choose
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.settings.limits import Capacity, Limits
 

@@ -7,8 +7,8 @@ import pytest
 from prometheus_client import generate_latest
 from tests.support.servers.wire import Wire, wire_server
 
-from gradewire_proto.conventions.metadata import token_of
 from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_proto.wire_rules import token_of
 from gradewire_server.domain.caller import Caller
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.settings.limits import Capacity

@@ -17,7 +17,7 @@ from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, reque
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.request_log import JsonFormatter
+from gradewire_server.rpc.log import JsonFormatter
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 OK = types_pb2.STATUS_OK

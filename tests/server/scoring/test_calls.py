@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine, token_vectors
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import Tier, Vectors
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.scoring.calls import EmbedCall, TokensCall
-from gradewire_server.scoring.program_run import ProgramRun
+from gradewire_server.scoring.calls import EmbedCall, ProgramRun, TokensCall
 
 TEXTS = st.lists(st.sampled_from([f"text {i}" for i in range(9)]), max_size=5)
 NEED = st.tuples(TEXTS, st.sampled_from(list(Tier)))

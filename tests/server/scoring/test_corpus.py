@@ -11,13 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine, token_vectors
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
-from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
-from gradewire_server.metrics.overlap.cider_ngrams import ngrams
+from gradewire_server.metrics.overlap.cider import ngrams
 from gradewire_server.scoring import MetricRequest, Scorer, corpus, program_runner
-from gradewire_server.scoring.corpus import Corpora, RequestCorpora, entries_of
-from gradewire_server.scoring.corpus_entries import count_tokens, distinct_references, entry_of, name_of
+from gradewire_server.scoring.corpus import (
+    Corpora,
+    CorpusDigests,
+    RequestCorpora,
+    count_tokens,
+    digest_of,
+    distinct_references,
+    entries_of,
+    entry_of,
+    name_of,
+)
 
 Make = Callable[..., MetricRequest]
 NGRAMS = CorpusStatistics(Corpus.PREPARED, Terms.NGRAMS)
@@ -299,3 +307,60 @@ def test_names_tell_boundaries_apart() -> None:
 def test_no_text_is_no_token() -> None:
     assert count_tokens([]) == {}
     assert count_tokens([np.array([], np.int32), np.array([7, 7], np.int32)]) == {7: 1}
+
+
+ENTRIES = tuple(("what?", (f"text {index}",)) for index in range(4))
+
+
+def reads(engine: HashEngine) -> int:
+    return sum(call[0] == "entries" for call in engine.calls)
+
+
+async def test_a_state_is_read_once_and_counted_from_what_was_read(engine: HashEngine) -> None:
+    await engine.store_entries("set", ENTRIES)
+    corpora = Corpora(engine.ports)
+    found = await asyncio.gather(*(corpora.digest_of("set") for _ in range(5)))
+    assert set(found) == {await digest_of(ENTRIES)}
+    counted = await corpora.of_set("set", NGRAMS, str(found[0]))
+    assert isinstance(counted, DocumentFrequencies)
+    assert reads(engine) == 1
+
+
+async def test_a_call_gets_the_corpus_that_it_began_with_or_none(
+    engine: HashEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.store_entries("set", ENTRIES[:2])
+    corpora = Corpora(engine.ports)
+    before = await corpora.digest_of("set")
+    assert isinstance(before, str)
+    counted = await corpora.of_set("set", NGRAMS, before)
+    await engine.store_entries("set", ENTRIES)
+    assert await corpora.of_set("set", NGRAMS, before) == counted, "it is remembered"
+    monkeypatch.setattr(corpus, "_MAX_HELD_ENTRIES", 0)
+    fresh = Corpora(engine.ports)
+    assert await fresh.digest_of("set") != before
+    late = await fresh.of_set("set", NGRAMS, before)
+    assert isinstance(late, Failure)
+    assert late.status is Status.UNAVAILABLE
+    assert before in late.message
+
+
+async def test_namespaces_see_their_own_sets_and_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "_MAX_REMEMBERED", 2)
+    engines = {name: HashEngine() for name in "abc"}
+    root = CorpusDigests(HashEngine().ports.reference_sets)
+    views = {name: root.within(engine.ports.reference_sets, name) for name, engine in engines.items()}
+    for index, (name, engine) in enumerate(engines.items()):
+        await engine.store_entries("set", ENTRIES[: index + 1])
+        assert await views[name].of_set("set") == await digest_of(ENTRIES[: index + 1])
+    for _ in range(2):
+        assert await views["c"].of_set("set") == await digest_of(ENTRIES[:3])
+    assert reads(engines["c"]) == 1
+    await views["a"].of_set("set")
+    assert reads(engines["a"]) == 2, "the oldest was forgotten, whosever it was"
+
+
+@pytest.mark.parametrize("entries", [600, 3])
+async def test_a_large_set_is_worked_out_beside_the_event_loop_alike(entries: int) -> None:
+    many = tuple(("q", (f"text {index}",)) for index in range(entries))
+    assert await digest_of(many) == await digest_of(many[::-1])

@@ -10,11 +10,10 @@ import pytest
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.judges.scripted import preferring, saying
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import NO_MODEL, Parameters
 from gradewire_server.domain.needs import Embed, Tier, ask
-from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer, program_runner
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from opentelemetry.trace import SpanContext, SpanKind
 
 from gradewire_proto.telemetry.recorded import Call, Recorded, Result
+from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply
-from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.requests.asking import asked_judge
+from gradewire_server.requests.judging import await_judge
 
 NEED = Choose("tiny@0123", JudgePrompt((), lead="a user's words"), ("yes", "no"))
 
@@ -32,7 +32,7 @@ async def span_of(need: Choose | Generate, answer: Choice | Generated | Failure,
     answer_computed = source is AnswerSource.COMPUTED
     kept = Kept()
     with Recorded(Call(kept, None, 7, sampled=True), "call", 0, SpanKind.SERVER):
-        await asked_judge(need, replied())  # type: ignore[type-var] # either kind of answer
+        await await_judge(need, replied())  # type: ignore[type-var] # either kind of answer
     return next(span for span in kept.spans if span.name == "judge")
 
 

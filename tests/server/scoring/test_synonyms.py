@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from tests.support.engines.hash_engine import HashEngine
 
-from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import MetricResult, ScoredResult, Status
+from gradewire_server.domain.items import Item, MetricResult, ScoredResult, Status
 from gradewire_server.scoring import MetricRequest, Scorer
 
 Make = Callable[..., MetricRequest]

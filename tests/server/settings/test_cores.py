@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_server.settings.compute import allowed_cores, usable_cores
+from gradewire_server.settings.engine import allowed_cores, usable_cores
 
 
 @pytest.mark.parametrize(

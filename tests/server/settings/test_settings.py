@@ -7,10 +7,8 @@ from typing import get_args
 
 import pytest
 
-from gradewire_server.settings.fields import all_setting_fields
-from gradewire_server.settings.info import mask_url
 from gradewire_server.settings.server import Settings, setting_infos
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.surface import SettingsError, all_setting_fields, mask_url
 from gradewire_server.settings.types import HIDDEN
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Tier
 from gradewire_server.storage import codec
-from gradewire_server.storage.keys import EntryKind
-from gradewire_server.storage.token_codec import encode_tokens, is_whole
+from gradewire_server.storage import codec as token_codec
+from gradewire_server.storage.codec import decode_logits, encode_logit, encode_tokens, is_whole, pack, unpack, with_tier
+from gradewire_server.storage.keys import LOGIT_DIMS, EntryKind
 
 _DIMS = 8
 _ROWS = hnp.arrays(
@@ -130,3 +131,75 @@ def test_no_changed_bit_of_token_vectors_passes(count: int, data: st.DataObject)
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)
     assert codec.unpack(b"key", bytes(changed), _DIMS, kind=EntryKind.TOKENS) is None
+
+
+LOGITS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+ENTRIES = st.lists(st.tuples(LOGITS, st.booleans(), st.integers(1, 8)), min_size=1, max_size=20)
+
+
+@given(ENTRIES)
+def test_a_logit_comes_back_to_the_last_bit(entries: list[tuple[float, bool, int]]) -> None:
+    blobs = [encode_logit(logit, truncated=cut, pieces=pieces) for logit, cut, pieces in entries]
+    logits, truncated, pieces = decode_logits(blobs)
+    assert logits.tobytes() == np.array([logit for logit, _, _ in entries], np.float32).tobytes()
+    assert truncated.tolist() == [cut for _, cut, _ in entries]
+    assert pieces.tolist() == [count for _, _, count in entries]
+
+
+@given(logit=LOGITS, cut=st.booleans(), pieces=st.integers(1, 8))
+def test_it_is_the_same_behind_a_store(*, logit: float, cut: bool, pieces: int) -> None:
+    blob = with_tier(encode_logit(logit, truncated=cut, pieces=pieces), Tier.PREDICTION)
+    value = pack(b"key", blob, LOGIT_DIMS, 99, kind=EntryKind.LOGIT)
+    stored = unpack(b"key", value, LOGIT_DIMS, kind=EntryKind.LOGIT)
+    assert stored is not None
+    assert stored.blob == blob
+    assert stored.expires_unix_s == 99
+
+
+def test_a_torn_or_foreign_value_is_a_miss() -> None:
+    value = pack(b"key", encode_logit(1.5, truncated=False, pieces=2), LOGIT_DIMS, 0, kind=EntryKind.LOGIT)
+    for wrong in (value[:-1], value + b"x", value[:-1] + bytes([value[-1] ^ 1])):
+        assert unpack(b"key", wrong, LOGIT_DIMS, kind=EntryKind.LOGIT) is None
+    assert unpack(b"other", value, LOGIT_DIMS, kind=EntryKind.LOGIT) is None
+    # Two float16 numbers are a vector of two dimensions: the kind tells them apart.
+    assert unpack(b"key", value, LOGIT_DIMS, kind=EntryKind.SENTENCE) is None
+
+
+_DIMS_TOKEN_CODEC = 4
+
+
+def sentence(value: float) -> bytes:
+    rounded, _ = codec.round_vectors(np.array([[value, 1, 0, 0]], np.float32))
+    return codec.encode_blobs(rounded, np.array([True]))[0]
+
+
+@given(st.integers(0, 9), st.integers(0, 2**32 - 1))
+def test_round_trip(count: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    tokens = random.normal(size=(count, _DIMS_TOKEN_CODEC)).astype(np.float32)
+    offsets = random.integers(0, 1000, (count, 2)).astype(np.int32)
+    ids = random.integers(0, 30_000, count).astype(np.int32)
+    blob = token_codec.encode_tokens(sentence(0.5), tokens, offsets, ids)
+    assert blob is not None
+    read = token_codec.decode_tokens(blob, _DIMS_TOKEN_CODEC)
+    assert np.array_equal(read.tokens, tokens.astype(np.float16).astype(np.float32))
+    assert np.array_equal(read.offsets, offsets)
+    assert np.array_equal(read.ids, ids)
+    assert read.truncated
+    assert np.array_equal(read.sentence, codec.decode_blobs([sentence(0.5)], _DIMS_TOKEN_CODEC)[0][0])
+    assert token_codec.sentence_of(blob, _DIMS_TOKEN_CODEC) == sentence(0.5)
+
+
+def test_the_sentence_can_be_replaced_by_the_cached_one() -> None:
+    blob = token_codec.encode_tokens(
+        sentence(0.5), np.ones((2, _DIMS_TOKEN_CODEC), np.float32), np.zeros((2, 2), np.int32), np.zeros(2, np.int32)
+    )
+    assert blob is not None
+    changed = token_codec.decode_tokens(token_codec.with_sentence(blob, sentence(0.1)), _DIMS_TOKEN_CODEC)
+    assert np.array_equal(changed.sentence, codec.decode_blobs([sentence(0.1)], _DIMS_TOKEN_CODEC)[0][0])
+    assert np.array_equal(changed.tokens, np.ones((2, _DIMS_TOKEN_CODEC), np.float32))
+
+
+def test_what_is_not_finite_is_refused() -> None:
+    tokens = np.array([[1, 1, 1, np.nan]], np.float32)
+    assert token_codec.encode_tokens(sentence(0.5), tokens, np.zeros((1, 2), np.int32), np.zeros(1, np.int32)) is None

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from gradewire_proto.telemetry.recorded import Result
-from gradewire_server.domain.comparison import Compared, Winner
+from gradewire_server.domain.items import Compared, Failure, MetricResult, ResultWarning, Status, Winner
 from gradewire_server.domain.parts import SmileParts
-from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the wire's word
 from gradewire_server.tracing.evaluations import evaluation_of
 
 PARTS = SmileParts(
@@ -35,7 +34,7 @@ def test_a_failure_has_its_status_and_no_score(status: Status) -> None:
 
 
 def test_texts_stand_in_the_explanation_where_the_environment_lets_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = MetricResult(0.5, parts=PARTS, warnings=(Warning.TRUNCATED,), matched_reference=0)
+    result = MetricResult(0.5, parts=PARTS, warnings=(ResultWarning.TRUNCATED,), matched_reference=0)
 
     assert evaluation_of(Result("smile", 0, result)).explanation == "reference 0 gave the score; TRUNCATED"
     monkeypatch.setenv(CONTENT, "true")

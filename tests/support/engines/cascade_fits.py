@@ -5,10 +5,9 @@ from typing import Any
 
 from tests.support.engines.correctness_fits import DIGEST, fit_text, stored_fit
 
-from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.metric import ModelMetadata
-from gradewire_server.metrics.cascade.parameters import AutoParameters
+from gradewire_server.domain.metric import Calibration, ModelMetadata
 from gradewire_server.metrics.correctness.fit import fit_id
+from gradewire_server.metrics.judged.auto import AutoParameters
 
 JUDGE_DIGEST = "7" * 64
 JUDGE = f"j@{JUDGE_DIGEST}"

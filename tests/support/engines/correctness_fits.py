@@ -4,7 +4,7 @@ import copy
 import json
 from typing import Any
 
-from gradewire_server.domain.calibration import Calibration
+from gradewire_server.domain.metric import Calibration
 
 DIGEST = "5" * 64
 FORM: dict[str, Any] = {

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tests.support.engines.correctness_fits import stored_fit
 from tests.support.judges.scripted import Script, judge_status
 
+from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import ModelMetadata, TokenLayer
 from gradewire_server.domain.needs import (
@@ -25,10 +26,9 @@ from gradewire_server.domain.needs import (
     TokenVectors,
 )
 from gradewire_server.domain.ports import EmbedReply, GradeReply, JudgeReply, ModelStatus, Ports, TokensReply
-from gradewire_server.domain.result import Failure, Status, Timing
 
 if TYPE_CHECKING:
-    from gradewire_server.domain.calibration import Calibration
+    from gradewire_server.domain.metric import Calibration
 
 DIMS = 48
 _NOT_PREPARED = Failure(Status.NOT_PREPARED, "no entries; call References.Prepare")

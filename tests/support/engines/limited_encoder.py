@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from tests.support.engines.hash_engine import DIMS, token_vectors
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import Embed, EmbedTokens, Tier, Vectors
-from gradewire_server.domain.result import Failure, Status
 
 READ = 20
 

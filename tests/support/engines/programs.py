@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from tests.support.judges.scripted import Script
 
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import (
     CorpusStatistics,
@@ -19,7 +20,6 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     Vectors,
 )
-from gradewire_server.domain.result import Failure
 
 
 def at(degrees: float) -> tuple[float, float]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
-from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import JudgeUnavailableError
 
 A = TypeVar("A")

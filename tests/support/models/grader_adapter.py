@@ -8,8 +8,8 @@ from safetensors.numpy import save_file
 from tests.support.models.tiny_models import make_package
 
 from gradewire_models.build import build_model
-from gradewire_models.build.weights.encoder import linear_layers
-from gradewire_models.build.weights.user_adapter import user_adapted
+from gradewire_models.build.adapters import user_adapted
+from gradewire_models.build.weights import linear_layers
 from gradewire_models.catalog.entries import CatalogModel
 
 RANK = 2

@@ -4,11 +4,11 @@ from typing import Any
 
 from tests.support.engines.hash_engine import HashEngine
 
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.requests.planning.planner import Planner
+from gradewire_server.requests.plan import Planner
 from gradewire_server.scoring import Scorer
 
 

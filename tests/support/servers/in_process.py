@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_server.app import serve
+from gradewire_server.phase import Stop
 from gradewire_server.settings.server import Settings
-from gradewire_server.stop import Stop
 
 
 @asynccontextmanager

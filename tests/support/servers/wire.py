@@ -23,16 +23,14 @@ from gradewire_proto.v1 import (
     scoring_pb2_grpc,
     types_pb2,
 )
-from gradewire_server.requests.admission.admission import Admission
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.calls import Calls
-from gradewire_server.rpc.lifecycle import Lifecycle
-from gradewire_server.rpc.monitoring.snapshots import Snapshots
-from gradewire_server.rpc.request_log import RequestLog
+from gradewire_server.rpc.call import RpcTelemetry
+from gradewire_server.rpc.calls import Calls, Lifecycle
+from gradewire_server.rpc.log import RequestLog
 from gradewire_server.rpc.server import start_server
-from gradewire_server.rpc.services import service_handlers
-from gradewire_server.rpc.telemetry import RpcTelemetry
+from gradewire_server.rpc.services import Snapshots, service_handlers
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import COUNT, Rows
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.graded.data import words
 from gradewire_train.graded.drawing import draw_rows, rows_digest
-from gradewire_train.graded.part import Name
-from gradewire_train.texts.data import word_list
+from gradewire_train.graded.material import Name, words
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.wording import word_list
 from gradewire_train.texts.wordnet import WordNet
 
 

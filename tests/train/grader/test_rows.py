@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.agreement.fitting.halves import half_of
+from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_train.errors import TrainingError
 from gradewire_train.grader.rows import DRAWN, GraderRow, best_references, fold_of, read_rows, rows_digest, weights
 

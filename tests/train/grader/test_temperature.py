@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gradewire_train.cli.grader import grader
+from gradewire_train.cli import grader
 
 
 @pytest.mark.parametrize("given", ["nan", "inf", "0", "-1"])

@@ -6,14 +6,13 @@ from dataclasses import replace
 import pytest
 from tests.support.debian.wordnet import wordnet_files
 
-from gradewire_server.lexicon.wordnet import WordNet as ServerWordNet
+from gradewire_server.lexicon import WordNet as ServerWordNet
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example
 from gradewire_train.texts import examples_digest
-from gradewire_train.texts.draw import normal
+from gradewire_train.texts.draw import normal, sound
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.sound import sound
 from gradewire_train.texts.wordnet import WordNet
 
 COUNT = 40

@@ -14,9 +14,9 @@ from safetensors.torch import load_file as load_torch
 from tests.support.models.tiny_models import DIMS, HEADS, LAYERS, MAX_TOKENS, WIDE, WORDS, Package, make_package
 
 from gradewire_models.build import build_model, user_adapted
-from gradewire_models.build.check.quality_gate import embed_texts
-from gradewire_models.build.weights.encoder import linear_layers
-from gradewire_models.build.weights.merge import merge_adapter
+from gradewire_models.build.adapters import merge_adapter
+from gradewire_models.build.quality import embed_texts
+from gradewire_models.build.weights import linear_layers
 
 SIZES = {
     "vocab_size": len(WORDS),

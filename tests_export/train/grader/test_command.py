@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from gradewire_models.cli.group import models
 from gradewire_train.grader import command
 from gradewire_train.grader.rows import fold_of
-from gradewire_train.recipes.grader_recipe import GraderRecipe
-from gradewire_train.recipes.recipe_file import read_recipe
+from gradewire_train.recipes import GraderRecipe, read_recipe
 
 FILES = ("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "gradewire.json", "README.md")
 

@@ -11,7 +11,7 @@ from gradewire_models.repository.grader_input import Piece
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
 from gradewire_train.grader.model import Grader, GraderTokenizer
-from gradewire_train.recipes.grader_recipe import GraderTraining
+from gradewire_train.recipes import GraderTraining
 
 TRAINING = GraderTraining(rank=2, alpha=4.0)
 PIECES = [Piece((0, 5, 2, 6, 2, 7, 8, 9, 2), 5), Piece((0, 2, 6, 2, 2), 4), Piece((0, 5, 6, 2, 7, 2, 8, 2), 6)]

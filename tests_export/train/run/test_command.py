@@ -14,9 +14,9 @@ from tests_export.train.conftest import MAX_TOKENS
 
 from gradewire_models.cli.group import models
 from gradewire_train.examples import TASKS, Example
-from gradewire_train.recipes.recipe_file import read_recipe
+from gradewire_train.recipes import read_recipe
 from gradewire_train.run import command
-from gradewire_train.texts.examples_file import write_examples
+from gradewire_train.texts.files import write_examples
 
 
 @pytest.fixture

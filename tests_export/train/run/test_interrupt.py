@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from gradewire_train.run.interrupt import first_interrupt
+from gradewire_train.run.steps import first_interrupt
 
 
 def test_the_first_one_asks_and_the_second_interrupts() -> None:

@@ -12,11 +12,10 @@ import pytest
 import torch
 from tests_export.train.conftest import MAX_TOKENS
 
-from gradewire_train.adapter import trained_weights
-from gradewire_train.encoder import TrainedEncoder, load_base
+from gradewire_train.encoder import TrainedEncoder, load_base, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
-from gradewire_train.recipes.recipe import Objective, Recipe, Training
+from gradewire_train.recipes import Objective, Recipe, Training
 from gradewire_train.run.checkpoint import CHECKPOINT_FILE
 from gradewire_train.run.loop import Plan, train
 from gradewire_train.run.steps import Outcome, StepReport, schedule

@@ -12,14 +12,13 @@ import pytest
 import torch
 from tests_export.train.conftest import MAX_TOKENS
 
-from gradewire_train.adapter import trained_weights
-from gradewire_train.encoder import TrainedEncoder, load_base
+from gradewire_train.encoder import TrainedEncoder, load_base, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
-from gradewire_train.recipes.recipe import Recipe, Training
+from gradewire_train.recipes import Recipe, Training
 from gradewire_train.run.card import Account, write_account
-from gradewire_train.run.interrupt import first_interrupt
 from gradewire_train.run.loop import Outcome, Plan, train
+from gradewire_train.run.steps import first_interrupt
 from gradewire_train.selection import Selection, read_labelled
 
 RECIPE = Recipe(training=Training(steps=6, batch_size=8, learning_rate=5e-3, rank=2, max_tokens=MAX_TOKENS))

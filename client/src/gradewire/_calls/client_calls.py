@@ -1,4 +1,4 @@
-"""What `Client` and `AsyncClient` share: one transport, the running calls, the queue of submissions."""
+"""Calls of one client in each process: one transport, the running calls, the queue of submissions."""
 
 import asyncio
 import contextlib
@@ -8,32 +8,42 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from concurrent.futures import Future
 from dataclasses import replace
 
-from gradewire._calls.arguments import check_deadline, check_generate, check_progress, check_timeout
-from gradewire._calls.chunks import Deadline
 from gradewire._calls.compare import ChosenComparison, PairBatch, PairStream
-from gradewire._calls.corpus import check_streamed
 from gradewire._calls.decode import decode_model_list
-from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import Preparation, PrepareCallback
-from gradewire._calls.requests import ProgressCallback
-from gradewire._calls.row_stream import M, P, R, RowStream
-from gradewire._calls.score import Batch
-from gradewire._calls.stream import Stream
+from gradewire._calls.requests import Batch, Deadline, ProgressCallback, check_streamed
+from gradewire._calls.stream import M, P, R, RowStream, Stream
 from gradewire._calls.submit import Submissions, SubmitCallback
-from gradewire._tracing.tracing import call_trace
+from gradewire._fork_safety import forget_in_children, grpc_is_inherited, keep_for_good
+from gradewire._tracing import call_trace
 from gradewire._transport.retries import Retries, until_answered
-from gradewire.errors import ClientClosed
+from gradewire.errors import ClientClosed, ForkedClientError
 from gradewire.items import ItemLike, ItemsLike
-from gradewire.metric_types.choice import MetricChoice
-from gradewire.metric_types.usual import usual_metrics
-from gradewire.model_list import Limits, ModelList
-from gradewire.pairs.comparison import Comparison
-from gradewire.pairs.pair import PairLike
+from gradewire.metrics.choice import MetricChoice
+from gradewire.options import CallOptions, check_deadline, check_generate, check_progress, check_timeout, usual_metrics
+from gradewire.pairs import Comparison, PairLike
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
-from gradewire.results import ItemScores
-from gradewire.score_report import ScoreReport
-from gradewire.transport import Transport
-from gradewire_proto.conventions.telemetry_names import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
+from gradewire.reports import ScoreReport
+from gradewire.results import ItemScores, Limits, ModelList
+from gradewire.transport import Endpoint, Transport
+from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
+
+
+def connect(endpoint: Endpoint) -> Transport:
+    """A transport to the server; gRPC, which takes a while to import, is imported by this call at the earliest.
+
+    Raises:
+        ForkedClientError: This process was forked after gRPC had been loaded, which then works no more.
+    """
+    if grpc_is_inherited():
+        raise ForkedClientError(
+            "gRPC was loaded before this process was forked and does not work here: make the first call after the "
+            "fork, or start the process by spawn or forkserver (of a data loader: multiprocessing_context='spawn')"
+        )
+    from gradewire._transport.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
+
+    return GrpcTransport(endpoint)
+
 
 # Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
 PREPARE_DEADLINE_S = 3600.0
@@ -258,3 +268,24 @@ class ClientCalls:
         self._limits = listed.limits
         self._listed = listed, time.monotonic()
         return listed
+
+
+class ProcessCalls:
+    """Makes the calls at first use, and again in a forked child; closed ones stay closed there."""
+
+    def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
+        self._make_calls = make_calls
+        self._calls: ClientCalls | None = None
+        forget_in_children(self)
+
+    def here(self) -> ClientCalls:
+        """The calls of this process."""
+        if self._calls is None:
+            self._calls = self._make_calls()
+        return self._calls
+
+    def forget(self) -> None:
+        """Starts afresh in a forked child; what the parent's loop held is left alone."""
+        keep_for_good(self._calls)
+        if self._calls is not None and not self._calls.closed:
+            self._calls = None

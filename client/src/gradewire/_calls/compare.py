@@ -4,24 +4,18 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaita
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from gradewire._calls.arguments import check_comparison, check_priority
-from gradewire._calls.chunks import Chunk, Deadline
-from gradewire._calls.decode import decode_one_provenance
-from gradewire._calls.decode_pairs import decode_comparison
-from gradewire._calls.requests import ProgressCallback, RequestBatch
-from gradewire._calls.row_stream import Connection, RowStream
-from gradewire._calls.score import PRIORITIES
+from gradewire._calls.decode import decode_comparison, decode_one_provenance
+from gradewire._calls.requests import PRIORITIES, Chunk, Deadline, ProgressCallback, RequestBatch
+from gradewire._calls.stream import RowStream, StreamAttempt
 from gradewire._transport.retries import Retries, until_answered
-from gradewire.call_options import CompareOptions, Priority
 from gradewire.errors import ServerFault
 from gradewire.items import ItemProblem
-from gradewire.metric_types import Compare
-from gradewire.model_list import Limits
-from gradewire.pairs.comparison import Comparison
-from gradewire.pairs.pair import PairLike, encode_pair
-from gradewire.results import Provenance, Status
+from gradewire.metrics import Compare
+from gradewire.options import CompareOptions, Priority, check_comparison, check_priority
+from gradewire.pairs import Comparison, PairLike, encode_pair
+from gradewire.results import Limits, Provenance, Status
 from gradewire.transport import Transport
-from gradewire_proto.conventions.telemetry_names import CLIENT_COMPARE_STREAM
+from gradewire_proto.spans import CLIENT_COMPARE_STREAM
 from gradewire_proto.v1 import judging_pb2, types_pb2
 
 # Each pair is two questions to the judge: as much work as a request of items has.
@@ -166,7 +160,7 @@ class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
     ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
         return self._transport.compare_stream(requests)
 
-    def _read(self, reply: judging_pb2.CompareStreamResponse, connection: Connection) -> bool:
+    def _read(self, reply: judging_pb2.CompareStreamResponse, connection: StreamAttempt) -> bool:
         if reply.HasField("provenance"):
             self._provenance = decode_one_provenance(self._chosen.compare, reply.provenance, self._provenance)
         for result in reply.pairs:

@@ -1,24 +1,37 @@
-"""Turns messages of the server into typed results."""
+"""Decoding of the server's messages into typed results."""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import Any, TypeVar, get_origin
+from typing import Any, Final, Literal, TypeVar, get_origin
 
 from google.protobuf.message import Message
 
 from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
-from gradewire.metric_types.base import Metric
-from gradewire.metric_types.choice import MetricChoice
-from gradewire.metric_types.line import parse_line
-from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
+from gradewire.metrics.base import Metric
+from gradewire.metrics.choice import MetricChoice
+from gradewire.metrics.line import parse_line
+from gradewire.pairs import Comparison, OrderVerdict, Winner
 from gradewire.parts import PART_FIELDS, PART_TYPES, JudgeParts, Parts
-from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
-from gradewire_proto.v1 import models_pb2, types_pb2
+from gradewire.results import (
+    CacheHits,
+    ItemScores,
+    Limits,
+    MetricInfo,
+    MetricParameterInfo,
+    MetricScore,
+    ModelInfo,
+    ModelList,
+    Provenance,
+    ScoreWarning,
+    Status,
+    Timing,
+)
+from gradewire_proto.v1 import judging_pb2, models_pb2, types_pb2
 
-_WHOLE_ITEM = re.compile(r"^item:")
+_ITEM_PREFIX = re.compile(r"^item:")
 _MODEL_STATE = {number: name.removeprefix("MODEL_STATE_") for name, number in models_pb2.ModelState.items()}
 _STATUS: dict[int, Status] = {
     number: Status(name.removeprefix("STATUS_"))
@@ -132,7 +145,7 @@ def _pinned(provenance: Provenance) -> tuple[str, str, str]:
 
 
 # Parts that say who was asked, and not only what a score is made of.
-_TOLD_OF_FAILURES = frozenset({"auto"})
+_PARTS_OF_FAILURES = frozenset({"auto"})
 
 
 def decode_results(
@@ -160,7 +173,7 @@ def decode_results(
             message=message,
             warnings=decode_warnings(result.warnings),
             matched_reference=result.matched_reference if scored and result.HasField("matched_reference") else None,
-            parts=_parts(result) if scored or result.WhichOneof("parts") in _TOLD_OF_FAILURES else None,
+            parts=_parts(result) if scored or result.WhichOneof("parts") in _PARTS_OF_FAILURES else None,
             correct=_correct(result) if scored else None,
             cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
             timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
@@ -204,7 +217,7 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
     status = _STATUS.get(result.status, Status.UNKNOWN)
     if status is not Status.OK:
         # A server names the fields of an item; which item it is, only the call knows.
-        return status, _WHOLE_ITEM.sub(f"items[{index}]:", result.message)
+        return status, _ITEM_PREFIX.sub(f"items[{index}]:", result.message)
     if result.HasField("score") and math.isfinite(result.score):
         return status, result.message
     found = f"the score {result.score}" if result.HasField("score") else "no score"
@@ -270,3 +283,73 @@ def decode_provenance(message: types_pb2.Provenance) -> Provenance:
     except GradewireError:
         metric = None  # a later server's parameter: the line itself still reproduces the score there
     return _read(Provenance, message, metric=metric)
+
+
+_PAIR_PREFIX: Final = re.compile(r"^pair:")
+_WINNERS: Final[Mapping[int, Winner]] = {
+    judging_pb2.WINNER_A: "a",
+    judging_pb2.WINNER_B: "b",
+    judging_pb2.WINNER_TIE: "tie",
+}
+_FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a", judging_pb2.PAIR_ANSWER_B: "b"}
+
+
+def decode_comparison(
+    index: int, group: str, result: judging_pb2.PairResult, provenance: Provenance | None
+) -> Comparison:
+    """The comparison of pairs[index].
+
+    Whatever the server says, a winner is there exactly when the status is OK: OK without one becomes INTERNAL.
+    """
+    status, winner = decode_status(result.status), _WINNERS.get(result.winner)
+    # A server names the fields of a pair; which pair it is, only the call knows.
+    message = _PAIR_PREFIX.sub(f"pairs[{index}]:", result.message)
+    if status is Status.OK and winner is None:
+        status, message = Status.INTERNAL, f"pairs[{index}]: the server said OK and named no winner: report it"
+    hits, timing = result.cache_hits, result.timing
+    a, b, tie = _probabilities(result)
+    late = result.retry_after_s if result.HasField("retry_after_s") and status is not Status.OK else None
+    return Comparison(
+        winner=winner if status is Status.OK else None,
+        status=status,
+        probability_a=a,
+        probability_b=b,
+        probability_tie=tie,
+        orders=tuple(_order(order) for order in result.orders if order.first in _FIRST),
+        index=index,
+        id=result.id,
+        group=group,
+        message=message,
+        warnings=decode_warnings(result.warnings),
+        decided_by=result.decided_by,
+        prompt_tokens=result.prompt_tokens,
+        generated_tokens=result.generated_tokens,
+        cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
+        timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
+        provenance=provenance,
+        retry_after_s=late if late is not None and late >= 0 and math.isfinite(late) else None,
+    )
+
+
+def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
+    a, b, tie = _probabilities(order)
+    return OrderVerdict(
+        first=_FIRST[order.first],
+        winner=_WINNERS.get(order.winner),
+        probability_a=a,
+        probability_b=b,
+        probability_tie=tie,
+        reason=order.reason,
+        extracted=order.extracted,
+        label_mass=order.label_mass if order.HasField("label_mass") else None,
+    )
+
+
+def _probabilities(
+    said: judging_pb2.PairResult | judging_pb2.OrderVerdict,
+) -> tuple[float, float, float] | tuple[None, None, None]:
+    """Of answer A, answer B and a tie; all of them or none."""
+    if not (said.HasField("probability_a") and said.HasField("probability_b") and said.HasField("probability_tie")):
+        return None, None, None
+    told = said.probability_a, said.probability_b, said.probability_tie
+    return told if all(map(math.isfinite, told)) else (None, None, None)

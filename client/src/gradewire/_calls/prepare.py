@@ -4,12 +4,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, replace
 
-from gradewire._calls.chunks import Chunk, ChunkLimits, Deadline, chunk_limits, cut
 from gradewire._calls.decode import decode_call_provenance, decode_provenance, decode_status
+from gradewire._calls.requests import Chunk, ChunkLimits, Deadline, chunk_limits, cut
 from gradewire._transport.retries import Retries, until_answered
 from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
-from gradewire.metric_types.choice import MetricChoice
-from gradewire.model_list import Limits
+from gradewire.metrics.choice import MetricChoice
 from gradewire.preparation import (
     EntryFailure,
     PrepareProgress,
@@ -18,10 +17,10 @@ from gradewire.preparation import (
     SyntheticGeneration,
     encode_entry,
 )
-from gradewire.results import CacheHits, Provenance, Status
+from gradewire.results import CacheHits, Limits, Provenance, Status
 from gradewire.transport import Transport
-from gradewire_proto.conventions.reference_sets import digest_entries, name_set, split_pin
 from gradewire_proto.v1 import references_pb2
+from gradewire_proto.wire_rules import digest_entries, name_set, split_pin
 
 PrepareCallback = Callable[[PrepareProgress], None]
 

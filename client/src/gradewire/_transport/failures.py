@@ -1,12 +1,126 @@
-"""What went wrong with a call over gRPC, as an error of gradewire."""
+"""Failures of calls over gRPC, as errors of gradewire."""
 
 import re
+import socket
+import ssl
+from typing import Final, Literal
 
 import grpc.aio
 
 from gradewire import errors
-from gradewire._transport.status_codes import error_for
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY, QUOTA_KEY
+from gradewire.transport import Endpoint
+from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY
+
+_TRANSPORT: dict[str, tuple[type[errors.TransportError], str]] = {
+    "UNAVAILABLE": (
+        errors.ServerUnreachable,
+        "no gradewire server answers at {at}{said}. Start one with `gradewire serve`, or check the address",
+    ),
+    "DEADLINE_EXCEEDED": (
+        errors.DeadlineExceeded,
+        "{at} did not finish in time{said}. Give a larger deadline_s (the command: --deadline-s) or fewer items",
+    ),
+    "RESOURCE_EXHAUSTED": (
+        errors.Overloaded,
+        "{at} takes no more work now{said}. Try again later, or send fewer calls at a time",
+    ),
+    "CANCELLED": (
+        errors.Overloaded,
+        "{at} dropped the call before reading it{said}: it has more calls than it can take in. Try again later",
+    ),
+    "UNIMPLEMENTED": (
+        errors.ServerFault,
+        "{at} does not know this call{said}. Is it a gradewire server, and new enough?",
+    ),
+}
+_REQUEST: dict[str, tuple[type[errors.RequestError], str]] = {
+    "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
+    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this{said}. models() says what is there"),
+    "UNAUTHENTICATED": (
+        errors.AccessDenied,
+        "{at} refuses the call{said}. Give the right token= (the command: --token)",
+    ),
+    "PERMISSION_DENIED": (
+        errors.AccessDenied,
+        "{at} refuses the call{said}. Give a token= (the command: --token) that is allowed to",
+    ),
+}
+
+
+def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
+    """The error for a code.
+
+    Args:
+        code: Name of the gRPC code.
+        details: What the server said.
+        address: Where the call went, for the message.
+        retry_after_s: Seconds after which the server asks to come back; None where it did not say.
+    """
+    said = f": {details.rstrip('.')}" if details else ""
+    if code in _REQUEST:
+        refusal, text = _REQUEST[code]
+        return refusal(text.format(at=address, said=said))
+    otherwise = (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Its log says more")
+    failure, text = _TRANSPORT.get(code, otherwise)
+    return failure(text.format(at=address, said=said), retry_after_s=retry_after_s)
+
+
+_TIMEOUT_S: Final = 1.0
+_HOST_PORT: Final = re.compile(r"(?:ipv[46]:|dns:(?:///)?)?(?P<host>\[[^\]]+\]|[^\[\]/:]+):(?P<port>\d+)")
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF", "RECORD_LAYER", "HTTP_REQUEST")
+
+Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
+
+
+def encryption_at(address: str) -> Encryption:
+    """Asks an address how it encrypts; takes up to two seconds where it is slow.
+
+    "unknown" stands for an address that does not answer, or that only gRPC can resolve.
+    """
+    if (found := _HOST_PORT.fullmatch(address)) is None:
+        return "unknown"
+    try:
+        return _probed(found["host"].strip("[]"), int(found["port"]))
+    except ssl.SSLError as error:
+        reason = error.reason or ""
+        if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
+            return "tls with client certificate"
+        return "none" if any(sign in reason for sign in _NO_TLS) else "unknown"
+    except OSError:
+        return "unknown"
+
+
+def _probed(host: str, port: int) -> Encryption:
+    # Nothing is sent over it and nothing read of it is used, so nobody has to be trusted.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with socket.create_connection((host, port), _TIMEOUT_S) as plain, context.wrap_socket(plain) as encrypted:
+        encrypted.settimeout(_TIMEOUT_S)
+        # HTTP/2 begins with a word of the server's; gRPC's closes where it wants a certificate and gets none.
+        return "tls" if encrypted.recv(1) else "tls with client certificate"
+
+
+def mismatch(endpoint: Endpoint, server: Encryption) -> str:
+    """What differs between how a client and its server encrypt, and what to change; "" where nothing is known to."""
+    at, tls = endpoint.address, endpoint.tls
+    if tls is None and server not in {"none", "unknown"}:
+        return f"{at} speaks TLS and this client does not: give tls=gradewire.Tls(…) (the command: --tls-ca FILE)"
+    if tls is not None and server == "none":
+        return f"{at} does not speak TLS and this client does: leave out tls= (the command: --tls-…)"
+    if tls is not None and server == "tls with client certificate" and tls.certificate_chain is None:
+        return (
+            f"{at} asks for a certificate of the client: give Tls(certificate_chain=…, private_key=…) (the command: "
+            "--tls-cert and --tls-key)"
+        )
+    if tls is not None and server == "tls with client certificate":
+        return (
+            f"{at} closes the connection at this client's certificate: give one that an authority of the server's "
+            "tls_client_ca signed, as Tls(certificate_chain=…, private_key=…) (the command: --tls-cert and --tls-key)"
+        )
+    return ""
+
 
 # What gRPC reports in place of the real status when a stream ends while a message is being written.
 _CUT_WHILE_WRITING = "Internal error from Core"

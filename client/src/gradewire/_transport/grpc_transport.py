@@ -1,10 +1,11 @@
-"""The transport over gRPC."""
+"""The transport over gRPC, and its channels."""
 
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from zlib import crc32
 
@@ -12,20 +13,10 @@ import grpc
 import grpc.aio
 
 from gradewire import errors
-from gradewire._tracing.port import Metadata
-from gradewire._tracing.tracing import request_trace
-from gradewire._transport.channels import open_channel
-from gradewire._transport.encryption import Encryption, encryption_at, mismatch
-from gradewire._transport.endpoint import Endpoint
-from gradewire._transport.failures import is_cut_off, translated
-from gradewire._transport.spreading import Connection, Spread, process_of
-from gradewire_proto.conventions.metadata import (
-    AUTHORIZATION_KEY,
-    PROCESS_KEY,
-    STOPPING_KEY,
-    bearer,
-)
-from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
+from gradewire._tracing import request_trace
+from gradewire._transport.connection_pool import ConnectionPool, ServerConnection, process_of
+from gradewire._transport.failures import Encryption, encryption_at, is_cut_off, mismatch, translated
+from gradewire.transport import Endpoint, Metadata, Tls
 from gradewire_proto.v1 import (
     judging_pb2,
     judging_pb2_grpc,
@@ -36,6 +27,51 @@ from gradewire_proto.v1 import (
     scoring_pb2,
     scoring_pb2_grpc,
 )
+from gradewire_proto.wire_rules import (
+    AUTHORIZATION_KEY,
+    JUDGING,
+    MODELS,
+    PROCESS_KEY,
+    REFERENCES,
+    SCORING,
+    STOPPING_KEY,
+    bearer,
+)
+
+
+def open_channel(endpoint: Endpoint, options: Sequence[tuple[str, str | int]]) -> grpc.aio.Channel:
+    """A channel to the endpoint, encrypted as it says; nothing is connected yet. Needs a running event loop.
+
+    Raises:
+        InvalidRequest: A file of its `tls` cannot be read.
+    """
+    if endpoint.tls is None:
+        channel = grpc.aio.insecure_channel(endpoint.address, options=options)
+    else:
+        channel = grpc.aio.secure_channel(
+            endpoint.address, _credentials(endpoint.tls), options=(*options, *_overrides(endpoint.tls))
+        )
+    return channel
+
+
+def _credentials(tls: Tls) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(
+        _read(tls.root_certificates), _read(tls.private_key), _read(tls.certificate_chain)
+    )
+
+
+def _read(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise errors.InvalidRequest(f"tls: {path} cannot be read: {error.strerror}") from error
+
+
+def _overrides(tls: Tls) -> tuple[tuple[str, str], ...]:
+    return (("grpc.ssl_target_name_override", tls.server_name),) if tls.server_name else ()
+
 
 _MAX_REPLY_BYTES = 64 * 1024 * 1024
 
@@ -84,8 +120,8 @@ class GrpcTransport:
         self._encryption: Encryption = "unknown"
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._spread: Spread[_Stubs] = Spread(endpoint.connections)
-        self._retired: set[Connection[_Stubs]] = set()
+        self._spread: ConnectionPool[_Stubs] = ConnectionPool(endpoint.connections)
+        self._retired: set[ServerConnection[_Stubs]] = set()
         self._has_answered = False
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
@@ -146,19 +182,19 @@ class GrpcTransport:
         for connection in (*self._spread.connections, *self._retired):
             await connection.carrier.channel.close()
 
-    def _connection(self, content: int | None = None) -> Connection[_Stubs]:
+    def _connection(self, content: int | None = None) -> ServerConnection[_Stubs]:
         """The connection for the next call; `content` as for `Spread.least_loaded`."""
         # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._spread, self._retired = loop, Spread(self._endpoint.connections), set()
+            self._loop, self._spread, self._retired = loop, ConnectionPool(self._endpoint.connections), set()
         if (surplus := self._spread.surplus()) is not None:
             self._retire(surplus)
         if self._spread.wants_another:
-            self._spread.connections.append(Connection(self._open()))
+            self._spread.connections.append(ServerConnection(self._open()))
         return self._spread.least_loaded(content)
 
-    def _learn(self, connection: Connection[_Stubs], said: Iterable[tuple[str, str | bytes]]) -> None:
+    def _learn(self, connection: ServerConnection[_Stubs], said: Iterable[tuple[str, str | bytes]]) -> None:
         """Notes which process is at the other end, if the server has several, and whether that one is stopping."""
         connection.asked = True
         for key, value in said:
@@ -167,11 +203,11 @@ class GrpcTransport:
             elif key == STOPPING_KEY:
                 self._retire(connection)
 
-    def _retire(self, connection: Connection[_Stubs]) -> None:
+    def _retire(self, connection: ServerConnection[_Stubs]) -> None:
         self._spread.retire(connection)
         self._retired.add(connection)
 
-    async def _ended(self, connection: Connection[_Stubs]) -> None:
+    async def _ended(self, connection: ServerConnection[_Stubs]) -> None:
         """A call on it has ended; closes connections that are retired and have none any more."""
         connection.calls -= 1
         if not self._retired:
@@ -212,7 +248,7 @@ class GrpcTransport:
 
     async def _reply_over(
         self,
-        connection: Connection[_Stubs],
+        connection: ServerConnection[_Stubs],
         method: str,
         start: _Start[Reply],
         left_s: float,
@@ -258,7 +294,9 @@ class GrpcTransport:
                     call.cancel()
                 await self._ended(connection)
 
-    async def _failure(self, error: grpc.aio.AioRpcError, connection: Connection[_Stubs]) -> errors.GradewireError:
+    async def _failure(
+        self, error: grpc.aio.AioRpcError, connection: ServerConnection[_Stubs]
+    ) -> errors.GradewireError:
         failure = translated(error, self._address, has_answered=self._has_answered)
         said = error.trailing_metadata()
         if isinstance(failure, errors.ServerUnreachable):

@@ -22,14 +22,14 @@ _LONGEST_WAIT_S = 2.0
 # With less time than this left, another attempt answers nothing.
 _TOO_LATE_S = 0.05
 # A restart takes a few seconds; what takes longer, people should know of. Many calls fail at a time: one says it.
-_TOLD_AFTER_S = 3.0
-_NOT_TOLD_AGAIN_S = 10.0
+_LOG_AFTER_S = 3.0
+_LOG_AGAIN_AFTER_S = 10.0
 
 _log = logging.getLogger("gradewire.retries")
 
 T = TypeVar("T")
 
-_told_at = -_NOT_TOLD_AGAIN_S
+_logged_at = -_LOG_AGAIN_AFTER_S
 
 
 class Retries:
@@ -97,11 +97,11 @@ class Retries:
         return wait_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - as above
 
     def _tell(self, error: TransportError, left_s: float) -> None:
-        global _told_at
+        global _logged_at
         now = time.monotonic()
-        if self._told or now - self._failing_since < _TOLD_AFTER_S or now - _told_at < _NOT_TOLD_AGAIN_S:
+        if self._told or now - self._failing_since < _LOG_AFTER_S or now - _logged_at < _LOG_AGAIN_AFTER_S:
             return
-        self._told, _told_at = True, now
+        self._told, _logged_at = True, now
         until = datetime.now().astimezone() + timedelta(seconds=left_s)
         _log.warning("%s; trying again until %s", _sentence(error), f"{until:%H:%M:%S}")
 

@@ -14,9 +14,9 @@ Frameworks have modules of their own, which import theirs: `lightning`, `hugging
 `sinks.tensorboard`, `sinks.wandb`, `sinks.mlflow`.
 """
 
-from gradewire.integrations.validation.scorer import ValidationScorer
-from gradewire.integrations.validation.sink import Sink
-from gradewire.integrations.validation.spool import SpoolLimits
-from gradewire.integrations.validation.step_scores import StepMetric, StepScores, StepState
+from gradewire.integrations.training.sinks import Sink
+from gradewire.integrations.training.spool import SpoolLimits
+from gradewire.integrations.training.step_scores import StepMetric, StepScores, StepState
+from gradewire.integrations.training.validation import ValidationScorer
 
 __all__ = ["Sink", "SpoolLimits", "StepMetric", "StepScores", "StepState", "ValidationScorer"]

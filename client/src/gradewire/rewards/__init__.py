@@ -13,10 +13,18 @@ their own (`gradewire.rewards.trl`, `.verl`, `.areal`, `.verifiers`, `.posts`).
 """
 
 from gradewire.rewards.answer import Answer, Completion, Extraction, Extractor, extract_answer
-from gradewire.rewards.errors import RewardError, RewardExcluded, RewardFailed, RewardFailureRate
-from gradewire.rewards.failures import FailureHandling, FailurePolicy
 from gradewire.rewards.gathering import Gathering
-from gradewire.rewards.reward import Reward, RewardSample, as_references
+from gradewire.rewards.reward import (
+    FailureHandling,
+    FailurePolicy,
+    Reward,
+    RewardError,
+    RewardExcluded,
+    RewardFailed,
+    RewardFailureRate,
+    RewardSample,
+    as_references,
+)
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.rewards.shared import shared_scorer
 

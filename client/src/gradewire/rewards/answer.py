@@ -1,16 +1,211 @@
-"""The final answer of a completion: what stands behind the thinking, in the last box, tag or phrase, or all of it."""
+"""The final answer of a completion: behind the thinking, in the last box, tag or phrase; found in linear time."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from gradewire.errors import InvalidRequest
-from gradewire.rewards._extraction.boxes import last_box
-from gradewire.rewards._extraction.chat import last_message
-from gradewire.rewards._extraction.phrases import last_phrase
-from gradewire.rewards._extraction.thinking import after_thinking
-from gradewire.rewards._extraction.tidy import tidied
-from gradewire.rewards._extraction.wrappers import last_tagged
+
+# The opening of a box, an escaped character (so `\{` is no brace), or a brace.
+_TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}(\{)|\\(?:boxed|fbox) ([^\s{}$]{1,100})|\\.|[{}]", re.DOTALL)
+
+
+def last_box(text: str) -> str | None:
+    r"""What stands in the complete box that was opened last; None where there is none.
+
+    `\fbox{…}` and `\boxed 5` count too. A box that is never closed does not.
+    """
+    opened: list[int] = []  # for each open brace where its box begins, -1 for a brace that opens none
+    best: tuple[int, str] | None = None
+    for token in _TOKEN.finditer(text):
+        start = token.start()
+        if token[1]:
+            opened.append(token.end())
+        elif token[2] is not None:
+            best = _later(best, start, token[2])
+        elif token[0] == "{":
+            opened.append(-1)
+        elif token[0] == "}" and opened and (content := opened.pop()) >= 0 and (best is None or content > best[0]):
+            best = content, text[content:start]
+    return best[1] if best else None
+
+
+def _later(best: tuple[int, str] | None, start: int, content: str) -> tuple[int, str]:
+    return best if best is not None and best[0] > start else (start, content)
+
+
+_SPEAKERS = ("assistant", "model", "ai", "gpt")
+_ASKERS = ("user", "human")  # no set: what stands in a post's role may have no hash
+
+
+def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The text of the last message of the assistant; empty where it wrote none.
+
+    Messages without a role count as the assistant's. A message's content is a text, nothing (a call of a tool), or
+    parts, of which those with a text are read.
+    """
+    for message in reversed(messages):
+        if message.get("role", "assistant") in _SPEAKERS:
+            return message_text(message)
+    return ""
+
+
+def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The text of the last message of the user; empty where there is none."""
+    for message in reversed(messages):
+        if message.get("role") in _ASKERS:
+            return message_text(message)
+    return ""
+
+
+def message_text(message: Mapping[str, Any]) -> str:
+    """The text of a message, its parts joined."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        return ""
+    texts = (part if isinstance(part, str) else part.get("text") for part in content if isinstance(part, str | Mapping))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+# Blanks are single when it is searched, so no two repeats of it can share characters.
+_PHRASE = re.compile(
+    r"\b(?:final |correct )?answer[*_]{0,3} ?(?:is ?:?|:|=) ?[*_]{0,3}|答案[*_]{0,3}[是为:\uff1a][:\uff1a]?|^#### ?",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BLANKS = re.compile(r"[ \t\u00a0]+")
+_CLOSING_WORDS = "i hope it is correct"
+
+
+def last_phrase(text: str) -> str | None:
+    """What follows the last "the answer is", "Answer:", "Final answer:" or "####", to the end of its line.
+
+    Where the line ends with the phrase, the next line that is not blank is taken. None: there is no such phrase, or
+    nothing follows it.
+    """
+    plain = _BLANKS.sub(" ", text)
+    end = max((phrase.end() for phrase in _PHRASE.finditer(plain)), default=-1)
+    if end < 0:
+        return None
+    line = plain[end:].lstrip().partition("\n")[0].strip()
+    if line.rstrip(".").casefold().endswith(_CLOSING_WORDS):
+        line = line.rstrip(".")[: -len(_CLOSING_WORDS)].strip()
+    if line.endswith("**") and line.count("**") == 1:  # emphasis that began before the phrase
+        line = line[:-2].strip()
+    return line or None
+
+
+_TURNS = (
+    *("<|im_start|>assistant\n", "<|start_header_id|>assistant<|end_header_id|>\n\n", "<start_of_turn>model\n"),
+    *("<｜Assistant｜>", "<|assistant|>", "[/INST]", "<|Assistant|>"),  # noqa: RUF001 - DeepSeek's full-width bars
+)
+_TURN_END = re.compile(
+    r"(?:<\|(?:im_end|eot_id|endoftext|end_of_text|end|eom_id)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>|<pad>|\s)+\Z"  # noqa: RUF001 - as above
+)
+
+
+def completion_in(query: str, prompt: str) -> str | None:
+    """What follows the prompt in a query, without a template's marks at its end; None where it cannot be told.
+
+    Where decoding has changed the prompt, what follows the last opening of an assistant's turn is taken.
+    """
+    if prompt and (found := query.find(prompt)) >= 0:
+        return without_end(query[found + len(prompt) :])
+    for turn in _TURNS:
+        _, opening, completion = query.rpartition(turn)
+        if opening:
+            return without_end(completion)
+    return None
+
+
+def without_end(completion: str) -> str:
+    """A completion without the marks by which a model ends its turn."""
+    if not completion.endswith(">") and not completion[-1:].isspace():
+        return completion  # as most do: the search below would begin at every blank
+    tail = completion[-_LONGEST_TURN_END:]
+    return completion[: len(completion) - len(tail)] + _TURN_END.sub("", tail)
+
+
+_LONGEST_TURN_END = 4096
+
+
+_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|seed:think"
+# As models of today write it: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
+_THINKING_END = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<\|/think\|>", re.IGNORECASE)
+_START = re.compile(rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|think\|>", re.IGNORECASE)
+# gpt-oss: channels, of which the last "final" one is spoken.
+_CHANNEL = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")
+_CHANNEL_END = re.compile(r"<\|(?:end|return|start|call)\|>")
+
+
+def after_thinking(text: str) -> str | None:
+    """What a model says when it has thought; None where it still thinks when the text ends.
+
+    A text without marks is all spoken. An end without a start is taken for one: chat templates write the start into the
+    prompt.
+    """
+    if (channels := list(_CHANNEL.finditer(text))) != []:
+        return _final_channel(text, channels)
+    spoken = text
+    for end in _THINKING_END.finditer(text):
+        spoken = text[end.end() :]
+    if (start := _START.search(spoken)) is None:
+        return spoken
+    before = spoken[: start.start()]
+    # It began to think (again) and did not end: what it had said before is no final answer unless thinking came last.
+    return None if not before.strip() or spoken is text else before
+
+
+def _final_channel(text: str, channels: list[re.Match[str]]) -> str | None:
+    last = channels[-1]
+    if last[1] != "final":
+        return None
+    spoken = text[last.end() :]
+    end = _CHANNEL_END.search(spoken)
+    return spoken[: end.start()] if end else spoken
+
+
+_WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s?\{([^{}]*)\}", re.DOTALL)
+_AROUND = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
+# "U.S." ends with a full stop of its own.
+_ABBREVIATED = re.compile(r"[^\W\d]\.[^\W\d]\.$")
+_MOST_LAYERS = 4
+
+
+def tidied(answer: str) -> str:
+    r"""The answer without emphasis, `$…$` or `\text{…}` around all of it, and without the full stop at its end."""
+    text = answer.strip()
+    for _ in range(_MOST_LAYERS):
+        before = text
+        for left, right in _AROUND:
+            inner = text[len(left) : -len(right)]
+            if inner and text.startswith(left) and text.endswith(right) and left not in inner:
+                text = inner.strip()
+        if (wrapped := _WRAPPED.fullmatch(text)) is not None:
+            text = wrapped[1].strip()
+        if text.endswith(".") and not text.endswith("..") and not _ABBREVIATED.search(text):
+            text = text[:-1].rstrip()
+        if text == before:
+            break
+    return text
+
+
+_TAG = re.compile(r"<(/?)(?:answer|final_answer)>", re.IGNORECASE)
+
+
+def last_tagged(text: str) -> str | None:
+    """What stands in the last complete `<answer>…</answer>` (or `final_answer`); None without one."""
+    start: int | None = None
+    found: str | None = None
+    for tag in _TAG.finditer(text):
+        if not tag[1]:
+            start = tag.end()
+        elif start is not None:
+            found, start = text[start : tag.start()], None
+    return found
+
 
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
 """What a model wrote: a text, or the messages of a chat."""
@@ -18,10 +213,10 @@ Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
 Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
 """Where an answer is looked for; "whole" is all that stands behind the thinking."""
 
-Place: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
+AnswerPosition: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
 """Where an answer was found."""
 
-_PLACES = get_args(Extraction)
+_EXTRACTIONS = get_args(Extraction)
 # Answers stand at the end; what is read of a completion is bounded, so that a hostile one costs milliseconds.
 MAX_READ_CHARACTERS = 200_000
 
@@ -37,7 +232,7 @@ class Answer:
     """
 
     text: str
-    place: Place
+    place: AnswerPosition
     reason: str = ""
 
 
@@ -75,14 +270,14 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
 
 def check_extraction(extraction: object) -> None:
     """Raises InvalidRequest for what names no place and cannot be called."""
-    if not callable(extraction) and extraction not in _PLACES:
+    if not callable(extraction) and extraction not in _EXTRACTIONS:
         raise InvalidRequest(
-            f"extraction={extraction!r}: give one of {', '.join(_PLACES)}, or a function from text to text"
+            f"extraction={extraction!r}: give one of {', '.join(_EXTRACTIONS)}, or a function from text to text"
         )
 
 
 def _auto(spoken: str) -> Answer:
-    place: Place = "whole"
+    place: AnswerPosition = "whole"
     text = spoken
     if (tagged := last_tagged(spoken)) is not None:
         text, place = tagged, "tagged"
@@ -104,7 +299,7 @@ def _only(spoken: str, extraction: Extraction) -> Answer:
     return _answer(spoken, "whole")
 
 
-def _answer(found: str | None, place: Place, missing: str = "") -> Answer:
+def _answer(found: str | None, place: AnswerPosition, missing: str = "") -> Answer:
     if found is None:
         return Answer("", "nothing", missing)
     # A whole answer is prose, which is graded as it stands.

@@ -3,29 +3,59 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, Unpack
 
-from gradewire._blocking.background_calls import BackgroundCalls
-from gradewire._calls.arguments import check_deadline
-from gradewire._calls.client_calls import ClientCalls
-from gradewire._calls.options import CallOptions
+from gradewire._calls.background import BackgroundCalls
+from gradewire._calls.client_calls import ClientCalls, connect
+from gradewire._calls.requests import check_streamed
+from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS
 from gradewire._fork_safety import forget_in_children, keep_for_good
-from gradewire._tracing.tracing import UNTRACED, call_trace
-from gradewire._transport.endpoint import Endpoint
+from gradewire._tracing import UNTRACED, call_trace
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
-from gradewire.metric_types import Preset, Synthetic
-from gradewire.metric_types.choice import MetricDefaults, MetricsLike
+from gradewire.metrics import Preset, Synthetic
+from gradewire.metrics.choice import MetricDefaults, MetricsLike
+from gradewire.options import CallOptions, check_deadline
 from gradewire.results import ItemScores, MetricScore, Status
-from gradewire.rewards._gathering.gatherer import Gatherer
-from gradewire.rewards.answer import Answer, Extraction, Extractor, extract_answer
-from gradewire.rewards.failures import FailureHandling, FailureWindow
-from gradewire.rewards.gathering import Gathering
-from gradewire.rewards.reward import Reward, RewardSample
-from gradewire.rewards.settings import RewardSettings
-from gradewire.tls import Tls
-from gradewire.transport import Transport
-from gradewire_proto.conventions.telemetry_names import CLIENT_REWARDS, ITEMS
+from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
+from gradewire.rewards.gathering import Gatherer, Gathering
+from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
+from gradewire.transport import Endpoint, Tls, Transport
+from gradewire_proto.spans import CLIENT_REWARDS, ITEMS
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSettings:
+    """As `RewardScorer` documents them.
+
+    Raises:
+        InvalidRequest: One is wrong; the message names it.
+    """
+
+    carrier: Transport | Endpoint
+    options: CallOptions
+    reads: str
+    extraction: Extraction | Extractor
+    failures: FailureHandling
+    gathering: Gathering
+    deadline_s: float
+
+    def __post_init__(self) -> None:
+        check_extraction(self.extraction)
+        check_deadline(self.deadline_s)
+        if self.reads not in {"score", "correct"}:
+            raise InvalidRequest(f"reads={self.reads!r}: give score, or correct for the verdict as 1 or 0")
+        choice = self.options.choose()
+        check_streamed(choice.specs)
+        if len(choice.labels) != 1:
+            raise InvalidRequest(f"metric is {', '.join(choice.labels)}: a reward is the score of one metric")
+
+    def make_calls(self) -> ClientCalls:
+        """The calls of one process and event loop."""
+        carrier = connect(self.carrier) if isinstance(self.carrier, Endpoint) else self.carrier
+        return ClientCalls(carrier, self.deadline_s, MAX_PENDING_ITEMS, MAX_PENDING_BYTES)
+
 
 DEADLINE_S = 60.0
 # Completions that are read between two turns of the event loop.

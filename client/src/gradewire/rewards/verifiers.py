@@ -14,10 +14,8 @@ trace)`. A sample without a reward raises: verifiers ends the rollout with an er
 from typing import Any
 
 from gradewire.errors import MissingExtra
-from gradewire.rewards.columns import reference_name
-from gradewire.rewards.errors import RewardExcluded
-from gradewire.rewards.reward import RewardSample, as_references
-from gradewire.rewards.shared import shared_scorer
+from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
+from gradewire.rewards.shared import reference_name, shared_scorer
 
 try:
     from pydantic import Field

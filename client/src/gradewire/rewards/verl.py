@@ -22,7 +22,7 @@ from gradewire.rewards.shared import shared_scorer
 
 # verl passes them where it has a reward model of its own.
 _OF_ITS_REWARD_MODEL = ("reward_router_address", "reward_model_tokenizer")
-_NO_WAY_OUT = (
+_POLICY_HINT = (
     "verl cannot leave a sample out by itself. Give policy='exclude' and set algorithm.adv_estimator=gradewire_grpo "
     "(docs/guides/rl-rewards.md); or policy='raise', 'hold' or 'value' together with empty_value, the reward of an "
     "answer that is empty"
@@ -61,9 +61,9 @@ async def compute_score(
 def verl_scorer(settings: dict[str, Any]) -> RewardScorer:
     """The scorer of this process; raises InvalidRequest where a sample might have to be left out and cannot be."""
     if "policy" not in settings:
-        raise InvalidRequest(f"policy is missing: {_NO_WAY_OUT}")
+        raise InvalidRequest(f"policy is missing: {_POLICY_HINT}")
     scorer = shared_scorer(settings)
     failures = scorer.failures
     if failures.policy != "exclude" and failures.empty_value is None:
-        raise InvalidRequest(f"empty_value is missing: {_NO_WAY_OUT}")
+        raise InvalidRequest(f"empty_value is missing: {_POLICY_HINT}")
     return scorer

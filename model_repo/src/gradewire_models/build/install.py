@@ -3,20 +3,17 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.build.check.verify import Check, require, verify_built
-from gradewire_models.build.fetch.download import wheels_of
-from gradewire_models.build.fetch.unpack import unpack
-from gradewire_models.build.graph.fingerprint import add_fingerprint
+from gradewire_models.build.adapters import bring_adapter
+from gradewire_models.build.fetch import unpack, wheels_of
+from gradewire_models.build.fingerprint import add_fingerprint
+from gradewire_models.build.fitted import Fitted
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.publish.describe import write_model
-from gradewire_models.build.publish.fitted import Fitted
-from gradewire_models.build.publish.publish import publish_model, workspace
-from gradewire_models.build.publish.renew import renew
-from gradewire_models.build.publish.tokenizer import write_tokenizer
+from gradewire_models.build.publish import publish_model, workspace, write_model, write_tokenizer
 from gradewire_models.build.recipes import make_graph, serving_of
-from gradewire_models.build.reference.golden import GOLDEN_FILE, load_golden, make_golden, save_golden
-from gradewire_models.build.weights.encoder import read_encoder
-from gradewire_models.build.weights.user_adapter import bring_adapter
+from gradewire_models.build.reference import GOLDEN_FILE, load_golden, make_golden, save_golden
+from gradewire_models.build.renew import renew
+from gradewire_models.build.verify import Check, require, verify_built
+from gradewire_models.build.weights import read_encoder
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import (
     BuildError,

@@ -1,7 +1,13 @@
-"""How a build tells what it is doing; the command draws it, tests collect it, a library caller may ignore it."""
+"""Progress of a build: events for callers and tests, bars on a terminal, plain lines elsewhere."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +30,43 @@ Report = Callable[[Progress], None]
 
 def ignore(_progress: Progress) -> None:
     """Reports nothing."""
+
+
+class ConsoleProgress:
+    """Context in which `report` shows a build on `console`."""
+
+    def __init__(self, console: Console, model_name: str) -> None:
+        self._console = console
+        self._model_name = model_name
+        self._step = ""
+        self._bars: Bars | None = None
+        if console.is_terminal:
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+            self._bars = Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def report(self, progress: Progress) -> None:
+        """Shows one report."""
+        if self._bars is None:
+            if progress.step != self._step:
+                size = f" ({progress.total_bytes / 1e6:.0f} MB)" if progress.total_bytes else ""
+                self._console.print(f"{self._model_name}: {progress.step}{size}", markup=False, highlight=False)
+            self._step = progress.step
+            return
+        total = progress.total_bytes or None
+        if progress.step != self._step or not self._bars.task_ids:
+            for task in self._bars.task_ids:
+                self._bars.remove_task(task)
+            self._bars.add_task(f"{self._model_name}: {progress.step}", total=total)
+            self._step = progress.step
+        self._bars.update(self._bars.task_ids[0], completed=progress.done_bytes, total=total)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from gradewire_models.catalog.table import SHA256, read_table
-from gradewire_proto.conventions.metric_lines import current
+from gradewire_proto.wire_rules import current
 
 Origin = Literal["catalog", "user"]
 

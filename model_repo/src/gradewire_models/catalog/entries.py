@@ -1,14 +1,190 @@
-"""One entry of the catalog, as a typed value."""
+"""Entries of the catalog as typed values: models, variants, adapters and their metadata."""
 
+import hashlib
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
-from gradewire_models.catalog.adapters import AdapterSource
 from gradewire_models.catalog.calibration import StoredCalibration
-from gradewire_models.catalog.metadata import Bertscore, EncoderMetadata
-from gradewire_models.catalog.variants import Limits, Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Bertscore:
+    """What BERTScore has to know of an encoder; measured by benchmarks/research/bertscore_facts.py.
+
+    Attributes:
+        layer: Whose token vectors are compared where a request names none; 1 is the first.
+        baselines: By layer: precision, recall and F1 of unrelated texts, for rescaling.
+        measured_on: On what, for people.
+    """
+
+    layer: int
+    baselines: Mapping[int, tuple[float, float, float]]
+    measured_on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterMetadata:
+    """A low-rank adapter that was merged into an encoder's weights.
+
+    Attributes:
+        base: Name of the catalog's model whose weights these were.
+        sha256: Of the adapter (`gradewire_models.catalog.entries.AdapterSource.sha256`), 64 hex characters.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for
+            question, reference and answer together; empty for plain texts or where nobody says.
+    """
+
+    base: str
+    sha256: str
+    text_form: str = ""
+
+    @property
+    def remark(self) -> str:
+        """What follows for its user, a sentence; "" where nothing does."""
+        if self.text_form == "grader":
+            return "reads question, reference and answer together: for metric grader, and beside correctness"
+        if self.text_form != "sfve":
+            return ""
+        return 'trained for metric sfve, on "Question: … Answer: …"; other metrics give it texts of other forms'
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderMetadata:
+    """An encoder, as its config.pbtxt describes it.
+
+    Attributes:
+        name: Its name everywhere: requests, repository directory, commands.
+        architecture: The family its weights are of, e.g. ``"bert"``.
+        dims: Length of a sentence vector and of a token vector.
+        layers: Number of encoder layers.
+        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
+        max_tokens: Longest input in tokens, special tokens included.
+        pooling: How token vectors become one, always followed by L2 normalisation; of a grader how they become a logit,
+            ``"mean, linear, / TEMPERATURE"``.
+        prefix: Text put before every input.
+        numeric_class: Arithmetic the vectors come from; ends in the device, ``-cpu`` or ``-cuda`` or ``-tensorrt``.
+        licence: SPDX identifier of the weights' licence; empty where nobody knows.
+        origin: Where the weights were published first.
+        source: Which copy of them was taken.
+        catalog_version: Version of the catalog that lists the model; 0 when none does.
+        build_command: The command that makes the model again.
+        base: Name of the model of which this is a variant; empty for a model of its own.
+        calibrations: Thresholds and fits for metrics; those of users count only where they were fitted on this model.
+        bertscore: Layer and baselines of BERTScore, or None.
+        adapter: What was merged into the weights, or None.
+        kind: ``"encoder"``, or ``"grader"`` of what reads question, reference and answer together.
+    """
+
+    name: str
+    architecture: str
+    dims: int
+    layers: int
+    token_layers: tuple[int, ...]
+    max_tokens: int
+    pooling: str
+    prefix: str
+    numeric_class: str
+    licence: str
+    origin: str
+    source: str
+    catalog_version: int
+    build_command: str
+    base: str = ""
+    calibrations: tuple[StoredCalibration, ...] = ()
+    bertscore: Bertscore | None = None
+    adapter: AdapterMetadata | None = None
+    kind: str = "encoder"
+
+
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+HEAD_WEIGHTS = "head.safetensors"
+"""Of a grader: the linear layer behind its encoder."""
+ADAPTER_METADATA = "gradewire.json"
+"""What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSource:
+    """Where an adapter lies and what has to be found there.
+
+    Attributes:
+        base: Name of the catalog's model into whose weights it is merged.
+        directory: Holds the files.
+        files: SHA-256 of PEFT's two files, and of a grader's head, by file name.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for
+            question, reference and answer together; empty for plain texts or where nobody says.
+    """
+
+    base: str
+    directory: Path
+    files: Mapping[str, str]
+    text_form: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 over all files' digests, 64 hex characters: one adapter, one value."""
+        lines = "".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files))
+        return hashlib.sha256(lines.encode("ascii")).hexdigest()
+
+    @property
+    def metadata(self) -> AdapterMetadata:
+        """What a model's description says of it."""
+        return AdapterMetadata(self.base, self.sha256, self.text_form)
+
+
+def adapter_files(kind: str) -> tuple[str, ...]:
+    """Names of the files that decide what a model with an adapter computes, of an encoder or of a grader."""
+    return (ADAPTER_WEIGHTS, ADAPTER_CONFIG, *((HEAD_WEIGHTS,) if kind == "grader" else ()))
+
+
+def shipped_adapter(name: str) -> Path:
+    """Directory of an adapter that comes with gradewire, whether it is there or not."""
+    return Path(__file__).with_name("adapters") / name
+
+
+Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a variant is made of its base.
+
+    Attributes:
+        method: Key of `gradewire_models.build.recipes.RECIPES`, e.g. ``"gpu"``.
+        settings: All that decides the outcome, by name; which there are and what they mean is the method's affair.
+    """
+
+    method: str
+    settings: Mapping[str, Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What `verify` asks of a model's vectors, against those of the reference in float64.
+
+    Attributes:
+        min_cosine: Least cosine of a sentence vector to the reference's, in [-1, 1].
+        max_token_error: Largest error of a component of a token vector; in units of the layer's root mean square where
+            that is above 1.
+        max_batch_effect: Largest change of a component of a sentence vector when a text runs in a batch, not alone.
+    """
+
+    min_cosine: float = 0.99999
+    max_token_error: float = 1e-3
+    max_batch_effect: float = 1e-5
+
+
+FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4)
+"""Of a model in fp16 that no catalog lists."""
+
+
+def usual_limits(numeric_class: str) -> Limits:
+    """What a model of this arithmetic is held to where no catalog says otherwise."""
+    return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()
+
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]

@@ -1,16 +1,23 @@
-"""What gradewire can build: the models of ``catalog.toml`` as typed, checked values.
+"""The models of ``catalog.toml`` as typed, checked values. Light: standard library only."""
 
-Light: standard library only, so a server can list what is missing without any of the packages that build models.
-"""
-
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gradewire_models.catalog.entries import Architecture, CatalogModel, Pooling, Source
-from gradewire_models.catalog.reading import read_adapted, read_model, read_variant
-from gradewire_models.catalog.table import by_name, find, read_entry, read_toml
+from gradewire_models.catalog.calibration import StoredCalibration, merge, read_calibration
+from gradewire_models.catalog.entries import (
+    AdapterSource,
+    Architecture,
+    CatalogModel,
+    Pooling,
+    Source,
+    adapter_files,
+    shipped_adapter,
+)
+from gradewire_models.catalog.table import NAME, SHA256, by_name, check_keys, find, read_entry, read_table, read_toml
 from gradewire_models.errors import CatalogError
 
 __all__ = [
@@ -24,6 +31,150 @@ __all__ = [
     "grader_models",
     "load_catalog",
 ]
+
+
+Models = Mapping[str, CatalogModel]
+
+_VARIANT_KEYS = ("name", "base", "title", "numeric_class", "digest", "recipe")
+_ADAPTED_KEYS = ("name", "base", "title", "licence", "origin", "max_tokens", "text_form", "digest", "files")
+
+
+def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
+    """Reads a ``[[model]]``, which has the fields of `CatalogModel`.
+
+    Args:
+        entry: As TOML has it.
+        directory: Holds the files that the entry names.
+
+    Raises:
+        ValueError: A field is missing, unknown or of a wrong kind, or its value cannot be.
+    """
+    return _checked({**entry, **_calibrations(entry, directory)})
+
+
+def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
+    """Reads a ``[[variant]]``: all that it does not say is its base's, of which it may say little.
+
+    Args:
+        entry: As TOML has it.
+        bases: The catalog's models of their own, by name.
+
+    Raises:
+        ValueError: As `read_model`; or it computes as its base does.
+    """
+    check_keys(entry, _VARIANT_KEYS, ("limits",))
+    base = bases.get(str(entry["base"]))
+    if base is None:
+        raise ValueError(f"base should be a model of this catalog, not {entry['base']!r}")
+    settings = dict(entry["recipe"])
+    method = {"method": settings.pop("method")} if "method" in settings else {}
+    recipe = {**method, "settings": settings}
+    variant = _checked({**_values(base), **entry, "default": False, "recipe": recipe})
+    if variant.numeric_class == base.numeric_class:
+        raise ValueError("numeric_class is its base's, so caches would mix their vectors")
+    return variant
+
+
+def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
+    """Reads an ``[[adapted]]``; the adapter's files lie in `gradewire_models.catalog.entries` under the model's name.
+
+    Args:
+        entry: As TOML has it.
+        bases: The catalog's models of their own, by name.
+        directory: Holds the files that the entry names.
+
+    Raises:
+        ValueError: As `read_model`.
+    """
+    check_keys(entry, _ADAPTED_KEYS, ("calibrations", "kind", "temperature"))
+    base = bases.get(str(entry["base"]))
+    if base is None:
+        raise ValueError(f"base should be a model of its own of this catalog, not {entry['base']!r}")
+    values = {**entry, "directory": shipped_adapter(str(entry["name"]))}
+    adapter = read_table(AdapterSource, {name.name: values.pop(name.name) for name in fields(AdapterSource)})
+    expected = adapter_files(str(entry.get("kind", "encoder")))
+    if set(adapter.files) != set(expected):
+        raise ValueError(f"files should be {' and '.join(expected)}, not {', '.join(adapter.files)}")
+    return _checked(_values(adapted_model(base, adapter, **(values | _calibrations(entry, directory)))))
+
+
+def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
+    """The model that `base` becomes with `adapter`.
+
+    Args:
+        base: A model of its own.
+        adapter: What is merged in.
+        values: Fields that are not the base's: name, title, licence, origin, max_tokens, digest, catalog_version, of a
+            grader kind and temperature …
+
+    Raises:
+        TypeError: `values` names no field.
+        ValueError: The text may be longer than the base reads, or a grader cannot be made of the base.
+    """
+    if not isinstance(values["max_tokens"], int) or values["max_tokens"] > base.max_tokens:
+        raise ValueError(f"max_tokens should be at most {base.max_tokens}, as of {base.name}")
+    # What was measured of the base's vectors says nothing of these.
+    measured: dict[str, Any] = {"calibrations": (), "bertscore": None}
+    if values.get("kind") == "grader":
+        if base.architecture != "bert":
+            raise ValueError(f"{base.name} has no token types, by which a grader tells the answer from the rest")
+        measured["token_layers"] = ()
+    return replace(base, default=False, adapter=adapter, **{**measured, **values})
+
+
+def _values(model: CatalogModel) -> dict[str, Any]:
+    return {field.name: getattr(model, field.name) for field in fields(model)}
+
+
+def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[StoredCalibration, ...]]:
+    if "calibrations" not in entry:
+        return {}
+    try:
+        found = [_read_calibration(each, directory, entry.get("digest", "")) for each in entry["calibrations"]]
+    except ValueError as error:
+        raise ValueError(f"calibrations: {error}") from error
+    merged = merge(found, ())
+    if len(merged) < len(found):
+        raise ValueError("two calibrations are for the same metric and parameters")
+    return {"calibrations": merged}
+
+
+def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
+    """Reads one: the fields of `StoredCalibration`, `parameters` and `figures` as tables, `fit_file` for `fit`."""
+    values = {**entry, "model_digest": digest, "origin": "catalog"}
+    if "fit_file" in values:
+        path = directory / values.pop("fit_file")
+        try:
+            values["fit"] = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"cannot read {path}: {error}") from error
+    return read_calibration(values)
+
+
+def _checked(values: Mapping[str, Any]) -> CatalogModel:
+    model = read_table(CatalogModel, values)
+    if not NAME.fullmatch(model.name):
+        raise ValueError("a name is letters, digits, '.', '_' and '-'")
+    if min(model.dims, model.layers, model.heads, model.max_tokens) < 1 or model.dims % model.heads:
+        raise ValueError("dims, layers, heads and max_tokens are positive, dims a multiple of heads")
+    if not (math.isfinite(model.temperature) and model.temperature > 0):
+        raise ValueError("temperature is a number above 0")
+    if any(not 1 <= layer < model.layers for layer in model.token_layers):
+        raise ValueError(f"token_layers lie between 1 and {model.layers - 1}")
+    having = {*model.token_layers, model.layers}
+    if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
+        raise ValueError(f"bertscore speaks of layers that are no outputs; those are {sorted(having)}")
+    pinned = [*model.files.values(), *(source.sha256 for source in model.sources)]
+    if model.digest:
+        pinned.append(model.digest)
+    if model.adapter:
+        pinned += model.adapter.files.values()
+    if not all(SHA256.fullmatch(value) for value in pinned):
+        raise ValueError("a SHA-256 is 64 lower-case hex characters")
+    if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
+        raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
+    return model
+
 
 _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
-from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import (
     ACCELERATOR_OPTION,
@@ -16,6 +15,8 @@ from gradewire_models.cli.options import (
     TARGET_OPTION,
     WHEELS_OPTION,
     check_target,
+    needs,
+    without_traceback,
 )
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
@@ -80,7 +81,7 @@ def build(
         from rich.console import Console  # noqa: PLC0415
 
         from gradewire_models.build import build_model, renew_exported  # noqa: PLC0415
-        from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
+        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")

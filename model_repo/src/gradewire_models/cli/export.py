@@ -4,9 +4,15 @@ from pathlib import Path
 
 import click
 
-from gradewire_models.cli.errors import needs, without_traceback
-from gradewire_models.cli.options import ACCELERATOR_OPTION, REPOSITORY_OPTION, TARGET_OPTION, check_target
-from gradewire_models.export.modules import POOLINGS, Pooling
+from gradewire_models.cli.options import (
+    ACCELERATOR_OPTION,
+    REPOSITORY_OPTION,
+    TARGET_OPTION,
+    check_target,
+    needs,
+    without_traceback,
+)
+from gradewire_models.export.folder import POOLINGS, Pooling
 from gradewire_models.export.plan import CPU_CLASS, ExportOptions
 
 
@@ -60,7 +66,7 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     with needs("export", "exporting"):
         from rich.console import Console  # noqa: PLC0415
 
-        from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
+        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415
         from gradewire_models.export.run import export_model  # noqa: PLC0415
     options = ExportOptions(
         name=name,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire_models.cli.errors import needs
+from gradewire_models.cli.options import needs
 from gradewire_models.judges import CatalogJudge, Form, catalog_judges, find_judge, list_judges
-from gradewire_models.judges.entries import FORMS
+from gradewire_models.judges.catalog import FORMS
 from gradewire_models.judges.repository import BuiltJudge
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def build_judges(
     with needs("judge", "building a judge"):
         from rich.console import Console  # noqa: PLC0415 - takes a second, and listing needs none of it
 
-        from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415 - as above
+        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - as above
         from gradewire_models.judges.build import build_judge  # noqa: PLC0415 - as above
     console = Console(stderr=True)
     forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)

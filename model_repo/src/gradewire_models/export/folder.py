@@ -1,13 +1,132 @@
-"""Reads an encoder's folder without torch: its settings, and whether it can be exported."""
+"""An encoder's folder, local or from the hub, read without torch: modules, settings, whether it can be exported."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal, get_args
 
-from gradewire_models.errors import ExportError
-from gradewire_models.export.modules import Pooling, read_json, read_modules
+from gradewire_models.errors import DownloadError, ExportError
 from gradewire_models.repository.digest import file_sha256
+
+Pooling = Literal["mean", "cls", "last", "pooler"]
+"""How token vectors become a sentence vector.
+
+``mean``: over the text's tokens; ``cls``: the first token's; ``last``: the last token's (decoders); ``pooler``: the
+model's own pooler over the first token (dense layer and tanh), as transformers returns it.
+"""
+
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+
+_MODULES_FILE = "modules.json"
+# A mean and a sum divided by the root of the number of tokens are one and the same after normalisation.
+_MODES: dict[str, Pooling] = {"mean": "mean", "mean_sqrt_len_tokens": "mean", "cls": "cls", "lasttoken": "last"}
+_OLD_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleChain:
+    """The modules of a sentence-transformers folder, as far as an export needs them.
+
+    Attributes:
+        transformer: Directory of the encoder itself.
+        pooling: What its pooling module does; None where the folder has none.
+        counts_prompt: Whether the tokens of a prompt are pooled like those of the text.
+    """
+
+    transformer: Path
+    pooling: Pooling | None
+    counts_prompt: bool
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON object; an empty one where there is no such file.
+
+    Raises:
+        ExportError: It is not a JSON object, or cannot be read.
+    """
+    if not path.is_file():
+        return {}
+    found = _parse(path)
+    if not isinstance(found, dict):
+        raise ExportError(f"{path} should hold a JSON object")
+    return found
+
+
+def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
+    """Reads modules.json and the pooling module's settings.
+
+    A folder without modules.json is a plain transformers folder: the encoder, and no pooling.
+
+    Args:
+        directory: The model's folder.
+        pooling_is_given: The caller knows the pooling; the folder's own may then be one that cannot be exported.
+
+    Raises:
+        ExportError: A module is of a kind, or pools in a way, that the graph cannot express.
+    """
+    path = directory / _MODULES_FILE
+    if not path.is_file():
+        return ModuleChain(directory, None, counts_prompt=True)
+    transformer: Path | None = None
+    pooling: Pooling | None = None
+    counts_prompt = True
+    for kind, where in _list_modules(path):
+        if kind == "Transformer" and transformer is None:
+            transformer = directory / where
+        elif kind == "Pooling" and transformer is not None:
+            settings = read_json(directory / where / "config.json")
+            pooling = None if pooling_is_given else _read_pooling(directory / where, settings)
+            counts_prompt = bool(settings.get("include_prompt", True))
+        elif kind != "Normalize" or transformer is None:
+            raise ExportError(
+                f"{path} has a module {kind!r} at {where or '.'!r}, which cannot be exported: the graph is one "
+                "Transformer, one Pooling and a normalisation"
+            )
+    if transformer is None:
+        raise ExportError(f"{path} names no Transformer module")
+    return ModuleChain(transformer, pooling, counts_prompt=counts_prompt)
+
+
+def _list_modules(path: Path) -> list[tuple[str, str]]:
+    entries = _parse(path)
+    try:
+        modules = [(entry["type"].rpartition(".")[2], entry["path"]) for entry in entries]
+        leaving = [where for _, where in modules if Path(where).is_absolute() or ".." in Path(where).parts]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ExportError(f"{path} is not a list of modules with type and path") from error
+    if leaving:
+        raise ExportError(f"{path} has a module at {leaving[0]!r}, outside of the model's folder")
+    return modules
+
+
+def _read_pooling(directory: Path, settings: dict[str, Any]) -> Pooling:
+    mode = settings.get("pooling_mode")
+    named = [mode] if isinstance(mode, str) else list(mode or [])
+    if not named:
+        named = [name for key, name in _OLD_KEYS.items() if settings.get(key) is True]
+    if len(named) != 1 or named[0] not in _MODES:
+        raise ExportError(
+            f"{directory / 'config.json'} pools by {' and '.join(map(str, named)) or 'nothing'}, which cannot be "
+            f"exported; one of {', '.join(_MODES)} can, and --pooling overrides what the folder says"
+        )
+    return _MODES[named[0]]
+
+
+def _parse(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ExportError(f"cannot read {path}: {error}") from error
+
 
 # transformers writes a number like 1e30 where a tokenizer has no limit.
 _SANE_TOKENS = 1_000_000
@@ -132,3 +251,80 @@ def _licence(card: Path) -> str:
         return ""
     found = _LICENCE_LINE.search(text.split("\n---", 1)[0])
     return found[1] if found else ""
+
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+# What an export reads, in whichever directory modules.json says; no pickles, no other frameworks' weights, no code.
+_WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
+_UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFolder:
+    """A folder and where it comes from.
+
+    Attributes:
+        directory: The folder.
+        origin: The hub's id, or the folder's own name; never a path, which says nothing elsewhere.
+        commit: The hub's commit, 40 hex characters; empty for a directory.
+    """
+
+    directory: Path
+    origin: str
+    commit: str
+
+
+def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
+    """Finds the folder `wanted` names; downloads it where it is a model of the hub.
+
+    Args:
+        wanted: A directory, or a hub id such as ``organisation/model``. A directory that is there wins.
+        revision: Branch, tag or commit of the hub; empty is its main branch.
+
+    Raises:
+        ExportError: It is neither, or a directory with a revision.
+        DownloadError: The hub cannot be reached, has no such model or revision, or does not let us have it.
+    """
+    directory = Path(wanted).expanduser()
+    if wanted and directory.is_dir():
+        if revision:
+            raise ExportError(f"{wanted} is a directory, which has no revisions: leave --revision out")
+        return SourceFolder(directory, directory.resolve().name, commit="")
+    if not _HUB_ID.fullmatch(wanted):
+        raise ExportError(f"{wanted!r} is neither a directory nor the id of a model of the hub (organisation/model)")
+    return _download(wanted, revision)
+
+
+def _download(hub_id: str, revision: str) -> SourceFolder:
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - the extra `export` brings it; a directory does without
+    from huggingface_hub.errors import (  # noqa: PLC0415 - as above
+        GatedRepoError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        path = snapshot_download(
+            hub_id, revision=revision or None, allow_patterns=_WANTED, ignore_patterns=_UNWANTED, max_workers=2
+        )
+    except GatedRepoError as error:
+        raise DownloadError(f"{hub_id} is given out on request only: log in with an account that has access") from error
+    except RepositoryNotFoundError as error:
+        raise DownloadError(f"the hub has no model {hub_id!r} that this account can see") from error
+    except RevisionNotFoundError as error:
+        raise DownloadError(f"{hub_id} has no revision {revision!r}") from error
+    except LocalEntryNotFoundError as error:
+        raise DownloadError(
+            f"the hub cannot be reached, and {hub_id} was not downloaded before; where there is a network run "
+            f"`hf download {hub_id} --local-dir FOLDER`, then export FOLDER"
+        ) from error
+    except OSError as error:
+        raise DownloadError(f"cannot download {hub_id}: {error}") from error
+    # The cache keeps each commit in a directory of its name.
+    commit = Path(path).name
+    if not _COMMIT.fullmatch(commit):
+        raise DownloadError(f"{hub_id} came without the commit it belongs to ({path})")
+    return SourceFolder(Path(path), hub_id, commit)

@@ -6,9 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from gradewire_models.build.check.session import ERRORS_ONLY, Rows, open_session, pad, run
-from gradewire_models.build.check.verify import Check
-from gradewire_models.build.reference.golden import Golden
+from gradewire_models.build.reference import Golden
+from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run
 from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 

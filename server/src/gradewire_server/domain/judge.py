@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from gradewire_server.domain.image import Image
+from gradewire_server.domain.items import Image
 
 
 class Role(StrEnum):

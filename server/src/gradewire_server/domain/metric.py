@@ -1,13 +1,49 @@
-"""What the rest of the server knows of a metric."""
+"""The definition of a metric, as the rest of the server sees it, and fits of its threshold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from gradewire_proto.metric_parameters import PARAMETERS, ParameterInfo
-from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Item, ReferenceEntry
 from gradewire_server.domain.needs import Corpus, Preparation, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A threshold of one metric, or a fit of `correctness` or `auto`, for one encoder, as its description carries it.
+
+    Attributes:
+        metric: Name of the metric.
+        metric_version: Of the metric's definition; it holds for that one only.
+        parameters: Names and values, as a metric line writes them, that scores must have for it to hold; sorted.
+        threshold: Score from which an answer counts as right; None where `fit` says all.
+        sentence_weight: Of `smile`: the weight that it was fitted with; None for other metrics.
+        described: Whose fit, on what; one line for people.
+        fit: Of `correctness` and `auto`: its JSON as it was stored; "" for other metrics.
+    """
+
+    metric: str
+    metric_version: int
+    parameters: tuple[tuple[str, str], ...]
+    threshold: float | None
+    sentence_weight: float | None = None
+    described: str = ""
+    fit: str = ""
+
+    def holds_for(self, parameters: Any) -> bool:
+        """Whether it was fitted on scores with these parameters (a dataclass), threshold and weight left aside."""
+        return all(_text(getattr(parameters, name, None)) == value for name, value in self.parameters)
+
+
+def calibration_for(found: Sequence[Calibration], parameters: Any) -> Calibration | None:
+    """The first that holds for these parameters, or None."""
+    return next((each for each in found if each.holds_for(parameters)), None)
+
+
+def _text(value: Any) -> str:
+    # The form of a metric line: enums are their values, true and false are lower-case.
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class ParameterError(ValueError):

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.domain.items import Failure, MetricResult
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.result import Failure, MetricResult
 
 
 class Tier(IntEnum):

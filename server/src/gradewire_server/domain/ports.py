@@ -7,6 +7,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
 from gradewire_server.domain.needs import (
@@ -18,7 +19,6 @@ from gradewire_server.domain.needs import (
     Tier,
     TokenVectors,
 )
-from gradewire_server.domain.result import Failure, Status, Timing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,51 @@
-"""One model at work: tokenizes texts and queues them. How its runs are done is its queue's affair."""
+"""One model at work: tokenize texts and queue them; and the protocols of its backend and of its source."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.domain.needs import Tier
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.domain.turn import current_turn
-from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
-from gradewire_server.encoders.batching.errors import QueueFullError, RunError
-from gradewire_server.encoders.batching.submission import Ended, Submission
-from gradewire_server.encoders.telemetry import ModelTelemetry
+from gradewire_server.domain.caller import current_turn
+from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.encoders.batcher import FinishedJobs, QueueFullError, RunError, Submission
+from gradewire_server.encoders.pending import PendingText, VectorCall
+from gradewire_server.encoders.prometheus import ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.encoders.waiting_calls import PendingText, VectorCall
-from gradewire_server.storage.keys import ModelSpaces
+from gradewire_server.storage.keys import Blobs, ModelSpaces
+
+
+class Encoded(NamedTuple):
+    """What one text was made into.
+
+    Attributes:
+        blobs: All that was asked for when its turn came, or why there is nothing.
+        source: Where it came from.
+        began_s: When the run began that computed it, `time.monotonic()` seconds; infinity where there was none.
+    """
+
+    blobs: Blobs | Failure
+    source: AnswerSource = AnswerSource.COMPUTED
+    began_s: float = math.inf
+
+
+FinishedTexts: TypeAlias = FinishedJobs[PendingText, Encoded]
+
+
+class VectorBackend(Protocol):
+    """Texts to vectors. Lives on one event loop."""
+
+    def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
+        """Works texts out, each of which ends once; what is wanted of them may grow until their turn comes."""
+
 
 INLINE_CHARACTERS: Final = 4096
 """Texts of up to this many characters together are tokenized on the event loop, in under 1 ms."""
@@ -99,10 +123,10 @@ class Encoder(VectorBackend):
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{parts.model.name}")
 
     @override
-    async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[EndedTexts]:
+    async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
         # Tokenized off the event loop where they are long together.
         if self._closed is not None:
-            yield Ended(texts, error=RunError(self._closed))
+            yield FinishedJobs(texts, error=RunError(self._closed))
             return
         if sum(len(text.text) for text in texts) <= INLINE_CHARACTERS:
             tokenize_s = self._tokenize(texts)
@@ -120,9 +144,9 @@ class Encoder(VectorBackend):
         try:
             submission = self._queue.submit(texts)
         except QueueFullError:
-            yield Ended(texts, error=RunError(_QUEUE_FULL))
+            yield FinishedJobs(texts, error=RunError(_QUEUE_FULL))
         except RunError as error:
-            yield Ended(texts, error=error)
+            yield FinishedJobs(texts, error=error)
         else:
             async for part in submission:
                 if part.results is not None:
@@ -161,3 +185,51 @@ class Encoder(VectorBackend):
 
 def _calls(texts: Sequence[PendingText]) -> set[VectorCall]:
     return {call for text in texts for call in text.calls()}
+
+
+class NotNowError(Exception):
+    """A model is described here and cannot be used now; its source has it loaded again as soon as it can be.
+
+    Attributes:
+        model: The model.
+        failure: What callers are told. MODEL_UNAVAILABLE: as things stand it is the wrong model; UNAVAILABLE: nobody
+            knows yet.
+    """
+
+    def __init__(self, model: BuiltModel, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.model = model
+        self.failure = failure
+
+
+class UnusableError(Exception):
+    """A model is whole and yet of no use here, until it is built again; the message is for callers."""
+
+
+class ModelSource(Protocol):
+    """A source of models; used on one event loop."""
+
+    def listed(self) -> Sequence[BuiltModel]:
+        """Models that are described here; broken ones are left out. Reads small files."""
+
+    def describe(self, name: str) -> BuiltModel:
+        """One model; raises ModelNotBuiltError or ModelBrokenError."""
+
+    async def open(self, name: str, *, namespace: str) -> Encoder:
+        """Gets a model ready to run.
+
+        Args:
+            name: Of the model.
+            namespace: See `CacheConfig.namespace`.
+
+        Raises:
+            ModelError: It is not here, or is broken.
+            UnusableError: It is here, and nothing for this source.
+            NotNowError: It is here, and cannot be used now.
+        """
+
+    def trouble(self, name: str) -> str:
+        """Why a model that was opened cannot compute now; empty when it can."""
+
+    async def close(self) -> None:
+        """Gives back what it holds; all encoders are closed by then."""

@@ -6,10 +6,9 @@ from typing import TypeAlias
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.errors import ModelError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.metric import ModelMetadata, TokenLayer
+from gradewire_server.domain.items import quoted, shortened
+from gradewire_server.domain.metric import Calibration, ModelMetadata, TokenLayer
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.domain.quoting import quoted, shortened
 
 Stamp: TypeAlias = tuple[str, int, int]
 
@@ -27,7 +26,7 @@ def _changed_ns(path: Path) -> int:
         return 0
 
 
-def why_not(name: str, error: ModelError) -> str:
+def unusable_message(name: str, error: ModelError) -> str:
     """What to do about a model; without the error's own words, which name directories and go to remote callers."""
     catalog = load_catalog()
     build = f"gradewire models build {name if name in catalog else 'NAME'}"

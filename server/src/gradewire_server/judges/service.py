@@ -1,26 +1,206 @@
-"""The judges of a server: opened when they are first asked, remembered, asked once, bounded and checked."""
+"""The judges of a server: opened at their first use, cached, called once for equal needs, bounded and checked."""
 
 import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from typing_extensions import override
 
+from gradewire_server.concurrency import SingleFlight
+from gradewire_server.domain.items import Failure, Status, Timing, quoted
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.domain.ports import JudgeReply, Judges, ModelIndex, ModelStatus
-from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.judges.backend import Judge, JudgeBackend
-from gradewire_server.judges.images.checks import ImageChecks
-from gradewire_server.judges.images.seeing import SeeingJudge
-from gradewire_server.judges.library import USABLE, JudgeLibrary
-from gradewire_server.judges.telemetry import JudgeTelemetry
-from gradewire_server.judges.verdicts.cache import VerdictCache
-from gradewire_server.judges.verdicts.cached import MemoryCachedJudge, StoreCachedJudge
-from gradewire_server.judges.verdicts.checked import CheckedJudge
-from gradewire_server.judges.verdicts.queue_limit import QueueLimit
-from gradewire_server.judges.verdicts.single_flight import TIMED_OUT, SingleFlightJudge
+from gradewire_server.domain.ports import REPLACED, JudgeReply, Judges, ModelIndex, ModelStatus
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeTelemetry, JudgeUnavailableError
+from gradewire_server.judges.images import ImageChecks, SeeingJudge
+from gradewire_server.judges.verdict_cache import VerdictCache
+from gradewire_server.judges.wrappers import (
+    TIMED_OUT,
+    CheckedJudge,
+    MemoryCachedJudge,
+    QueueLimit,
+    SingleFlightJudge,
+    StoreCachedJudge,
+)
 from gradewire_server.settings.judge import JudgeConfig
+
+_log = logging.getLogger(__name__)
+
+USABLE: Final = frozenset({"loaded", "built"})
+_LISTED_FOR_S: Final = 2.0
+"""Seconds that a list of judges is used: health asks every second, and calls are planned far more often."""
+_RETRY_OPENING_AFTER_S: Final = 5.0
+"""Callers who come sooner after a failed attempt get the failure of that attempt."""
+_LOOK_AGAIN_S: Final = 30.0
+"""Between two attempts to open the default judge while nobody asks: health must not stay down because it is down."""
+NO_JUDGE: Final = Failure(
+    Status.MODEL_UNAVAILABLE,
+    "this server has no judge: set judge_backend to embedded, triton, openai or decisions (docs/reference/settings.md)",
+)
+_DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened; the server's log says why")
+
+
+class JudgeLibrary(ModelIndex):
+    """The judges of a process. Belongs to one event loop.
+
+    Args:
+        backend: Where they run; closed with this.
+        default: Judge that "" stands for.
+        wrap: Called with each judge that was opened; what it returns is what callers get.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        backend: JudgeBackend,
+        *,
+        default: str,
+        wrap: Callable[[Judge], Judge] = lambda judge: judge,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.default = default
+        self.loaded: dict[str, Judge] = {}
+        self._backend = backend
+        self._wrap = wrap
+        self._clock = clock
+        self._opening: SingleFlight[str, Judge | Failure] = SingleFlight()
+        self._failed: dict[str, tuple[float, Failure]] = {}
+        self._looking: asyncio.TimerHandle | None = None
+        self._logged: tuple[str, Failure] | None = None
+        self._known: tuple[ModelStatus, ...] = ()
+        self._known_until_s = -1.0
+
+    async def get(self, reference: str) -> Judge | Failure:
+        """The judge that NAME, "" or NAME@DIGEST stands for; REPLACED where it has another digest here."""
+        name, _, digest = reference.partition("@")
+        name = name or self.default
+        judge = self.loaded.get(name) or await self._opened(name)
+        if digest and not isinstance(judge, Failure) and judge.status.digest != digest:
+            return REPLACED
+        return judge
+
+    def open_soon(self, name: str) -> None:
+        """Begins to open a judge, unless it is open, being opened, or not available."""
+        if name in self.loaded or name in self._opening:
+            return
+        status = self.status(name)
+        if isinstance(status, Failure):
+            self._log_once(name, status)
+            self._look_again_later(name)
+        else:
+            self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
+
+    def loaded_one(self, reference: str) -> Judge | None:
+        """The judge that `get` would return, where that is loaded already; else None."""
+        name, _, digest = reference.partition("@")
+        judge = self.loaded.get(name or self.default)
+        return None if judge is None or (digest and judge.status.digest != digest) else judge
+
+    @override
+    def statuses(self) -> list[ModelStatus]:
+        found = {status.name: status for status in self._listed()}
+        found |= {name: judge.status for name, judge in self.loaded.items()}
+        return [replace(status, is_default=status.name == self.default) for status in found.values()]
+
+    @override
+    def status(self, name: str) -> ModelStatus | Failure:
+        # One that is loaded is answered without a look at the disk.
+        name = name or self.default
+        judge = self.loaded.get(name)
+        if judge is not None:
+            return replace(judge.status, is_default=name == self.default)
+        known = self.statuses()
+        if not known:
+            return NO_JUDGE
+        for status in known:
+            if status.name == name:
+                return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _why_not(status))
+        names = ", ".join(status.name for status in known)
+        wanted = f"there is no judge {quoted(name)}" if name else "no judge is the default one"
+        return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}; known are: {names}")
+
+    def trouble(self, name: str) -> str:
+        """Why a judge cannot answer now; empty where it can, or can be opened."""
+        judge = self.loaded.get(name)
+        if judge is not None:
+            return judge.trouble()
+        failed = self._failed.get(name)
+        if failed is not None:
+            return failed[1].message
+        status = self.status(name)
+        return status.message if isinstance(status, Failure) else ""
+
+    async def close(self) -> None:
+        """Cancels what is being opened, closes what is open, then the backend."""
+        if self._looking is not None:
+            self._looking.cancel()
+        await self._opening.cancel()
+        await asyncio.gather(*(judge.close() for judge in self.loaded.values()), return_exceptions=True)
+        self.loaded.clear()
+        await self._backend.close()
+
+    async def _opened(self, name: str) -> Judge | Failure:
+        if name not in self._opening:
+            failed = self._failed.get(name)
+            if failed is not None and self._clock() < failed[0]:
+                return failed[1]
+            status = self.status(name)
+            if isinstance(status, Failure):
+                return status  # and nothing is remembered: callers may invent names
+        # A context of its own: what a judge's own tasks log later is not about the request that opened it.
+        return await self._opening.result(name, partial(self._open, name), context=contextvars.Context())
+
+    async def _open(self, name: str) -> Judge | Failure:
+        started_s = self._clock()
+        try:
+            judge = self._wrap(await self._backend.open(name))
+        except JudgeUnavailableError as error:
+            failure = error.failure
+            self._log_once(name, failure)
+        except Exception:  # noqa: BLE001 - whatever a backend raises about a file or a server
+            failure = _DEFECT
+            _log.exception("judge %s cannot be opened", name)
+        else:
+            _log.info("judge %s is ready after %.1f s", name, self._clock() - started_s)
+            self.loaded[name] = judge
+            self._failed.pop(name, None)
+            self._logged = None
+            return judge
+        self._failed[name] = (self._clock() + _RETRY_OPENING_AFTER_S, failure)
+        self._known_until_s = -1.0
+        if name == self.default:
+            self._look_again_later(name)
+        return failure
+
+    def _log_once(self, name: str, failure: Failure) -> None:
+        """Logs why a judge cannot be used; the same reason is logged once."""
+        if self._logged != (name, failure):
+            self._logged = (name, failure)
+            _log.warning("judge %s cannot be used: %s", name, failure.message)
+
+    def _look_again_later(self, name: str) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self.open_soon, name)
+
+    def _listed(self) -> Sequence[ModelStatus]:
+        if self._clock() >= self._known_until_s:
+            self._known = tuple(self._backend.listed())
+            self._known_until_s = self._clock() + _LISTED_FOR_S
+        return self._known
+
+
+def _why_not(status: ModelStatus) -> str:
+    if status.message:
+        return status.message
+    how = f": {status.how_to_get}" if status.how_to_get else ""
+    state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
+    return f"judge {status.name!r} is {state}{how}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,41 +1,129 @@
-"""Starts several server processes on one port, watches over them, and stops them.
-
-SIGTERM and SIGINT stop all of them in order, a second one at once. SIGHUP, by which servers are usually asked to take
-their configuration again without losing calls, restarts them one after the other. With a terminal it means what it
-always meant, that the terminal is gone: then it stops them.
-"""
+"""The supervisor of several server processes on one port: start, watch, restart one after the other, stop."""
 
 import asyncio
 import logging
 import shutil
 import signal
+import socket
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 
-from gradewire_server.gateway.endpoint import endpoint, gateway_settings, private_directory
-from gradewire_server.gateway.supervisor import GatewaySupervisor, supervised
-from gradewire_server.phase import Phase
-from gradewire_server.processes.judge_host_process import JudgeHostProcess
-from gradewire_server.processes.member import Place
-from gradewire_server.processes.reserved_port import reserved_port
-from gradewire_server.processes.rolling import restart_whenever
-from gradewire_server.processes.server_process import ServerProcess
-from gradewire_server.processes.slot import RestartError, Slot
-from gradewire_server.processes.telemetry import SupervisorTelemetry
-from gradewire_server.processes.whole import Whole
+from gradewire_server.phase import Phase, Stop
+from gradewire_server.processes.gateway import (
+    GatewaySupervisor,
+    endpoint,
+    gateway_settings,
+    private_directory,
+    running_gateway,
+)
+from gradewire_server.processes.server_process import LOAD_S, JudgeHostProcess, RestartError, ServerProcess, Worker
+from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
+from gradewire_server.processes.this_process import Position
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.http import HttpSide, server_tls
-from gradewire_server.rpc.request_log import configure_log
+from gradewire_server.rpc.log import configure_log
+from gradewire_server.rpc.sockets import bind_error
 from gradewire_server.settings.server import Settings
-from gradewire_server.stop import Stop
-from gradewire_server.tenants.file import TokensFileError
-from gradewire_server.tenants.tokens_file import TokensFile
+from gradewire_server.tenants.tenant import TokensFileError
+from gradewire_server.tenants.tokens import TokensFile
+
+
+@contextmanager
+def reserved_port(host: str, port: int) -> Iterator[int]:
+    """Reserves a port for processes of this user that share it (SO_REUSEPORT); gives its number.
+
+    The socket never listens, so no connection goes to it. It is bound alone, so that a program which has the port
+    already is an error, and shared only then; a second reservation fails, for it is bound alone too. Linux.
+
+    Args:
+        host: Name or address.
+        port: 0 takes a free one.
+
+    Raises:
+        BindError: The port is taken, or the address is not ours.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, place = found[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise bind_error(f"{host}:{port}", "port") from error
+    with bound:
+        try:
+            # Connections of a server that has just ended keep its port for a minute otherwise.
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(place)
+        except OSError as error:
+            raise bind_error(f"{host}:{port}", "port") from error
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        yield int(bound.getsockname()[1])
+
 
 _log = logging.getLogger(__name__)
+
+
+async def restart_whenever(wanted: asyncio.Event, whole: SupervisorState) -> None:
+    """Restarts all processes whenever `wanted` is set, until cancelled; a restart under way ends for the next one."""
+    under_way: asyncio.Task[None] | None = None
+    try:
+        while True:
+            await wanted.wait()
+            wanted.clear()
+            if under_way is not None and not under_way.done():
+                _log.info("a restart is asked for again: the one under way ends here, and another one begins")
+                await _cancelled(under_way)
+            under_way = asyncio.create_task(_restart(whole))
+    finally:
+        if under_way is not None:
+            await _cancelled(under_way)
+
+
+async def restart_all(whole: SupervisorState) -> None:
+    """Restarts all, each while all others serve; ends where one does not come up.
+
+    Those that do not serve, or lack something, come first: an earlier restart may have ended at one that only another
+    one can mend, and it would be waited for.
+    """
+    _log.info("restarting %d processes, one after the other", len(whole.slots))
+    servers = sorted(whole.slots, key=lambda slot: (slot.serves, slot.ready))
+    for slot in servers if whole.judge_host is None else (*servers, whole.judge_host):
+        try:
+            await _until_others_serve(slot, whole)
+            await slot.restart()
+        except RestartError as error:
+            _log.error(
+                "the restart ends here, and the other processes go on as they are: %s. "
+                "Mend what it names and send SIGHUP again",
+                error,
+            )
+            return
+        _log.info("%s was restarted", slot.name)
+    _log.info("restarted %d processes", len(whole.slots))
+
+
+async def _until_others_serve(slot: Worker, whole: SupervisorState) -> None:
+    """Does not wait where the process serves nobody, and so leaves nobody to the others."""
+    while slot.serves and (away := [other for other in whole.slots if other is not slot and not other.serves]):
+        await away[0].until_serving(LOAD_S)
+
+
+async def _restart(whole: SupervisorState) -> None:
+    try:
+        await restart_all(whole)
+    except Exception:  # noqa: BLE001 - the server goes on, and the next restart may end well
+        _log.exception("the restart ended by a defect: report it")
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+
+
 _STOP_MARGIN_S: Final = 15.0
 """Seconds that a process gets to end beyond those that its calls get."""
 
@@ -68,7 +156,7 @@ async def supervise(
     """
     own = CollectorRegistry()
     ProcessCollector(registry=own)
-    whole = Whole(own)
+    whole = SupervisorState(own)
     telemetry = SupervisorTelemetry(own, lambda: sum(slot.ready for slot in whole.slots))
     count = settings.process_count
     async with AsyncExitStack() as stack:
@@ -77,7 +165,7 @@ async def supervise(
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         await _http_side(stack, settings, whole)
         with_judges = settings.engine.judge.backend == "embedded"
-        places = [Place(index, count, port, directory, judge_host=with_judges) for index in range(count)]
+        places = [Position(index, count, port, directory, judge_host=with_judges) for index in range(count)]
 
         def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
             whole.ended(process)
@@ -85,7 +173,7 @@ async def supervise(
                 telemetry.restarts.inc()
 
         whole.slots = [
-            Slot(
+            Worker(
                 place.index,
                 lambda place=place: ServerProcess.start(place, values, whole.figures),  # type: ignore[misc]
                 stop_s=settings.shutdown.drain_s + settings.shutdown.grace_s + _STOP_MARGIN_S,
@@ -104,7 +192,7 @@ async def supervise(
                 settings.log.level,
                 restarted=telemetry.gateway_restarts.inc,
             )
-            await stack.enter_async_context(supervised(gateway))
+            await stack.enter_async_context(running_gateway(gateway))
             whole.gateway = gateway
             _log.info("HTTP API on port %d", handed.port)
         stack.callback(asyncio.create_task(whole.watch()).cancel)
@@ -141,7 +229,7 @@ async def with_signals(
     await supervise(settings, values, stop, restart, started=started)
 
 
-async def _all_serve(whole: Whole, stop: Stop) -> bool:
+async def _all_serve(whole: SupervisorState, stop: Stop) -> bool:
     """Waits until each process has come up once, whatever it lacks; False where a request to stop came first.
 
     Raises:
@@ -164,7 +252,7 @@ async def _all_serve(whole: Whole, stop: Stop) -> bool:
     return True
 
 
-async def _hurry(whole: Whole, stop: Stop) -> None:
+async def _hurry(whole: SupervisorState, stop: Stop) -> None:
     """Passes a second request to stop on: at once."""
     await stop.urgent.wait()
     for slot in whole.every_slot:
@@ -172,7 +260,7 @@ async def _hurry(whole: Whole, stop: Stop) -> None:
 
 
 def _judge_host(
-    whole: Whole, telemetry: SupervisorTelemetry, place: Place, values: Mapping[str, Any]
+    whole: SupervisorState, telemetry: SupervisorTelemetry, place: Position, values: Mapping[str, Any]
 ) -> asyncio.Task[None]:
     """Runs the process that the judges of all server processes are in; it has no calls to finish when they are gone."""
 
@@ -181,7 +269,7 @@ def _judge_host(
         if lost:
             telemetry.judge_host_restarts.inc()
 
-    whole.judge_host = Slot(
+    whole.judge_host = Worker(
         place.count,
         lambda: JudgeHostProcess.start(place, values, whole.figures),
         stop_s=_STOP_MARGIN_S,
@@ -196,7 +284,7 @@ async def _ended_in_order(running: asyncio.Task[None]) -> None:
     await asyncio.wait((running,))
 
 
-async def _http_side(stack: AsyncExitStack, settings: Settings, whole: Whole) -> None:
+async def _http_side(stack: AsyncExitStack, settings: Settings, whole: SupervisorState) -> None:
     listen = settings.listen
     path, file = listen.auth_tokens_file, None
     if path is not None:

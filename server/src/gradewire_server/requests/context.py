@@ -1,22 +1,86 @@
-"""What the handlers of all requests share."""
+"""Collaborators that the handlers of all requests share, and prompt files of requests and of the operator."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias
 
 from gradewire_proto.v1 import types_pb2
+from gradewire_proto.wire_rules import MAX_PROMPT_BYTES
+from gradewire_server.domain.items import Status
 from gradewire_server.domain.metric import Metric
 from gradewire_server.domain.ports import Ports
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.admission.admission import Admission
-from gradewire_server.requests.counters import CountResult, CountSynthetic, count_no_answers, count_no_results
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.errors import InvalidRequestError
-from gradewire_server.requests.planning.metric_plan import MetricPlan
-from gradewire_server.requests.planning.planner import Planner
-from gradewire_server.requests.prompts.inline import read_ahead
+from gradewire_server.requests.plan import MetricPlan, Planner
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
+
+CountResult: TypeAlias = Callable[[str, Status], None]
+"""Called for every result with its metric and status."""
+CountSynthetic: TypeAlias = Callable[[int, int], None]
+"""Called with how many references have got a sentence of a judge, and how many stand for themselves."""
+
+
+def count_no_results(_metric: str, _status: Status) -> None:
+    """Counter that does nothing."""
+
+
+def count_no_answers(_generated: int, _fallback: int) -> None:
+    """Counter that does nothing."""
+
+
+_INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
+"""Shorter ones are names, or read at once; longer ones are refused."""
+
+
+async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
+    """Reads long prompts on a thread, where they are remembered; an error in one is left for planning to raise."""
+    for spec in specs:
+        metric = spec.WhichOneof("metric")
+        if metric:
+            await read_prompt_ahead(prompts, metric, getattr(getattr(spec, metric), "prompt", ""))
+
+
+async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
+    """The same for one prompt."""
+    if len(prompt) in _INLINE_CHARACTERS:
+        with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
+            await asyncio.to_thread(prompts.find, metric, prompt)
+
+
+_log = logging.getLogger(__name__)
+
+
+class PromptDirectoryError(OSError):
+    """The directory cannot be read, or a file in it is no prompt file; the message names it."""
+
+
+def open_prompts(directory: Path | None) -> PromptLibrary:
+    """The prompts of a server: those of the package and all `*.toml` of its own directory, where it has one.
+
+    Raises:
+        PromptDirectoryError: The directory or a file in it cannot be used.
+    """
+    prompts = PACKAGE_PROMPTS
+    if directory is None:
+        return prompts
+    try:
+        paths = sorted(path for path in directory.iterdir() if path.suffix == ".toml")
+        for path in paths:
+            prompt = read_prompt(path.read_bytes())
+            prompts = prompts.with_file(prompt)
+            _log.info("prompt %s for %s is known now (%s)", prompt.title, prompt.metric, prompt.digest[:12])
+    except PromptError as error:
+        raise PromptDirectoryError(f"judge_prompt_directory: {path.name}: {error}") from error
+    except OSError as error:
+        raise PromptDirectoryError(f"judge_prompt_directory: cannot read {directory}: {error.strerror}") from error
+    return prompts
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ RequestError
 A failure of one item or of one metric is no error of the request: it is a status of the result.
 """
 
-from gradewire_server.domain.quoting import MAX_MESSAGE_CHARACTERS, shortened
+from gradewire_server.domain.items import MAX_MESSAGE_CHARACTERS, shortened
 
 
 class RequestError(Exception):

@@ -6,15 +6,13 @@ from typing import Final
 
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
-from gradewire_server.requests.complete import complete
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.decide import decide
-from gradewire_server.requests.forms.items import ITEMS
-from gradewire_server.requests.forms.pairs import PAIRS
+from gradewire_server.requests.forms import ITEMS, PAIRS
+from gradewire_server.requests.judging import complete, decide
 from gradewire_server.requests.list_models import list_models
 from gradewire_server.requests.prepare import prepare
-from gradewire_server.requests.stream.score_stream import ScoreStream
-from gradewire_server.requests.unary.score import ScoreHandler
+from gradewire_server.requests.score import ScoreHandler
+from gradewire_server.requests.stream import ScoreStream
 
 _MAX_VIEWS: Final = 4096
 """Namespaces whose handlers are kept; each takes a few kilobytes."""

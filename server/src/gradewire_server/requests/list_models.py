@@ -6,14 +6,14 @@ from importlib.metadata import version
 from typing import Any
 
 from gradewire_proto.v1 import models_pb2
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.ports import Lexicon, ModelIndex, ModelStatus
-from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.registry import COMPARISONS
-from gradewire_server.metrics.smile.windows import MAX_WINDOWS
-from gradewire_server.metrics.text.word_split import MAX_WORDS
+from gradewire_server.metrics.smile.texts import MAX_WINDOWS
+from gradewire_server.metrics.text.words import MAX_WORDS
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
+from gradewire_server.requests.plan import USABLE_STATES, unusable_reason
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
@@ -50,7 +50,7 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
         name=status.name,
         digest=status.digest,
         state=models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
-        message=why_unusable(status),
+        message=unusable_reason(status),
         how_to_get="" if status.state in USABLE_STATES else status.how_to_get,
         is_default=status.is_default,
         dims=status.dims,

@@ -10,11 +10,11 @@ from typing import Any, get_args, get_type_hints
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from gradewire_proto.conventions.metric_lines import join_line, with_digest
-from gradewire_proto.conventions.parameters import choices
+from gradewire_proto.descriptors import choices
 from gradewire_proto.v1 import types_pb2
+from gradewire_proto.wire_rules import join_line, with_digest
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.requests.errors import InvalidRequestError
 
 

@@ -1,25 +1,237 @@
-"""References.Prepare: registers a reference set, fills the cache, tells of progress."""
+"""References.Prepare: register a reference set (immutable ones by digest), fill the cache, report progress."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
+from typing import Final, Self, TypeAlias, TypeVar
+from urllib.parse import quote
 
-from gradewire_proto.conventions.reference_sets import name_set, split_pin
-from gradewire_proto.v1 import references_pb2
+from gradewire_proto.v1 import references_pb2, types_pb2
+from gradewire_proto.wire_rules import digest_entries, name_set, split_pin, with_digest
 from gradewire_server.domain.caller import Caller
-from gradewire_server.domain.item import ReferenceEntry
-from gradewire_server.domain.result import Failure
-from gradewire_server.requests.admission.work import Work
-from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
-from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.generation import plan_generation
-from gradewire_server.requests.sets.immutable import admit, check_complete, check_whole
-from gradewire_server.requests.yield_budget import YieldBudget, read_beside
+from gradewire_server.domain.items import Failure, ReferenceEntry, Status, quoted
+from gradewire_server.domain.metric import ParameterError
+from gradewire_server.metrics.common import check_references
+from gradewire_server.metrics.prompts import PromptError
+from gradewire_server.requests.admission import Work
+from gradewire_server.requests.context import RequestContext, read_prompt_ahead
+from gradewire_server.requests.convert import YieldBudget, fill_hits, read_beside, read_entry, read_reference_set
+from gradewire_server.requests.errors import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    NothingLoadedError,
+    SetUnavailableError,
+)
+from gradewire_server.requests.plan import check_strings
 from gradewire_server.scoring import PreparedChunk
+from gradewire_server.scoring.corpus import digest_of, entries_of
 from gradewire_server.scoring.prepare import entries_per_chunk
+from gradewire_server.scoring.synthetic import FIRST, Writing
+
+T = TypeVar("T")
+_Entry: TypeAlias = tuple[str, tuple[str, ...]]
+_DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
+
+
+def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
+    """Raises InvalidRequestError where an entry cannot be a part of a set: an immutable one must be whole."""
+    for index, entry in enumerate(read):
+        failure = entry if isinstance(entry, Failure) else check_references(entry.references)
+        if failure is not None:
+            raise InvalidRequestError(f"entries[{index}]", f"{failure.message}; an immutable set must be whole")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What a set is to be.
+
+    Attributes:
+        digest: Of its corpus.
+        is_sealed: Whether that was said before this call.
+        adds: Whether this call is a part of the preparation that the set is sealed for.
+    """
+
+    digest: str
+    is_sealed: bool
+    adds: bool
+
+
+async def admit(
+    context: RequestContext,
+    request: references_pb2.PrepareRequest,
+    reference_set: str,
+    entries: Sequence[ReferenceEntry],
+) -> str:
+    """Says whether entries may go into a set, before any is stored; an immutable one is claimed for its content.
+
+    Returns:
+        What the set is sealed with; "" for one that may grow.
+
+    Raises:
+        InvalidRequestError: The set is immutable and has other content, or it has and is to become immutable.
+        SetUnavailableError: The store does not answer.
+    """
+    expected = request.expected_digest
+    if expected and not request.immutable:
+        raise InvalidRequestError("expected_digest", "goes with immutable; set that too, or leave it out")
+    if expected and _DIGEST.fullmatch(expected) is None:
+        raise InvalidRequestError("expected_digest", "must be 32 hex digits")
+    expected = expected.lower()
+    sets = context.ports.reference_sets
+    sealed = _there(await sets.seal_of(reference_set))
+    if not request.immutable and not sealed:
+        return ""
+    wanted = expected
+    if not wanted:
+        wanted = await asyncio.to_thread(digest_entries, entries) if request.immutable and entries else sealed
+    if not wanted:
+        raise InvalidRequestError("entries", "an immutable set needs at least one")
+    if sealed and sealed != wanted:
+        message = f"{quoted(reference_set)} is immutable with the corpus {sealed}, this is {wanted}; use another name"
+        raise InvalidRequestError("reference_set", message)
+    claim = _Claim(wanted, is_sealed=bool(sealed), adds=request.immutable)
+    await _check_content(context, reference_set, entries, claim)
+    if not sealed:
+        _there(await sets.seal(reference_set, wanted))
+    return wanted
+
+
+async def check_complete(context: RequestContext, reference_set: str, seal: str) -> str:
+    """The digest of an immutable set that is complete.
+
+    Raises:
+        InvalidRequestError: It is not what it was sealed as.
+        SetUnavailableError: The store does not answer.
+    """
+    found = await context.scorer.corpus_digest(reference_set)
+    if isinstance(found, Failure) and found.status is Status.NOT_PREPARED:
+        raise InvalidRequestError("reference_set", f"{quoted(reference_set)} is not whole: {found.message}")
+    found = _there(found)
+    if found != seal:
+        raise InvalidRequestError(
+            "reference_set", f"{quoted(reference_set)} was to have the corpus {seal} and has {found}"
+        )
+    return found
+
+
+async def _check_content(
+    context: RequestContext, reference_set: str, entries: Sequence[ReferenceEntry], claim: _Claim
+) -> None:
+    """Raises where entries must not be added to what the set holds, or the set holds what it must not."""
+    there = await context.ports.reference_sets.entries(reference_set)
+    is_empty = isinstance(there, Failure) and there.status is Status.NOT_PREPARED
+    known = frozenset() if is_empty else await asyncio.to_thread(frozenset, _there(there))
+    digest = await digest_of(tuple(known))
+    is_complete = digest == claim.digest
+    may_add = claim.adds and not is_complete
+    holds = await asyncio.to_thread(_Holds.of, known, entries)
+    is_foreign = not (claim.is_sealed or is_complete or holds.nothing_else)
+    if is_foreign or not (may_add or holds.all_given):
+        raise InvalidRequestError(
+            "reference_set",
+            f"{quoted(reference_set)} has {len(known)} entries with the digest {digest}, and what stays as it is has "
+            f"the digest {claim.digest}; use another name",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Holds:
+    """What a set holds of the entries that are given.
+
+    Attributes:
+        nothing_else: It has no other entries.
+        all_given: It has all of them.
+    """
+
+    nothing_else: bool
+    all_given: bool
+
+    @classmethod
+    def of(cls, known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> Self:
+        given = set(entries_of((entry.question, entry.references) for entry in entries))
+        return cls(nothing_else=known <= given, all_given=given <= known)
+
+
+def _there(found: T | Failure) -> T:
+    """What a store answered; raises where it did not."""
+    if not isinstance(found, Failure):
+        return found
+    if found.status is Status.INVALID_INPUT:
+        raise InvalidRequestError("reference_set", found.message.removeprefix("reference_set: "))
+    raise SetUnavailableError(found.message)
+
+
+NAME: Final = "synthetic"
+"""Of the prompts' metric, and in the provenance."""
+VERSION: Final = 1
+"""Raised whenever another sentence can be accepted, or stand for a reference that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How missing synthetic answers are written.
+
+    Attributes:
+        writing: For the scorer.
+        provenance: What a reader needs to have the same sentences written again.
+        return_answers: Whether the answers are sent back.
+    """
+
+    writing: Writing
+    provenance: types_pb2.Provenance
+    return_answers: bool
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """Digests of judge and prompt; answers by another judge or prompt belong to another set."""
+        return self.provenance.model_digest, self.provenance.prompt_digest
+
+
+async def plan_generation(context: RequestContext, request: references_pb2.PrepareRequest) -> Generation | None:
+    """Reads how a request wants synthetic answers written; None where it wants none.
+
+    Raises:
+        InvalidRequestError: The judge's name or the prompt cannot be understood.
+        NothingLoadedError: The judge is not there.
+    """
+    if not request.HasField("generate"):
+        return None
+    message = request.generate
+    try:
+        check_strings(message)
+    except ParameterError as error:
+        raise InvalidRequestError(f"generate.{error.field}", error.message) from None
+    judge = context.planner.judge(message.model, "generate.model")
+    if isinstance(judge, Failure):
+        if judge.status is Status.INVALID_PARAMETER:
+            raise InvalidRequestError("generate.model", judge.message)
+        raise NothingLoadedError(judge.message)
+    await read_prompt_ahead(context.prompts, NAME, message.prompt)
+    try:
+        prompt = context.prompts.find(NAME, message.prompt)
+    except PromptError as error:
+        raise InvalidRequestError("generate.prompt", str(error)) from None
+    if FIRST not in prompt.variants:
+        raise InvalidRequestError("generate.prompt", f"{prompt.title} has no table [variants.{FIRST}]")
+    line = (
+        f"{NAME}/{VERSION}?model={with_digest(quote(judge.name), judge.digest)}"
+        f"&prompt={with_digest(prompt.title, prompt.digest)}"
+    )
+    provenance = types_pb2.Provenance(
+        name=NAME,
+        version=VERSION,
+        model=judge.name,
+        model_digest=judge.digest,
+        prompt=prompt.title,
+        prompt_digest=prompt.digest,
+        line=line,
+    )
+    return Generation(Writing(f"{judge.name}@{judge.digest}", prompt), provenance, message.return_answers)
 
 
 async def prepare(

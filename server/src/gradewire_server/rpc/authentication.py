@@ -1,15 +1,14 @@
-"""Who calls, and who may: bearer tokens, looked up in a time that tells nothing about any of them."""
+"""Authentication by bearer tokens, in constant time; and access to /metrics, which tell of all tenants together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
-from gradewire_proto.conventions.metadata import token_of
-from gradewire_server.domain.caller import LOCAL, Caller
+from gradewire_proto.wire_rules import token_of
+from gradewire_server.domain.caller import LOCAL, Caller, Scope
 from gradewire_server.rpc.errors import UnauthenticatedError
-from gradewire_server.tenants.token_table import TokenTable
-from gradewire_server.tenants.tokens_file import TokensFile
+from gradewire_server.tenants.tokens import TokensFile, TokenTable
 
 _MAX_PEERS: Final = 4096
 
@@ -56,3 +55,23 @@ class Authentication:
 def _nameless(peer: str) -> Caller:
     """A caller that only its host tells from others."""
     return Caller(peer.rpartition(":")[0])
+
+
+def refusal_of_metrics(
+    authentication: Authentication | None, authorization: str
+) -> tuple[int, Mapping[str, str]] | None:
+    """The HTTP status and the JSON to refuse a request with; None where it is let in.
+
+    Args:
+        authentication: Knows the tokens; None: everybody is let in.
+        authorization: The header of that name; empty where there is none.
+    """
+    if authentication is None:
+        return None
+    try:
+        caller = authentication.check(authorization, "")
+    except UnauthenticatedError:
+        return 401, {"error": "the header Authorization: Bearer TOKEN with a token of this server is needed"}
+    if Scope.ADMIN not in caller.scopes:
+        return 403, {"error": f"metrics need a token with the scope {Scope.ADMIN}: they tell of all tenants"}
+    return None

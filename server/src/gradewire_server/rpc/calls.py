@@ -1,8 +1,4 @@
-"""What surrounds every call: token, permit, parsing, deadline, error table, metrics, log.
-
-Handlers are wrapped once, when the server is built, and take and give raw bytes: the size of a message is known without
-measuring it, a message that cannot be read is answered by our table, and a call costs little more than its work.
-"""
+"""Every call from socket to handler: token, permit, parsing, deadline, errors, log; and phases of serving."""
 
 import asyncio
 import itertools
@@ -11,15 +7,39 @@ import re
 import secrets
 import time
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
 
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PEER_KEY, PROCESS_KEY, REQUEST_ID_KEY, STOPPING_KEY
+from gradewire_proto.spans import (
+    BY_CALLER,
+    EVALUATED_KEY,
+    EVENTS_KEY,
+    ITEMS,
+    METRICS,
+    REQUEST_ID,
+    RPC_STATUS,
+    TENANT,
+    TRACEPARENT_KEY,
+    TRACESTATE_KEY,
+)
+from gradewire_proto.wire_rules import (
+    AUTHORIZATION_KEY,
+    JUDGING,
+    MODELS,
+    PEER_KEY,
+    PROCESS_KEY,
+    REFERENCES,
+    REQUEST_ID_KEY,
+    SCORING,
+    STOPPING_KEY,
+)
 from gradewire_server.domain.caller import Scope, ask_for
+from gradewire_server.phase import Phase
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -28,15 +48,17 @@ from gradewire_server.requests.errors import (
     RequestError,
 )
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.call import Method, RequestT, RpcCall
-from gradewire_server.rpc.errors import InternalError, WireStatus, end_with, to_wire
-from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.rpc.call import Method, MethodTelemetry, RequestT, RpcCall, RpcTelemetry, charge, check_scope
+from gradewire_server.rpc.errors import InternalError, NotServingError, WireStatus, end_with, to_wire
+from gradewire_server.rpc.health import HealthService
+from gradewire_server.rpc.log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.messages import (
     GrpcContext,
     Incoming,
-    Read,
+    MessageReader,
+    Receiver,
+    StreamMemory,
     look_at,
     read_message,
     read_messages,
@@ -44,13 +66,176 @@ from gradewire_server.rpc.messages import (
     send_replies,
     write_message,
 )
-from gradewire_server.rpc.receiving.receiver import Receiver
-from gradewire_server.rpc.receiving.stream_memory import StreamMemory
-from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
-from gradewire_server.rpc.rounds import Rounds
-from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
-from gradewire_server.rpc.traces import ended, trace_headers
-from gradewire_server.tracing.port import CallTracer
+from gradewire_server.tracing.port import CallTracer, TracedCall, TraceHeaders
+
+_ROUNDS: Final = 2
+"""A call waits so many for its first step after gRPC has taken it in."""
+
+
+class Rounds:
+    """Rounds of one event loop, measured one at a time and only while calls begin.
+
+    gRPC does not say when it has taken a call in. How long the loop needs to come round again tells what calls that
+    begin now have waited: the round goes through all that is due, however short its single steps are.
+    """
+
+    def __init__(self) -> None:
+        self._round_s: float | None = None
+        self._measuring = False
+
+    @property
+    def waited_s(self) -> float | None:
+        """Seconds that a call which begins now has waited for its first step; None until a round was measured."""
+        return None if self._round_s is None else _ROUNDS * self._round_s
+
+    def measure(self) -> None:
+        """Measure the round that begins now, unless one is being measured."""
+        if not self._measuring:
+            self._measuring = True
+            asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())
+
+    def _came_round(self, began_s: float) -> None:
+        self._measuring = False
+        self._round_s = time.perf_counter() - began_s
+
+
+COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
+"""Services that are of no use without the engine."""
+ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
+
+
+class Lifecycle:
+    """The phase, and the handlers while there are any.
+
+    Attributes:
+        health: What gRPC health says.
+        others_serve: Whether this process stops while others of the server go on, which callers are told.
+    """
+
+    def __init__(self, telemetry: "RpcTelemetry") -> None:
+        self.health = HealthService()
+        self.others_serve = False
+        self._telemetry = telemetry
+        self._phase = Phase.LOADING
+        self._handlers: Handlers | None = None
+        self._degraded: tuple[str, ...] = ()
+        self._broken: tuple[str, ...] = ()
+        self._overloaded = False
+        self._judging: bool | None = None
+        self._beat_s = time.monotonic()
+
+    @property
+    def phase(self) -> Phase:
+        """The phase now."""
+        return self._phase
+
+    async def loading(self) -> None:
+        """Says NOT_SERVING for all services."""
+        for service in ALL_SERVICES:
+            await self.health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    def loaded(self, handlers: "Handlers") -> None:
+        """Takes calls from now on, and does not say so yet."""
+        self._handlers = handlers
+
+    async def serving(self, handlers: "Handlers") -> None:
+        """Takes calls from now on, and says so."""
+        self._handlers = handlers
+        self._phase = Phase.SERVING
+        await self._show()
+
+    async def draining(self) -> None:
+        """Says NOT_SERVING, so that no new callers come, and still takes calls."""
+        self._phase = Phase.DRAINING
+        self._telemetry.serving.set(0)
+        await self.health.enter_graceful_shutdown()
+
+    def stopping(self) -> None:
+        """Takes no more calls."""
+        self._phase = Phase.STOPPING
+
+    async def observe(
+        self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None, overloaded: bool = False
+    ) -> None:
+        """Notes the state of models, judges and stores, and shows it.
+
+        Args:
+            degraded: What works less well; scoring goes on.
+            broken: What keeps the engine from computing; flips the services that need it.
+            judging: Whether judges can be asked, which flips the service of that name alone; None: there are none.
+            overloaded: Whether overload has lasted so long that other replicas are to be asked; health says SERVING.
+        """
+        self._beat_s = time.monotonic()
+        self._overloaded = overloaded
+        changed = (tuple(broken), judging) != (self._broken, self._judging)
+        self._judging = judging
+        self._degraded, self._broken = tuple(degraded), tuple(broken)
+        self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
+        if changed and self._phase is Phase.SERVING:
+            await self._show()
+
+    def handlers(self) -> "Handlers":
+        """What calls end in; raises NotServingError while loading and once stopping."""
+        if self._handlers is None:
+            raise NotServingError("the server is still loading its models; try again, or another replica")
+        if self._phase is Phase.STOPPING:
+            raise NotServingError("the server is shutting down; try another replica")
+        return self._handlers
+
+    def report(self) -> dict[str, Any]:
+        """For /healthz; may be called from any thread."""
+        return {
+            "phase": self._phase.value,
+            "degraded": [*self._degraded, *self._broken],
+            "judging": self._judging,
+            "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
+        }
+
+    @property
+    def ready(self) -> bool:
+        """Whether new callers are welcome; may be asked from any thread."""
+        return self._phase is Phase.SERVING and not self._broken and not self._overloaded
+
+    async def _show(self) -> None:
+        status = health_pb2.HealthCheckResponse
+        for service in ALL_SERVICES:
+            down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
+            await self.health.set(service, status.NOT_SERVING if down else status.SERVING)
+        if self._judging is not None:
+            await self.health.set(JUDGING, status.SERVING if self._judging else status.NOT_SERVING)
+        self._telemetry.serving.set(0 if self._broken else 1)
+
+
+_KEYS: Final = frozenset({TRACEPARENT_KEY, TRACESTATE_KEY, EVENTS_KEY, EVALUATED_KEY})
+_FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
+"""Codes that are errors of a server, as OpenTelemetry has it; the others are the caller's."""
+
+
+def trace_headers(context: GrpcContext) -> TraceHeaders:
+    """Reads them; what is no text counts as not there."""
+    found = {
+        key: value for key, value in context.invocation_metadata() or () if key in _KEYS and isinstance(value, str)
+    }
+    by_caller = found.get(EVENTS_KEY) == BY_CALLER
+    return TraceHeaders(
+        found.get(TRACEPARENT_KEY, ""), found.get(TRACESTATE_KEY, ""), by_caller, found.get(EVALUATED_KEY, "")
+    )
+
+
+def end_call_span(span: TracedCall, record: CallRecord) -> None:
+    """Says of a call's span how the call ended, and ends it."""
+    span.set(RPC_STATUS, record.code)
+    span.set(REQUEST_ID, record.request_id)
+    if record.tenant:
+        span.set(TENANT, record.tenant)
+    if record.items:
+        span.set(ITEMS, record.items)
+    if record.metrics:
+        span.set(METRICS, record.metrics)
+    if record.code in _FAULTS:
+        span.fail(record.code)
+    span.end()
+
 
 _log = logging.getLogger(__name__)
 
@@ -192,7 +377,7 @@ class Calls:
                 with served.admission.streams.hold(1):
                     held = StreamMemory(served.admission.stream_bytes, served.admission.stream_bytes.limit)
                     try:
-                        incoming = Incoming(Read(context), self.receiver, held)
+                        incoming = Incoming(MessageReader(context), self.receiver, held)
                         async with aclosing(read_messages(served, method, incoming, call)) as requests:
                             await send_replies(served, run(handlers, requests, call), call, context, held)
                     finally:
@@ -261,7 +446,7 @@ class Calls:
             call.record.code, call.record.duration_s = code, duration_s
             self._request_log.add(call.record)
             if span is not None:
-                ended(span, call.record)
+                end_call_span(span, call.record)
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()

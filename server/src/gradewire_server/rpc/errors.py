@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import grpc
 from grpc import aio
 
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY, QUOTA_KEY, REQUEST_ID_KEY
+from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY, REQUEST_ID_KEY
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,

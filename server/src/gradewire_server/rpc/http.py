@@ -19,9 +19,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from gradewire_server.phase import Phase
-from gradewire_server.rpc.access.http import why_refused
-from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.connections.binding import bind_error
+from gradewire_server.rpc.authentication import Authentication, refusal_of_metrics
+from gradewire_server.rpc.sockets import bind_error
 from gradewire_server.settings.transport import Tls
 
 _log = logging.getLogger(__name__)
@@ -205,7 +204,7 @@ class HttpSide:
         if request.method not in {"GET", "HEAD"}:
             raise _ProblemError(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes GET and HEAD", "Allow: GET, HEAD")
         if path == "/metrics":
-            refusal = why_refused(self._authentication, request.headers.get("authorization", ""))
+            refusal = refusal_of_metrics(self._authentication, request.headers.get("authorization", ""))
             if refusal is not None:
                 return Reply(HTTPStatus(refusal[0]), _json(refusal[1]), headers=("WWW-Authenticate: Bearer",))
             encode, content_type = choose_encoder(request.headers.get("accept", ""))

@@ -1,8 +1,11 @@
-"""Messages of a call between bytes and protobuf, each bounded in size and in the time that it may wait."""
+"""Messages of calls between bytes and protobuf, each bounded in size, in memory and in the time that it may wait."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+import math
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
@@ -12,18 +15,259 @@ from typing_extensions import override
 
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.rpc.access.scopes import charge_stream
-from gradewire_server.rpc.call import Method, RequestT, RpcCall
-from gradewire_server.rpc.receiving.message_memory import memory_bytes, small_memory_bytes
-from gradewire_server.rpc.receiving.parsing import parse
-from gradewire_server.rpc.receiving.receiver import Receiver
-from gradewire_server.rpc.receiving.stream_memory import StreamMemory
-from gradewire_server.rpc.receiving.wire_counts import Counts, MalformedError, count_fields, counts_in
-from gradewire_server.rpc.serializing import serialize_score
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
+from gradewire_server.requests.turns import Permits
+from gradewire_server.rpc.call import Method, RequestT, RpcCall, charge_stream
+from gradewire_server.rpc.wire import (
+    Counts,
+    MalformedError,
+    count_fields,
+    counts_in,
+    memory_bytes,
+    parse,
+    small_memory_bytes,
+)
 from gradewire_server.settings.limits import Limits
 
-_SMALL_BYTES: Final = 2048
+_CALL_OVERHEAD_BYTES: Final = 128
+"""Headers and frames around a message."""
+_MAX_PEERS: Final = 16_384
+_SMALL_BYTES: Final = 64 * 1024
+"""A message of this size is taken even while memory is short."""
+_RETRY_AFTER_S: Final = 1.0
+_CLOCK_S: Final = 0.001
+"""The loop calls a timer up to so much before its time."""
+
+
+@dataclass(slots=True, eq=False)
+class _Expected:
+    """A message that is waited for.
+
+    Attributes:
+        task: Waits for it.
+        peer: Where it comes from.
+        within_s: How long it may take.
+        due_s: When that is over, by the loop's clock.
+        in_work: Asked then.
+        ended: Whether the task was told to wait no longer.
+        shed: Whether that was for want of memory.
+    """
+
+    task: "asyncio.Task[object]"
+    peer: str
+    within_s: float
+    due_s: float
+    in_work: Callable[[], bool]
+    ended: bool = False
+    shed: bool = False
+
+    def end(self) -> None:
+        """Has the task wait no longer."""
+        self.ended = True
+        self.task.cancel()
+
+
+def never() -> bool:
+    """Nothing else is in work."""
+    return False
+
+
+class Receiver:
+    """Lives on one event loop.
+
+    Attributes:
+        memory_is_short: Large messages are refused.
+        delivered: Bytes of each connection that were handed over, by the peer's address.
+    """
+
+    def __init__(self) -> None:
+        self.memory_is_short = False
+        self.delivered: dict[str, int] = {}
+        self._expected: set[_Expected] = set()
+        self._look_at_s = math.inf
+        self._looking: asyncio.TimerHandle | None = None
+
+    async def receive(
+        self, messages: AsyncIterator[bytes], peer: str, *, within_s: float, in_work: Callable[[], bool] = never
+    ) -> bytes | None:
+        """The next message of a call; None at the end of its messages.
+
+        Args:
+            messages: Those of the call.
+            peer: Address of the connection.
+            within_s: How long it may take.
+            in_work: Asked then; while it says so, that time begins again.
+
+        Raises:
+            TimeoutError: It did not come in time.
+            OverloadedError: Memory is short.
+        """
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("messages are received in tasks")
+        loop = task.get_loop()
+        expected = _Expected(task, peer, within_s, loop.time() + within_s, in_work)
+        cancelling = task.cancelling()
+        self._expected.add(expected)
+        if expected.due_s < self._look_at_s:
+            self._look_then(loop, expected.due_s)
+        try:
+            data = await anext(messages, None)
+        except asyncio.CancelledError:
+            # As `asyncio.timeout` does it, without a timer for each message: nearly all are there at once.
+            if not expected.ended or task.uncancel() > cancelling:
+                raise
+            if expected.shed:
+                raise _memory_is_short() from None
+            raise TimeoutError from None
+        finally:
+            self._expected.discard(expected)
+            del expected, task  # an error's traceback keeps this frame, and a task its error: both were a cycle
+        if data is not None:
+            self._take(peer, len(data))
+        return data
+
+    def _take(self, peer: str, size_bytes: int) -> None:
+        if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
+            # Of a connection that is gone, most likely; one that is not counts as having sent more than it did.
+            self.delivered.pop(next(iter(self.delivered)))
+        self.delivered[peer] = self.delivered.pop(peer, 0) + size_bytes + _CALL_OVERHEAD_BYTES
+        if self.memory_is_short and size_bytes > _SMALL_BYTES:
+            raise _memory_is_short()
+
+    def waiting(self) -> set[str]:
+        """Connections of which a call waits for a message; from any thread."""
+        return {each.peer for each in list(self._expected)}
+
+    def shed(self, peer: str) -> int:
+        """Ends the calls of a connection that wait for a message; returns how many."""
+        found = [each for each in self._expected if each.peer == peer and not each.ended]
+        for each in found:
+            each.shed = True
+            each.end()
+        return len(found)
+
+    def _look_then(self, loop: asyncio.AbstractEventLoop, at_s: float) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._look_at_s = at_s
+        self._looking = loop.call_at(at_s, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends those that have waited too long; one look does for all that begin to wait before the next is due."""
+        self._looking, self._look_at_s = None, math.inf
+        now_s = loop.time() + _CLOCK_S
+        for each in self._expected:
+            if each.ended or each.due_s > now_s:
+                continue
+            if each.in_work():
+                each.due_s = now_s + each.within_s
+            else:
+                each.end()
+        waiting = [each.due_s for each in self._expected if not each.ended]
+        if waiting:
+            self._look_then(loop, min(waiting))
+
+
+def _memory_is_short() -> OverloadedError:
+    return OverloadedError(
+        "the server's memory is taken by messages that are on their way; come back later, or send smaller messages",
+        retry_after_s=_RETRY_AFTER_S,
+    )
+
+
+_STREAM_SHARE: Final = 8
+"""One stream holds an eighth of what all may hold, at the most."""
+
+
+class StreamMemory:
+    """What one stream holds of the memory of all streams. Lives on one event loop.
+
+    Args:
+        shared: Memory of all streams, in bytes.
+        limit_bytes: How much that is.
+    """
+
+    def __init__(self, shared: Permits, limit_bytes: int) -> None:
+        self._shared = shared
+        self._own = Permits(max(1, limit_bytes // _STREAM_SHARE), "bytes of a stream")
+        self._held: deque[tuple[int, int]] = deque()
+        self._items = 0
+        self._done = 0
+
+    def in_work(self) -> bool:
+        """Whether results of a message are still to come or to be taken."""
+        return bool(self._held)
+
+    async def take(self, size_bytes: int, items: int) -> None:
+        """Waits until there is room for a message.
+
+        Args:
+            size_bytes: What it takes, parsed.
+            items: It leaves when so many more items are done; without any it does not stay.
+        """
+        if not items:
+            return
+        await self._own.acquire(size_bytes)
+        try:
+            await self._shared.acquire(size_bytes)
+        except BaseException:
+            self._own.release(size_bytes)
+            raise
+        self._items += items
+        self._held.append((self._items, size_bytes))
+
+    def done(self, items: int) -> None:
+        """So many items have their last result, and the reader has it."""
+        self._done += items
+        while self._held and self._held[0][0] <= self._done:
+            self._release(self._held.popleft()[1])
+
+    def close(self) -> None:
+        """Gives all of it back."""
+        while self._held:
+            self._release(self._held.popleft()[1])
+
+    def _release(self, size_bytes: int) -> None:
+        self._own.release(size_bytes)
+        self._shared.release(size_bytes)
+
+
+_RESULTS_AT_ONCE: Final = 4096
+"""Take a few milliseconds."""
+_ITEMS_TAG: Final = bytes((scoring_pb2.ScoreResponse.ITEMS_FIELD_NUMBER << 3 | 2,))
+
+
+async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> bytes:
+    """The bytes of a reply; only the first ones of a reply that is larger than `max_bytes`, but more than that."""
+    metrics = max(1, len(reply.provenance))
+    if len(reply.items) * metrics <= _RESULTS_AT_ONCE:
+        return reply.SerializeToString()
+    written = bytearray()
+    results = 0
+    for item in reply.items:
+        body = item.SerializeToString()
+        written += _ITEMS_TAG + _varint(len(body)) + body
+        results += metrics
+        if len(written) > max_bytes:
+            return bytes(written)
+        if results > _RESULTS_AT_ONCE:
+            results = 0
+            await asyncio.sleep(0)
+    rest = scoring_pb2.ScoreResponse(provenance=reply.provenance, server_s=reply.server_s)
+    return bytes(written) + rest.SerializeToString()
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+_SMALL_MESSAGE_BYTES: Final = 2048
 """At most 1 024 fields, each of two bytes or more: about 0.1 MB parsed, whatever they are."""
 
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
@@ -43,7 +287,7 @@ class Incoming(NamedTuple):
     held: StreamMemory
 
 
-class Read(AsyncIterator[bytes]):
+class MessageReader(AsyncIterator[bytes]):
     """Messages of a call, read by hand.
 
     gRPC's own iterator is a generator: it keeps the last message until the next one comes, and where it was not read to
@@ -72,7 +316,7 @@ async def receive_only(receiver: Receiver, context: GrpcContext, call: RpcCall, 
         OverloadedError: Memory is short.
     """
     try:
-        data = await receiver.receive(Read(context), call.record.peer, within_s=within_s)
+        data = await receiver.receive(MessageReader(context), call.record.peer, within_s=within_s)
     except TimeoutError:
         raise DeadlineExceededError(f"the request did not come within {within_s:g} s (stall_s)") from None
     if data is None:
@@ -89,7 +333,7 @@ async def look_at(method: Method[RequestT], data: bytes, limits: Limits, call: R
     Raises:
         InvalidRequestError: It holds too much, or cannot be parsed.
     """
-    if len(data) > _SMALL_BYTES:
+    if len(data) > _SMALL_MESSAGE_BYTES:
         return None, await measure(method, data, count_message(method, data, limits, call))
     call.saw_request(len(data))
     request = await read_message(method, data)

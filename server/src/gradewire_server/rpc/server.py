@@ -7,15 +7,13 @@ from grpc import aio
 from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
-from gradewire_proto.conventions.services import JUDGING, SCORING
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
-from gradewire_server.rpc.access.health import HealthGate
+from gradewire_proto.wire_rules import JUDGING, SCORING
 from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.connections.binding import bind_error
-from gradewire_server.rpc.connections.descriptors import most_connections
-from gradewire_server.rpc.foreign_services import foreign_handlers
-from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
+from gradewire_server.rpc.calls import ALL_SERVICES, Lifecycle
+from gradewire_server.rpc.health import HealthGate, foreign_handlers
 from gradewire_server.rpc.services import Services
+from gradewire_server.rpc.sockets import bind_error, most_connections
 from gradewire_server.settings.limits import Connections
 from gradewire_server.settings.transport import Tls
 

@@ -1,35 +1,307 @@
-"""Open needs of many programs, merged into one call of a port per model and kind."""
+"""Open needs of many programs, merged into one call of a port per model and kind, with what each program has cost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_proto.conventions.telemetry_names import (
+from gradewire_proto.spans import (
+    ANSWERED_FROM,
+    CHAT,
     CORPUS,
     EMBEDDINGS,
     ENCODE,
     ENCODE_TOKENS,
+    FAILURES,
     GRADE,
+    INFERENCE_S,
+    INPUT_TOKENS,
+    JUDGE,
+    OPERATION,
+    OUTPUT_TOKENS,
     PREPARED,
+    QUEUE_S,
+    REQUEST_MODEL,
     SYNONYMS,
+    TEXTS,
+    Span,
+    Value,
 )
+from gradewire_server.domain.items import CacheHits, Failure, Status, Timing
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import (
+    Answer,
+    AnswerSource,
     CorpusStatistics,
     DocumentFrequencies,
     GradedTexts,
     Grades,
+    Need,
     PreparedAnswers,
     Synonyms,
+    Tier,
     TokenVectors,
     Vectors,
 )
-from gradewire_server.domain.ports import EmbedReply, GradeReply, Ports, TokensReply
-from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.scoring.port_call import PortCall, Positions, rows_of
+from gradewire_server.domain.ports import EmbedReply, GradeReply, JudgeReply, Ports, TokensReply
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+@dataclass(slots=True, eq=False)
+class Cost:
+    """How many texts were found where, and the seconds of the calls that answered, over all rounds of a program."""
+
+    cache_hits: CacheHits = field(default_factory=CacheHits)
+    timing: Timing = field(default_factory=Timing)
+
+    def add_sources(self, counts: list[int]) -> None:
+        """Adds texts by `AnswerSource`, in its numbers' order."""
+        hits = self.cache_hits
+        hits.memory += counts[0]
+        hits.disk += counts[1]
+        hits.redis += counts[2]
+        hits.joined += counts[3]
+        hits.computed += counts[4]
+
+    def add_timing(self, timing: Timing) -> None:
+        """Adds the seconds of one call that was waited for."""
+        mine = self.timing
+        mine.queue_s += timing.queue_s
+        mine.cache_s += timing.cache_s
+        mine.tokenize_s += timing.tokenize_s
+        mine.inference_s += timing.inference_s
+
+    def add(self, other: "Cost") -> None:
+        """Adds another program's cost."""
+        hits = other.cache_hits
+        self.add_sources([hits.memory, hits.disk, hits.redis, hits.joined, hits.computed])
+        self.add_timing(other.timing)
+
+
+@dataclass(slots=True, eq=False)
+class ProgramRun(Generic[K, R]):
+    """A program between two rounds.
+
+    Attributes:
+        key: What `done` is told of it.
+        program: A generator that yields needs and is sent their answers.
+        answers: Of the open round, in the order of its needs; placeholders where one is awaited.
+        missing: How many answers are awaited.
+        cost: So far.
+    """
+
+    key: K
+    program: Generator[tuple[Need, ...], tuple[Answer, ...], R]
+    answers: list[Answer] = field(default_factory=list)
+    missing: int = 0
+    cost: Cost = field(default_factory=Cost)
+
+
+Done = Callable[[K, R | Failure, Cost], None]
+"""Told once of each program: its key, what it returned (or INTERNAL where it raised), its cost."""
+
+
+T = TypeVar("T", bound=Hashable)
+AnyRun: TypeAlias = ProgramRun[Any, Any]
+Positions: TypeAlias = range | list[int]
+
+
+class PortCall(ABC, Generic[T]):
+    """Distinct texts (or look-ups) that go to a port together, and who waits for which of them."""
+
+    span_name = ""
+    """Of its span, where the request is traced."""
+    operation = ""
+    """Of a model, as OpenTelemetry calls it."""
+    weight = 1
+    """How many sentence vectors one answer is as large as."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._index: dict[T, int] = {}
+        self._tiers: list[Tier] = []
+        self._asks: list[tuple[AnyRun, int, Positions]] = []
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def add(self, run: AnyRun, slot: int, texts: Sequence[T], tier: Tier) -> None:
+        """Registers that answer number `slot` of `run`'s round is for `texts`; the strongest tier of a text counts."""
+        index = self._index
+        before = len(index)
+        found = [index.setdefault(text, len(index)) for text in texts]
+        new = len(index) - before
+        self._tiers.extend([tier] * new)
+        if new == len(found):
+            # All new: a range, so that the answer is a view and not a copy.
+            self._asks.append((run, slot, range(before, before + new)))
+            return
+        for position in found:
+            self._tiers[position] = max(self._tiers[position], tier)
+        self._asks.append((run, slot, found))
+
+    @abstractmethod
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
+        """Gets everything from the port that has it; whatever that raises goes through."""
+
+    @abstractmethod
+    def _answer(self, positions: Positions) -> Answer:
+        """The answer to one need, after `ask`."""
+
+    def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
+        """Where every text was found and the seconds of the call, if the port says so."""
+        return None
+
+    def asked(self) -> dict[str, Value]:
+        """Attributes of its span that are known before it is asked; no text of anybody's."""
+        found: dict[str, Value] = {TEXTS: len(self)}
+        if self.operation:
+            found[OPERATION] = self.operation
+        if self.model:
+            found[REQUEST_MODEL] = self.model.partition("@")[0]
+        return found
+
+    def tell(self, span: Span) -> None:
+        """Sets what is known after `ask`."""
+        bill = self._bill()
+        if bill is not None:
+            sources, timing = bill
+            for source, count in enumerate(np.bincount(sources, minlength=len(AnswerSource)).tolist()):
+                if count:
+                    span.set(f"{ANSWERED_FROM}.{AnswerSource(source).name.lower()}", count)
+            record_timing(span, timing)
+        if failures := self._failures():
+            span.set(FAILURES, failures)
+
+    def _failures(self) -> int:
+        """How many of its texts failed, if the port says so."""
+        return 0
+
+    def deliver(self) -> Iterator[AnyRun]:
+        """Puts answers and costs into the runs, after `ask`, one run per step; yields those whose round is complete.
+
+        It can be left waiting between two steps: a large call must not keep the event loop from others.
+        """
+        bill = self._bill()
+        for run, asks in self._by_run():
+            if bill is not None:
+                sources, timing = bill
+                _charge(run, [positions for _, _, positions in asks], sources)
+                run.cost.add_timing(timing)
+            yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
+
+    def fail(self, failure: Failure) -> Iterator[AnyRun]:
+        """Puts `failure` in place of every answer; otherwise as `deliver`."""
+        for run, asks in self._by_run():
+            yield from self._settle(run, [(slot, failure) for _, slot, _ in asks])
+
+    def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
+        # A run's asks stand next to each other, because a round is added as a whole.
+        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
+
+    def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
+        for slot, answer in answers:
+            run.answers[slot] = answer
+            run.missing -= 1
+        if not run.missing:
+            yield run
+
+
+def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> None:
+    new = [positions for positions in used if isinstance(positions, range)]
+    if len(new) == len(used):
+        # New texts of one run have no gap between them. Of so few bytes bytes.count is faster than numpy.
+        mine = sources[new[0].start : new[-1].stop].tobytes()
+    else:
+        mine = sources[list(set().union(*used))].tobytes()
+    run.cost.add_sources([mine.count(source) for source in AnswerSource])
+
+
+def record_timing(span: Span, timing: Timing) -> None:
+    """Sets what took a model's time; work that came from a cache took none."""
+    if timing.inference_s:
+        span.set(QUEUE_S, timing.queue_s)
+        span.set(INFERENCE_S, timing.inference_s)
+
+
+def rows_of(positions: Positions) -> slice | list[int]:
+    """Positions as numpy takes them: a range as a slice, which copies nothing."""
+    return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
+
+
+JudgeNeed: TypeAlias = Choose | Generate
+
+
+class JudgeCall(PortCall[JudgeNeed]):
+    """One need, and all programs of a request that have it."""
+
+    span_name = JUDGE
+    _reply: JudgeReply[Any]
+
+    def __init__(self, need: JudgeNeed) -> None:
+        super().__init__(need.model)
+        self.need = need
+
+    @override
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
+        if isinstance(self.need, Choose):
+            self._reply = await ports.judges.choose(self.need, deadline_s=deadline_s)
+        else:
+            self._reply = await ports.judges.generate(self.need, deadline_s=deadline_s)
+
+    @override
+    def asked(self) -> dict[str, Value]:
+        return judge_attributes(self.model)
+
+    @override
+    def tell(self, span: Span) -> None:
+        record_judge_reply(span, self._reply)
+
+    def _answer(self, positions: Positions) -> Choice | Generated | Failure:
+        del positions
+        answer: Choice | Generated | Failure = self._reply.answer
+        return answer
+
+    @override
+    def deliver(self) -> Iterator[AnyRun]:
+        # Who is paid for an answer must be told how often it was given: the others joined the first.
+        source = self._reply.source
+        for run, asks in self._by_run():
+            counts = [0] * len(AnswerSource)
+            counts[source] = 1
+            run.cost.add_sources(counts)
+            run.cost.add_timing(self._reply.timing)
+            yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
+            source = AnswerSource.JOINED if source is AnswerSource.COMPUTED else source
+
+
+def judge_attributes(model: str) -> dict[str, Value]:
+    """Of the span of a judge's call; `model` is NAME or NAME@DIGEST, empty for the default one."""
+    name = model.partition("@")[0]
+    return {OPERATION: CHAT, REQUEST_MODEL: name} if name else {OPERATION: CHAT}
+
+
+def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
+    """Sets where the answer came from and what it took; never what was asked or said."""
+    answer = reply.answer
+    if isinstance(answer, Failure):
+        span.fail(answer.status.name)
+        return
+    span.set(f"{ANSWERED_FROM}.{reply.source.name.lower()}", 1)
+    for name, tokens in ((INPUT_TOKENS, answer.prompt_tokens), (OUTPUT_TOKENS, answer.generated_tokens)):
+        if tokens is not None:
+            span.set(name, tokens)
+    record_timing(span, reply.timing)
+
 
 CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
 """Counts a corpus, or answers with what it counted before."""

@@ -1,29 +1,172 @@
-"""Counts the corpora that weights of rare words are taken from: a request's references, or a prepared set's.
-
-A prepared corpus is known by its digest. Digest and counts are remembered until the set grows, so that the next request
-costs one look at the store; a call goes on with the corpus that it began with.
-"""
+"""Corpora for weights of rare words: entries, digests, and document frequencies of a request or a prepared set."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from functools import partial
+from hashlib import blake2b
 from typing import Final, TypeAlias, TypeVar
 
-from gradewire_server.concurrency.single_flight import SingleFlight
-from gradewire_server.domain.item import Item
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_proto.wire_rules import corpus_digest, entry_name, entry_payload
+from gradewire_server.concurrency import SingleFlight
+from gradewire_server.domain.items import Failure, Item, Status, quoted
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
-from gradewire_server.domain.ports import Ports
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.checks import check_references
-from gradewire_server.metrics.overlap.cider_ngrams import document_frequencies
-from gradewire_server.scoring.corpus_digests import CorpusDigests
-from gradewire_server.scoring.corpus_entries import count_tokens, distinct_references, entry_of, name_of
+from gradewire_server.domain.ports import Ports, ReferenceSets
+from gradewire_server.metrics.common import check_question, check_references
+from gradewire_server.metrics.encoder.bertscore import behind_question
+from gradewire_server.metrics.overlap.cider import document_frequencies
+
+_DIGEST_BYTES = 6
+_WITH_QUESTION = b"with_question"
+
+
+def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """A question and its distinct references in order: how often and where one stands makes no other document."""
+    return question, tuple(sorted(set(references)))
+
+
+def distinct_references(entries: ReferenceEntries, *, with_question: bool = False) -> list[str]:
+    """Every reference text once, in order; `with_question`: behind its question, where the entry has one."""
+    if not with_question:
+        return sorted({text for _, references in entries for text in references})
+    asked = [(question, references) for question, references in entries if check_question(question) is None]
+    return sorted({behind_question(question, text) for question, references in asked for text in references})
+
+
+def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_question: bool = False) -> str:
+    """NAME:DOCUMENTS:DIGEST, 12 hex digits over the entries, which are distinct, whatever their order.
+
+    References behind their questions are another corpus of the same entries, and have another digest.
+    """
+    state = blake2b(digest_size=_DIGEST_BYTES, person=_WITH_QUESTION if with_question else b"")
+    for question, references in sorted(entries):
+        for text in (str(len(references)), question, *references):
+            encoded = text.encode()
+            state.update(len(encoded).to_bytes(8, "big") + encoded)
+    return f"{name}:{documents}:{state.hexdigest()}"
+
+
+def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
+    """In how many of the texts each token number occurs.
+
+    Args:
+        ids: Per text, int32[tokens], no number below 0.
+    """
+    if not ids:
+        return {}
+    texts = np.repeat(np.arange(len(ids), dtype=np.int64), [len(each) for each in ids])
+    occurrences = np.unique((texts << 32) | np.concatenate(ids).astype(np.int64))
+    numbers, counts = np.unique(occurrences & 0xFFFFFFFF, return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+
+
+_MAX_REMEMBERED: Final = 4096
+"""Sets whose digest is remembered."""
+_MAX_HELD_ENTRIES: Final = 20_000
+_MAX_HELD_CHARACTERS: Final = 8_000_000
+"""Largest set that is kept after it was read, for a count that follows: about 20 MB with the entries."""
+_OFF_LOOP_ENTRIES: Final = 512
+_Name: TypeAlias = tuple[str, str]
+"""Namespace and set."""
+
+
+class CorpusDigests:
+    """Digests of the prepared sets of a process, as one namespace sees them. Belongs to one event loop.
+
+    Args:
+        reference_sets: Keep the sets.
+    """
+
+    def __init__(self, reference_sets: ReferenceSets) -> None:
+        self._reference_sets = reference_sets
+        self._namespace = ""
+        self._known: OrderedDict[_Name, tuple[str, str]] = OrderedDict()
+        self._reading: SingleFlight[tuple[_Name, str], str | Failure] = SingleFlight()
+        self._held: dict[tuple[_Name, str], ReferenceEntries] = {}
+
+    def within(self, reference_sets: ReferenceSets, namespace: str) -> "CorpusDigests":
+        """Those of a tenant's namespace, kept by `reference_sets`; what is remembered is bounded for all together."""
+        view = copy(self)
+        view._reference_sets = reference_sets  # noqa: SLF001 - of the same class
+        view._namespace = namespace  # noqa: SLF001 - as above
+        return view
+
+    async def of_set(self, reference_set: str) -> str | Failure:
+        """32 hex digits; NOT_PREPARED where the set has no corpus, or is not yet what it was sealed as."""
+        name = (self._namespace, reference_set)
+        revision = await self._reference_sets.entries_revision(reference_set)
+        if isinstance(revision, Failure):
+            return revision
+        known = self._known.get(name)
+        if known is not None and known[0] == revision:
+            self._known.move_to_end(name)
+            return known[1]
+        return await self._reading.result((name, revision), partial(self._read, name, revision))
+
+    async def entries(self, reference_set: str, digest: str) -> ReferenceEntries | Failure:
+        """The entries of that digest; UNAVAILABLE where the set has others by now."""
+        held = self._held.get(((self._namespace, reference_set), digest))
+        if held is not None:
+            return held
+        entries = await self._reference_sets.entries(reference_set)
+        if isinstance(entries, Failure):
+            return entries
+        now = await digest_of(entries)
+        if now == digest:
+            return entries
+        return Failure(
+            Status.UNAVAILABLE,
+            f"reference_set: the corpus of {quoted(reference_set)} was {digest} when this call began and is {now} now; "
+            "try again",
+        )
+
+    async def _read(self, name: _Name, revision: str) -> str | Failure:
+        # `revision` was read before the entries: a set that grows meanwhile is read again by the next request.
+        reference_set = name[1]
+        entries = await self._reference_sets.entries(reference_set)
+        if isinstance(entries, Failure):
+            return entries
+        digest = await digest_of(entries)
+        seal = await self._reference_sets.seal_of(reference_set)
+        if isinstance(seal, Failure):
+            return seal
+        if seal and seal != digest:
+            return Failure(
+                Status.NOT_PREPARED,
+                f"reference_set: {quoted(reference_set)} is to have the corpus {seal} and has {len(entries)} entries "
+                f"so far, {digest}; prepare the rest of it",
+            )
+        self._held.clear()
+        if len(entries) <= _MAX_HELD_ENTRIES and _characters(entries) <= _MAX_HELD_CHARACTERS:
+            self._held[name, digest] = entries
+        self._known[name] = revision, digest
+        self._known.move_to_end(name)
+        if len(self._known) > _MAX_REMEMBERED:
+            self._known.popitem(last=False)
+        return digest
+
+
+async def digest_of(entries: ReferenceEntries) -> str:
+    """32 hex digits over distinct entries in their normal form, whatever their order."""
+    if len(entries) > _OFF_LOOP_ENTRIES:
+        return await asyncio.to_thread(_digest, entries)
+    return _digest(entries)
+
+
+def _digest(entries: ReferenceEntries) -> str:
+    return corpus_digest(entry_name(entry_payload(question, references)) for question, references in entries)
+
+
+def _characters(entries: ReferenceEntries) -> int:
+    return sum(len(question) + sum(map(len, references)) for question, references in entries)
+
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
 """Terms of all remembered corpora together; about 250 bytes each. The one that was counted last stays in any case."""
-_OFF_LOOP_ENTRIES: Final = 512
 _OFF_LOOP_CHARS: Final = 8_000
 """Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")

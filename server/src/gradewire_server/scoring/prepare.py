@@ -1,23 +1,232 @@
-"""Gets references ready before answers come: stores what is needed of them, fills the cache, reports progress."""
+"""Preparation of references: have missing synthetic answers written, store them, fill the cache, report progress."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
 
-from gradewire_server.domain.item import ReferenceEntry
+from gradewire_server.domain.items import CacheHits, Failure, ReferenceEntry, Status
 from gradewire_server.domain.metric import Metric, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import Ports
-from gradewire_server.domain.result import CacheHits, Failure, Status
-from gradewire_server.metrics.checks import check_references
+from gradewire_server.metrics.common import check_question, check_references
 from gradewire_server.metrics.smile.texts import check_synthetic
+from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import entries_of
-from gradewire_server.scoring.program_run import Cost
-from gradewire_server.scoring.program_runner import ProgramRunner
-from gradewire_server.scoring.synthetic.sentence import Writing
-from gradewire_server.scoring.synthetic.writing import AnswerWriter, WrittenChunk, WrittenCounts
+from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
+from gradewire_server.scoring.synthetic import Writing, Written, stands_for_itself, write_sentence
+
+SENTENCES_AT_ONCE: Final = 16
+"""Sentences that one call has under way: enough for a judge's batches, few enough for others in its queue."""
+PATIENCE: Final = 4
+"""How often a judge that says when it will be back is asked again for a sentence."""
+LONGEST_PAUSE_S: Final = 30.0
+_EARLIER: Final = "an earlier call found no good sentence for it"
+
+
+@dataclass(slots=True)
+class WrittenCounts:
+    """How many references have got an answer so far, and which.
+
+    Attributes:
+        stored: Have a synthetic answer in the set now, those that had one before included.
+        generated: Sentences that the judge wrote and the set kept, each counted once.
+        fallback: Stand for themselves because no good sentence was found.
+    """
+
+    stored: int = 0
+    generated: int = 0
+    fallback: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """An entry of a chunk.
+
+    Attributes:
+        entry: The entry.
+        answers: One per reference, None as long as there is none.
+        awaited: How many sentences are not done.
+        failure: What stood in the way of an answer.
+        faults: By index of the reference, why it stands for itself.
+    """
+
+    entry: ReferenceEntry
+    answers: list[str | None]
+    awaited: int = 0
+    failure: Failure | None = None
+    faults: dict[int, str] = field(default_factory=dict)
+
+    def fault(self) -> Failure | None:
+        """What the entry's references lack that stand for themselves."""
+        if not self.faults:
+            return None
+        named = "; ".join(f"references[{index}] stands for itself: {why}" for index, why in sorted(self.faults.items()))
+        return Failure(Status.UNPARSABLE, named)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenChunk:
+    """What became of a chunk's entries, by their index in it.
+
+    Attributes:
+        failures: Entries of which an answer is missing now.
+        faults: Entries that are whole, with references that stand for themselves (UNPARSABLE).
+        answers: Of every entry, one per reference; None where there is none.
+    """
+
+    failures: dict[int, Failure] = field(default_factory=dict)
+    faults: dict[int, Failure] = field(default_factory=dict)
+    answers: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
+
+
+class AnswerWriter:
+    """Has a judge write what is missing, for all entries of one call.
+
+    Args:
+        ports: Hold the set, and reach the judge.
+        writing: Judge and prompt.
+        counts: Counted up as sentences are done.
+        reference_set: Name of the set.
+        deadline_s: In `time.monotonic()` seconds, or None.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        writing: Writing,
+        counts: WrittenCounts,
+        *,
+        reference_set: str,
+        deadline_s: float | None,
+    ) -> None:
+        self._ports = ports
+        self._reference_sets = ports.reference_sets
+        self._writing = writing
+        self._reference_set = reference_set
+        self._deadline_s = deadline_s
+        self._counts = counts
+
+    async def write(self, entries: Mapping[int, ReferenceEntry]) -> AsyncGenerator[int | WrittenChunk]:
+        """Works on a chunk; yields the number of entries that are through as sentences are done, at last the outcome.
+
+        Args:
+            entries: By index in the chunk, without those that bring their own answers.
+        """
+        chunk = {index: _Entry(entry, [None] * len(entry.references)) for index, entry in entries.items()}
+        await asyncio.gather(*map(self._look_up, chunk.values()))
+        waiting = _missing(chunk.values())
+        keys = deque(waiting)
+        running: dict[asyncio.Task[Written | Failure], tuple[str, str]] = {}
+        try:
+            while keys or running:
+                while keys and len(running) < SENTENCES_AT_ONCE:
+                    key = keys.popleft()
+                    running[asyncio.create_task(self._write_one(*key))] = key
+                finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
+                    self._settle(waiting[running.pop(task)], task.result())
+                yield sum(not work.awaited for work in chunk.values())
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+        yield WrittenChunk(
+            failures={index: work.failure for index, work in chunk.items() if work.failure is not None},
+            faults={index: fault for index, work in chunk.items() if (fault := work.fault()) is not None},
+            answers={index: tuple(work.answers) for index, work in chunk.items()},
+        )
+
+    async def _look_up(self, work: _Entry) -> None:
+        """Finds what the set holds of an entry."""
+        entry = work.entry
+        work.failure = check_references(entry.references) or check_question(
+            entry.question,
+            why="a synthetic answer is written from question and reference",
+            where="with synthetic answers",
+        )
+        if work.failure is not None:
+            return
+        found = await self._reference_sets.prepared_answers(self._reference_set, entry.question, entry.references)
+        if isinstance(found, Failure):
+            work.failure = found
+            return
+        work.answers = list(found)
+        for index, (reference, answer) in enumerate(zip(entry.references, found, strict=True)):
+            self._counts.stored += answer is not None
+            if answer == reference and not stands_for_itself(reference):
+                # Told in each call: who goes on after a break has not seen it yet.
+                work.faults[index] = _EARLIER
+                self._counts.fallback += 1
+
+    async def _write_one(self, question: str, reference: str) -> Written | Failure:
+        """Writes one sentence and keeps it; what another call kept meanwhile is taken in its place."""
+        written = await self._patiently(question, reference)
+        if isinstance(written, Failure):
+            return written
+        failure = await self._reference_sets.store_prepared(self._reference_set, question, {reference: written.text})
+        if failure is None:
+            return written
+        found = await self._reference_sets.prepared_answers(self._reference_set, question, (reference,))
+        if isinstance(found, Failure) or found[0] is None:
+            return failure
+        return Written(found[0], fault=_EARLIER if found[0] == reference and not stands_for_itself(reference) else "")
+
+    async def _patiently(self, question: str, reference: str) -> Written | Failure:
+        """Asks again where the judge is away and says for how long: nobody waits here for an answer."""
+        for _ in range(PATIENCE):
+            written = await self._ask(question, reference)
+            pause_s = written.retry_after_s if isinstance(written, Failure) else None
+            if pause_s is None:
+                return written
+            pause_s = min(pause_s, LONGEST_PAUSE_S)
+            if self._deadline_s is not None and time.monotonic() + pause_s >= self._deadline_s:
+                return written
+            await asyncio.sleep(pause_s)
+        return await self._ask(question, reference)
+
+    async def _ask(self, question: str, reference: str) -> Written | Failure:
+        outcome: list[Written | Failure] = [DEFECT]
+
+        def done(_key: None, result: Written | Failure, _cost: Cost) -> None:
+            outcome[0] = result
+
+        runner = ProgramRunner(self._ports, done, reference_set=self._reference_set, deadline_s=self._deadline_s)
+        await runner.run([(None, write_sentence(question, reference, self._writing))])
+        return outcome[0]
+
+    def _settle(self, places: Sequence[tuple[_Entry, int]], written: Written | Failure) -> None:
+        """Tells all entries that wait for a sentence."""
+        for work, _ in places:
+            work.awaited -= 1
+        if isinstance(written, Failure):
+            for work, index in places:
+                at = f"references[{index}]: {written.message}"
+                work.failure = work.failure or Failure(written.status, at, written.retry_after_s)
+            return
+        self._counts.generated += bool(written.tries) and not written.fault
+        for work, index in places:
+            work.answers[index] = written.text
+            self._counts.stored += 1
+            if written.fault:
+                work.faults[index] = written.fault
+                self._counts.fallback += 1
+
+
+def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry, int]]]:
+    """Who waits for the sentence of each (question, reference)."""
+    waiting: dict[tuple[str, str], list[tuple[_Entry, int]]] = {}
+    for work in chunk:
+        if work.failure is None:
+            for index, reference in enumerate(work.entry.references):
+                if work.answers[index] is None:
+                    waiting.setdefault((work.entry.question, reference), []).append((work, index))
+                    work.awaited += 1
+    return waiting
+
 
 ENTRIES_PER_CHUNK = 64
 """Entries that are worked on together."""

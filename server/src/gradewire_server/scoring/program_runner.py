@@ -1,14 +1,17 @@
-"""Runs many programs at once: merges their open needs into calls of ports, resumes each as soon as it can go on."""
+"""The program runner: merge open needs of many programs, resume each when it can go on, take turns."""
 
 import asyncio
 import logging
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from gradewire_proto.conventions.spans import current_span
+from gradewire_proto.spans import current_span
+from gradewire_server.domain.caller import Lane, current_turn
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import (
     Answer,
@@ -24,21 +27,89 @@ from gradewire_server.domain.needs import (
     Tier,
 )
 from gradewire_server.domain.ports import Ports
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import (
+    AnyRun,
     CountCorpus,
+    Done,
     EmbedCall,
     GradeCall,
+    JudgeCall,
+    JudgeNeed,
+    K,
+    PortCall,
     PreparedCall,
+    ProgramRun,
+    R,
     RoughCall,
     StatisticsCall,
     SynonymsCall,
     TokensCall,
 )
-from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
-from gradewire_server.scoring.loop_turns import LoopSlice, LoopTurns
-from gradewire_server.scoring.port_call import AnyRun, PortCall
-from gradewire_server.scoring.program_run import Done, K, ProgramRun, R
+
+SLICE_S: Final = 0.002
+"""Seconds of Python work after which other tasks of the event loop get their turn."""
+BULK_SLICE_S: Final = 0.001
+"""The same for bulk work, of which one request at a time has its turn."""
+
+
+class LoopTurns:
+    """Who does the next slice of bulk work. Lives on one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._scheduled = False
+
+    async def next(self) -> None:
+        """Waits for a turn; turns are given in order, one in each round of the loop."""
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._give)
+        await turn
+
+    def _give(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.cancelled():
+                turn.set_result(None)
+                break
+        self._scheduled = bool(self._waiting)
+        if self._scheduled:
+            asyncio.get_running_loop().call_soon(self._give)
+
+
+class LoopSlice:
+    """How long one request has been at work on the event loop; begins when it is made.
+
+    Args:
+        turns: Of bulk work, shared by all that runs on the event loop.
+    """
+
+    __slots__ = ("_end_s", "_is_bulk", "_turns")
+
+    def __init__(self, turns: LoopTurns) -> None:
+        self._turns = turns
+        self._is_bulk = current_turn().lane is Lane.BULK
+        self.start()
+
+    def start(self) -> None:
+        """Begins a new slice: others have had the loop."""
+        self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
+
+    async def begin(self) -> None:
+        """Waits for the first turn of bulk work: parts that are let in together do not all begin in one round."""
+        if self._is_bulk:
+            await self._turns.next()
+        self.start()
+
+    async def give_way(self) -> None:
+        """Lets others have the loop where the slice is over."""
+        if time.perf_counter() > self._end_s:
+            await (self._turns.next() if self._is_bulk else asyncio.sleep(0))
+            self.start()
+
 
 MAX_TEXTS_PER_CALL = 2048
 """Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
@@ -62,7 +133,7 @@ async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended(Generic[R]):
+class _Returned(Generic[R]):
     """What a program has returned, which may be None."""
 
     result: R | Failure
@@ -150,7 +221,7 @@ class ProgramRunner(Generic[K, R]):
         while next_round == ():  # it asks for nothing, and has more to compute
             await self._slice.give_way()
             next_round = await self._step(run, ())
-        if isinstance(next_round, _Ended):
+        if isinstance(next_round, _Returned):
             self._done(run.key, next_round.result, run.cost)
         else:
             needs = next_round
@@ -160,20 +231,22 @@ class ProgramRunner(Generic[K, R]):
                 self._add(run, slot, need)
         await self._slice.give_way()
 
-    async def _step(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Ended[R]":
+    async def _step(
+        self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None
+    ) -> "tuple[Need, ...] | _Returned[R]":
         if self._is_large(run.key):
             return await asyncio.to_thread(self._advance, run, answers)
         return self._advance(run, answers)
 
-    def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Ended[R]":
+    def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Returned[R]":
         """The needs of a program's next round, or what it has returned; on any thread."""
         try:
             return run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
         except StopIteration as stop:
-            return _Ended(stop.value)
+            return _Returned(stop.value)
         except Exception as error:  # noqa: BLE001 - one metric's defect must not take its neighbours along
             _log_defect(getattr(run.program, "__qualname__", "a metric"), error)
-            return _Ended(DEFECT)
+            return _Returned(DEFECT)
 
     def _add(self, run: AnyRun, slot: int, need: Need) -> None:
         if isinstance(need, Embed):

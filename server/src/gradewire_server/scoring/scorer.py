@@ -1,22 +1,227 @@
-"""Scores items with metrics, and gets references ready: what requests ask of metrics and backends."""
+"""The scorer: items by metrics, results remembered from before, and references made ready."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from sys import getsizeof
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from gradewire_proto.conventions.spans import spanned
-from gradewire_proto.conventions.telemetry_names import ITEMS, METRICS, SCORE
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.needs import Program
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import Metric as PrometheusMetric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from gradewire_proto.spans import ITEMS, METRICS, SCORE, spanned
+from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
+from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
+from gradewire_server.domain.needs import Corpus, Program
 from gradewire_server.domain.ports import Ports
-from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
+from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
-from gradewire_server.scoring.loop_turns import LoopSlice, LoopTurns
-from gradewire_server.scoring.metric_request import MetricRequest
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
-from gradewire_server.scoring.program_run import Cost
-from gradewire_server.scoring.program_runner import ProgramRunner
-from gradewire_server.scoring.remembered import RememberedResults, ResultsOfMetric
-from gradewire_server.scoring.synthetic.sentence import Writing
+from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, ProgramRunner
+from gradewire_server.scoring.synthetic import Writing
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRequest:
+    """A metric of a request, ready to run.
+
+    Attributes:
+        metric: From the registry.
+        parameters: Of its `parameters_type`; the model is NAME or NAME@DIGEST.
+        metadata: Of that model; empty for metrics without one.
+    """
+
+    metric: Metric[Any]
+    parameters: Parameters
+    metadata: ModelMetadata
+
+
+_MAX_CHARACTERS: Final = 4_096
+"""Of an item: a longer one is rarely met again, and would push many short ones out."""
+_MAX_REQUESTS: Final = 1_024
+"""Metrics with their parameters whose results can be found; those used last."""
+ENTRY_BYTES: Final = 1_600
+"""What an entry takes beside its texts, at its worst; a test traces it."""
+_NUMBER_BYTES: Final = 32
+_TEXT_BYTES: Final = 24
+"""Of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
+_MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
+
+_Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+class _Entry(NamedTuple):
+    result: MetricResult
+    texts: int
+    size_bytes: int
+
+
+class RememberedResults:
+    """The results of a process, as one namespace sees them; least recently used ones go. Belongs to one event loop.
+
+    Args:
+        max_bytes: Of all namespaces together; 0: nothing is remembered.
+    """
+
+    _namespace = ""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._store = _Store()
+
+    def within(self, namespace: str) -> "RememberedResults":
+        """The same for a tenant's namespace: others' results are not found. The bound is shared."""
+        view = copy(self)
+        view._namespace = namespace  # noqa: SLF001 - a view of ours
+        return view
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes accounted for, at most `max_bytes`."""
+        return self._store.used_bytes
+
+    @property
+    def found(self) -> int:
+        """Results that were found, since the start and in all namespaces."""
+        return self._store.found
+
+    @property
+    def texts(self) -> int:
+        """Texts of the results that were found: those that an encoder's cache was not asked for."""
+        return self._store.texts
+
+    def of(self, request: MetricRequest) -> "ResultsOfMetric | None":
+        """The results of a metric with its parameters; None where they rest on more than an item's texts."""
+        info, parameters = request.metric.info, request.parameters
+        cheap = not (info.needs_model or info.needs_grader)  # looking up costs as much as such a metric
+        if not self._max_bytes or cheap or info.asks_judge:
+            return None
+        if parameters.corpus is not Corpus.NONE or parameters.reads_prepared:
+            return None
+        return ResultsOfMetric(self._store, self._namespace, self._store.number_of(request), self._max_bytes)
+
+
+class _Store:
+    """Entries by key, and the numbers that stand for metrics in keys."""
+
+    def __init__(self) -> None:
+        self.entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self.used_bytes = 0
+        self.found = 0
+        self.texts = 0
+        self._numbers: OrderedDict[int, tuple[MetricRequest, int]] = OrderedDict()
+        self._next = 0
+
+    def number_of(self, request: MetricRequest) -> int:
+        """Stands for this very object, which the planner keeps; comparing all its parameters would cost more."""
+        known = self._numbers.get(id(request))
+        if known is not None:
+            self._numbers.move_to_end(id(request))
+            return known[1]
+        self._next += 1
+        self._numbers[id(request)] = request, self._next  # held, so that no other object can get its id
+        if len(self._numbers) > _MAX_REQUESTS:
+            self._numbers.popitem(last=False)  # its entries are found by nobody and go as the oldest
+        return self._next
+
+
+class ResultsOfMetric:
+    """What is remembered of one metric with its parameters, in one namespace."""
+
+    __slots__ = ("_max_bytes", "_namespace", "_number", "_store")
+
+    def __init__(self, store: _Store, namespace: str, number: int, max_bytes: int) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._number = number
+        self._max_bytes = max_bytes
+
+    def find(self, item: Item) -> ScoredResult | None:
+        """The result of an item with the same texts; all its texts count as answered from memory."""
+        key = self._key(item)
+        entry = self._store.entries.get(key)
+        if entry is None:
+            return None
+        self._store.entries.move_to_end(key)
+        self._store.found += 1
+        self._store.texts += entry.texts
+        return ScoredResult(entry.result, CacheHits(memory=entry.texts))
+
+    def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
+        """Remembers a result, unless it failed or its item is long or has pictures."""
+        if result.status is not Status.OK or item.images:
+            return
+        # Encoders read no caption, so the item does not count them among its characters.
+        if item.characters + sum(map(len, item.captions)) > _MAX_CHARACTERS:
+            return
+        store, key = self._store, self._key(item)
+        size_bytes = ENTRY_BYTES + sum(map(_text_bytes, _texts_of(key))) + _parts_bytes(result)
+        known = store.entries.pop(key, None)
+        store.used_bytes += size_bytes - (known.size_bytes if known else 0)
+        store.entries[key] = _Entry(result, cost.cache_hits.total, size_bytes)
+        while store.used_bytes > self._max_bytes:
+            _, oldest = store.entries.popitem(last=False)
+            store.used_bytes -= oldest.size_bytes
+
+    def _key(self, item: Item) -> _Key:
+        return (
+            self._namespace,
+            self._number,
+            item.question,
+            item.prediction,
+            item.references,
+            item.synthetic_answers,
+            item.captions,
+        )
+
+
+def _texts_of(key: _Key) -> tuple[str, ...]:
+    return (*key[2:4], *key[4], *key[5], *key[6])
+
+
+def _text_bytes(text: str) -> int:
+    """With the copy in UTF-8 that Python keeps beside a text once it was encoded, which may be after it was counted."""
+    return getsizeof(text) + _TEXT_BYTES + (0 if text.isascii() else _MAX_UTF8_BYTES_PER_CHARACTER * len(text))
+
+
+def _parts_bytes(result: MetricResult) -> int:
+    """Of the texts among a result's parts, and of the mappings, each with a number by a name that all results share."""
+    parts = result.parts
+    values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
+    mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
+    return mappings + sum(_text_bytes(value) for value in values if isinstance(value, str))
+
+
+_PREFIX = "gradewire_remembered_results"
+
+
+class RememberedTelemetry(Collector):
+    """What is remembered of results, read when it is asked for.
+
+    Args:
+        results: Of the process.
+        registry: Where this is registered.
+    """
+
+    def __init__(self, results: RememberedResults, registry: CollectorRegistry) -> None:
+        self._results = results
+        registry.register(self)
+
+    @override
+    def collect(self) -> Iterable[PrometheusMetric]:
+        results = self._results
+        yield GaugeMetricFamily(f"{_PREFIX}_bytes", "Bytes of results that are remembered.", results.used_bytes)
+        yield CounterMetricFamily(
+            f"{_PREFIX}_found", "Results that were answered from those remembered.", results.found
+        )
+        yield CounterMetricFamily(
+            f"{_PREFIX}_texts", "Texts of those results: no encoder's cache was asked for them.", results.texts
+        )
+
 
 _LARGE_CHARACTERS: Final = 8_192
 """Of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
@@ -24,7 +229,7 @@ _LARGE_CHARACTERS: Final = 8_192
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
 """Called with each result when it is done: item index, metric index, result."""
 
-Told: TypeAlias = set[tuple[int, int]]
+Emitted: TypeAlias = set[tuple[int, int]]
 """Item and metric indices of results that were emitted."""
 RECALLED_AT_ONCE: Final = 64
 """Results that are looked up without a turn of the event loop: less than a millisecond."""
@@ -65,7 +270,7 @@ class Scorer:
         deadline_s: float | None = None,
         judge_deadline_s: float | None = None,
         corpora: RequestCorpora | None = None,
-        told: Told | None = None,
+        told: Emitted | None = None,
         emit: Emit,
     ) -> None:
         """Grades every item with every metric; returns when all results are emitted.
@@ -115,7 +320,7 @@ class Scorer:
                 told = await self._recall_in_slices(items, requests, emit)
             await runner.run(_programs(items, requests, told), judged=_programs(items, requests, told, judged=True))
 
-    def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Told:
+    def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
         """Emits what is remembered of a few items, without a turn of the event loop; the rest is `score`'s.
 
         Args:
@@ -132,8 +337,8 @@ class Scorer:
 
     async def _recall_in_slices(
         self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], emit: Emit
-    ) -> Told:
-        told: Told = set()
+    ) -> Emitted:
+        told: Emitted = set()
         if mine := self._remembered(requests):
             part = LoopSlice(self._turns)
             for index, item in enumerate(items):
@@ -202,7 +407,7 @@ def _recalled(
 def _programs(
     items: Sequence[Item],
     requests: Sequence[MetricRequest | Failure],
-    told: Told,
+    told: Emitted,
     *,
     judged: bool = False,
 ) -> Iterator[tuple[tuple[int, int], Program]]:

@@ -8,9 +8,9 @@ from typing import Annotated
 import platformdirs
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import (
     GIB,
+    GROUP,
     HIDDEN,
     MIB,
     Bytes,
@@ -20,6 +20,7 @@ from gradewire_server.settings.types import (
     OptionalDirectory,
     PositiveSeconds,
     Secret,
+    Setting,
 )
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")

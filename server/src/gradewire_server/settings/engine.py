@@ -1,16 +1,194 @@
-"""Everything that the engine needs to know: models, and how and where they run."""
+"""Settings of the engine: models, and how and where they run (cores, GPU, Triton)."""
 
+import os
+import re
 from dataclasses import field
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final, Literal
 
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.compute import ComputeConfig, GpuConfig
 from gradewire_server.settings.judge import JudgeConfig
-from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.triton import TritonConfig
-from gradewire_server.settings.types import Directory, Names, OptionalDirectory
+from gradewire_server.settings.types import (
+    GROUP,
+    BytesOrAuto,
+    Count,
+    CountOrAuto,
+    Directory,
+    Names,
+    OptionalDirectory,
+    OptionalPath,
+    PositiveSeconds,
+    Secret,
+    Setting,
+)
+
+_DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
+
+
+def _check_device(device: str) -> str:
+    if _DEVICE.fullmatch(device) is None:
+        raise ValueError("device is auto, cpu, cuda or cuda:N, N being the number of a GPU from 0")
+    return device
+
+
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def allowed_cores() -> list[int]:
+    """Cores that this process may run on; a system that does not say gives as many as there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def usable_cores(quota: Path = _QUOTA) -> int:
+    """Cores' worth of time that this process may use: a container's quota may be less than the cores it sees."""
+    cores = len(allowed_cores())
+    try:
+        limit, period = quota.read_text().split()
+        return max(1, min(cores, -(-int(limit) // int(period))))
+    except (OSError, ValueError):  # no such file, or "max"
+        return cores
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class ComputeConfig:
+    """The defaults are the fastest measured for many short texts."""
+
+    workers: Annotated[CountOrAuto, Setting("workers", "Encoder runs at a time; 0: one per core.")] = 0
+    intra_op_threads: Annotated[Count, Setting("intra_op_threads", "Threads of one encoder run.")] = 1
+    lone_run_threads: Annotated[
+        CountOrAuto,
+        Setting(
+            "lone_run_threads",
+            "Threads of a run that has all workers to itself; 0: one per core; 1: saves memory.",
+        ),
+    ] = 0
+    """More than one costs memory: a second copy of the weights."""
+    pin_workers: bool = True
+    """Whether each worker stays on a core of its own, where there are as many workers as cores and one thread a run; a
+    short call on two idle workers is half as long then."""
+    allow_spinning: Annotated[
+        bool,
+        Setting("allow_spinning", "Let idle encoder threads spin: quicker to wake, but they keep their cores busy."),
+    ] = False
+    """Slower on a machine that does other work too."""
+    nice: Annotated[
+        int,
+        Field(ge=0, le=19),
+        Setting("encoder_nice", "Nice level of the threads that run encoders, so that calls are taken in first."),
+    ] = 4
+    """Only against other programs does it cost anything: they go first too. Linux."""
+    window_choice: Annotated[
+        Literal["fp32", "bf16"],
+        Setting(
+            "window_choice",
+            "Arithmetic in which smile:v1 looks for windows that can be the closest; those are then embedded in fp32.",
+        ),
+    ] = "fp32"
+    """bf16 costs memory: a second copy of the weights; where OpenVINO or the processor's instruction is missing, fp32
+    stays, and the log says so."""
+    max_batch_tokens: Annotated[Count, Setting("max_batch_tokens", "Padded tokens of one encoder run.")] = 256
+    """More gain nothing and make others wait."""
+    max_batch_texts: Annotated[Count, Setting("max_batch_texts", "Texts of one encoder run.")] = 128
+    max_queue_tokens: Annotated[Count, Setting("max_queue_tokens", "Tokens that may wait for an encoder.")] = 1_000_000
+    """A call that finds the queue full fails with UNAVAILABLE; the call that fills it is taken whole."""
+    run_overhead_tokens: Count = 8
+    """Cost of one run beside its tokens, in tokens: MiniLM's 2 ms to stream its weights, at 0.26 ms a token."""
+    padding_cost: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Cost of a token of padding, in tokens. Graphs that `models build` makes for CPUs have it in attention only."""
+
+    @property
+    def worker_count(self) -> int:
+        """Workers with 0 resolved."""
+        return self.workers or max(1, usable_cores() // self.intra_op_threads)
+
+    @property
+    def lone_thread_count(self) -> int:
+        """Threads of a lone run with 0 resolved; never more than all workers together have."""
+        together = self.worker_count * self.intra_op_threads
+        return min(self.lone_run_threads, together) if self.lone_run_threads else together
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class GpuConfig:
+    """Models for GPUs (``NAME-fp16-cuda``) need one; those for CPUs stay on the CPU beside one."""
+
+    device: Annotated[
+        str,
+        AfterValidator(_check_device),
+        Setting(
+            "device",
+            "Where models for GPUs run in this process: auto (the first GPU, if there is one), cpu (nowhere), cuda or "
+            "cuda:N (that GPU, or the server does not start).",
+        ),
+    ] = "auto"
+    batch_tokens: Annotated[Count, Setting("gpu_batch_tokens", "Padded tokens of one encoder run on a GPU.")] = 16_384
+    memory_limit_bytes: Annotated[
+        BytesOrAuto,
+        Setting("gpu_memory_limit", "GPU memory that one encoder's activations may take; 0: all there is."),
+    ] = 0
+    cuda_graphs: Annotated[
+        bool, Setting("cuda_graphs", "Record each shape of a run as a CUDA graph, which then starts at once.")
+    ] = True
+
+    @property
+    def asked(self) -> bool:
+        """Whether the server shall not start without a GPU."""
+        return self.device.startswith("cuda")
+
+    @property
+    def index(self) -> int:
+        """Number of the GPU, from 0."""
+        return int(self.device.partition(":")[2] or 0)
+
+
+_PORTS: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class TritonConfig:
+    """Where Triton is and how it is asked."""
+
+    url: Annotated[str, Setting("triton_url", "HOST:PORT of Triton's gRPC.")] = "127.0.0.1:8001"
+    tls: Annotated[bool, Setting("triton_tls", "Speak TLS with Triton.")] = False
+    tls_ca: Annotated[
+        OptionalPath,
+        Setting("triton_tls_ca", "PEM authority that Triton's certificate must come from; unset: the usual ones."),
+    ] = None
+    tls_cert: Annotated[OptionalPath, Setting("triton_tls_cert", "PEM certificate chain shown to Triton.")] = None
+    tls_key: Annotated[OptionalPath, Setting("triton_tls_key", "PEM private key of triton_tls_cert.")] = None
+    token: Annotated[Secret, Setting("triton_token", "Bearer token sent to Triton, for a proxy before it.")] = field(
+        default="", repr=False
+    )
+    timeout_s: Annotated[PositiveSeconds, Setting("triton_timeout_s", "Longest wait for one inference in Triton.")] = (
+        30.0
+    )
+    max_in_flight: Annotated[
+        CountOrAuto,
+        Setting(
+            "triton_max_in_flight",
+            "Inferences of a model in flight to Triton; 0: one more than its instances.",
+        ),
+    ] = 0
+    max_run_tokens: Annotated[Count, Setting("triton_max_run_tokens", "Tokens of one inference in Triton.")] = 256
+    poll_s: Annotated[PositiveSeconds, Setting("triton_poll_s", "Time between checks of what Triton serves.")] = 1.0
+    repair: Annotated[
+        bool, Setting("triton_repair", "Have Triton load a model that it lacks, and reload one that fails.")
+    ] = True
+
+    def __post_init__(self) -> None:
+        host, _, port = self.url.rpartition(":")
+        usable = port.isascii() and port.isdigit() and 0 < int(port) < _PORTS
+        if not host or not usable or "/" in self.url or any(letter.isspace() for letter in self.url):
+            raise ValueError("triton_url must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("triton_tls_cert and triton_tls_key go together: set both or neither")
+        if not self.tls and (self.tls_ca or self.tls_cert):
+            raise ValueError("triton_tls_ca, triton_tls_cert and triton_tls_key need triton_tls")
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

@@ -1,19 +1,77 @@
-"""The flat surface of the groups: one name for flag, variable and TOML key, however deep a field stands."""
+"""One flat name for flag, variable and TOML key of every setting, however deep it stands, and its text for people."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ValidationError, create_model
+from pydantic import BeforeValidator, ByteSize, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-from gradewire_server.settings.fields import SettingField, all_setting_fields, setting_fields
-from gradewire_server.settings.types import EXPANDED, blank_is_none
+from gradewire_server.settings.types import BYTE_UNITS, EXPANDED, HIDDEN, Finite, Port, Price, Setting, blank_is_none
+
+
+class SettingField(NamedTuple):
+    """A group's field that users can set."""
+
+    setting: Setting
+    field: Field[Any]
+    kind: Any
+    """Its type, with what marks and bounds it."""
+
+    @property
+    def required(self) -> bool:
+        """Whether the group cannot do without; on the surface it is unset then, which switches the group off."""
+        return self.field.default is MISSING and self.field.default_factory is MISSING
+
+    def default(self) -> Any:
+        """The value where nobody gives one."""
+        if self.setting.default is not None:
+            return self.setting.default()
+        return None if self.required else self.field.default
+
+
+def setting_fields(group: type) -> Iterator[SettingField]:
+    """A group's own fields that users can set."""
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        for part in get_args(hints[field.name]):
+            if isinstance(part, Setting):
+                yield SettingField(part, field, hints[field.name])
+
+
+def all_setting_fields(group: type) -> dict[str, SettingField]:
+    """Of a group and those inside it, by the setting's name, in the order in which they are listed."""
+    found: dict[str, SettingField] = {}
+    late: list[SettingField] = []
+    for each in _walk(group):
+        if each.setting.after:
+            late.append(each)
+        else:
+            found[each.setting.name] = each
+    for each in late:
+        names = list(found)
+        place = names.index(each.setting.after) + 1
+        items = list(found.items())
+        found = dict([*items[:place], (each.setting.name, each), *items[place:]])
+    return found
+
+
+def _walk(group: type) -> Iterator[SettingField]:
+    own = {each.field.name: each for each in setting_fields(group)}
+    for name, hint in get_type_hints(group).items():
+        if name in own:
+            yield own[name]
+        for part in (hint, *get_args(hint)):
+            if isinstance(part, type) and is_dataclass(part):
+                yield from _walk(part)
+
 
 ENV_PREFIX: Final = "GRADEWIRE_"
 
@@ -133,3 +191,105 @@ def _explain(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return f"{name}: there is no such setting"
     return f"{name}: {message} (flag --{name.replace('_', '-')}, variable {ENV_PREFIX}{name.upper()})"
+
+
+STARS: Final = "*****"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInfo:
+    """One setting, for whoever makes command line flags or documentation of them.
+
+    Attributes:
+        name: Python and TOML name, e.g. ``redis_url``.
+        flag: ``--redis-url``.
+        variable: ``GRADEWIRE_REDIS_URL``.
+        kind: ``text``, ``path``, ``integer``, ``number``, ``bytes`` (``64MiB`` is understood), ``boolean``, ``list``
+            (comma-separated) or ``choice``. Values of any kind may be given to `Settings.load` as text.
+        default: As text; empty where there is none.
+        help: One sentence.
+        secret: Never to be shown in the clear.
+        choices: For kind ``choice``.
+    """
+
+    name: str
+    flag: str
+    variable: str
+    kind: str
+    default: str
+    help: str
+    secret: bool
+    choices: tuple[str, ...] = ()
+
+
+_KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", str: "text"}
+
+
+def setting_info(each: SettingField) -> SettingInfo:
+    """Describes one setting."""
+    name = each.setting.name
+    base, *marks = get_args(each.kind)
+    choices: tuple[str, ...] = ()
+    kind = _KINDS.get(base, "text")
+    if get_origin(base) is Literal:
+        kind, choices = "choice", get_args(base)
+    elif get_origin(base) is tuple:
+        kind = "list"
+    elif Path in {base, *get_args(base)}:
+        kind = "path"
+    elif {Finite, Price} & set(get_args(base)):
+        kind = "number"
+    elif Port in get_args(base):
+        kind = "integer"
+    elif BYTE_UNITS in marks:
+        kind = "bytes"
+    return SettingInfo(
+        name=name,
+        flag=f"--{name.replace('_', '-')}",
+        variable=f"{ENV_PREFIX}{name.upper()}",
+        kind=kind,
+        default=_default_text(each.default(), kind),
+        help=each.setting.help,
+        secret=HIDDEN in marks,
+        choices=choices,
+    )
+
+
+def _default_text(default: Any, kind: str) -> str:
+    if kind == "bytes":
+        return ByteSize(default).human_readable()
+    if kind == "list":
+        return ",".join(default)
+    if kind == "boolean":
+        return str(default).lower()
+    return "" if default is None else str(default)
+
+
+def printable(value: Any, *, secret: bool) -> Any:
+    """A setting's value as TOML can hold it, secrets as stars."""
+    if not value and not isinstance(value, (bool, int, float, tuple)):
+        return ""
+    if secret:
+        return [STARS] * len(value) if isinstance(value, tuple) else _masked(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, (bool, int, float)) else str(value)
+
+
+def _masked(secret: str) -> str:
+    return mask_url(secret) if "://" in secret else STARS
+
+
+def mask_url(url: str) -> str:
+    """The URL with its password as stars; whatever does not look like a URL is all stars."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return STARS
+    if not parts.scheme:
+        return STARS
+    if password is None and "@" not in parts.netloc:
+        return url if "password" not in parts.query else f"{parts.scheme}://{STARS}"
+    _, _, address = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{parts.username or ''}:{STARS}@{address}").geturl()

@@ -8,8 +8,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_proto.telemetry.settings import DEFAULT_RATIO, TelemetrySettings
-from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.types import (
+    GROUP,
     Count,
     Names,
     OptionalFinite,
@@ -18,6 +18,7 @@ from gradewire_server.settings.types import (
     Port,
     PositiveSeconds,
     Seconds,
+    Setting,
     Share,
     Tokens,
 )

@@ -1,12 +1,36 @@
-"""Kinds of values that settings take, however they are given."""
+"""Kinds of values that settings take, and how a field of a group becomes a setting."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, GetCoreSchemaHandler
+from pydantic import AfterValidator, BeforeValidator, ByteSize, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from pydantic_settings import NoDecode
+
+GROUP: Final = ConfigDict(hide_input_in_errors=True)
+"""Of every group: what was given may hold a password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Stands in the annotation of a group's field. A field without it cannot be set by users.
+
+    Attributes:
+        name: Of the flag (``--redis-url``), the variable (``GRADEWIRE_REDIS_URL``) and the TOML key.
+        help: One sentence.
+        default: Makes the value of a server where nobody gives one, if that is not the field's own default. A field
+            that has none is unset.
+        after: Name of the setting that this one is listed behind; empty: in the order of the fields.
+    """
+
+    name: str
+    help: str
+    default: Callable[[], Any] | None = None
+    after: str = ""
+
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30

@@ -1,18 +1,23 @@
-"""Names of cache entries.
+"""What of a text is worked out and kept: its sentence vector, or the token vectors of a layer."""
 
-A key covers everything that decides a vector: format version, tenant namespace, model digest (graph, tokenizer,
-lengths, pooling, prefix, precision), kind of vector and the exact model input. Nothing may be left out: two
-inputs that share a key would share a score.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
-from typing import Self
+from typing import Final, Self, TypeAlias
 
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.storage.vector_kind import SENTENCE, VectorKind
+
+VectorKind: TypeAlias = int
+"""SENTENCE, or a layer as in `EmbedTokens.layer`."""
+
+SENTENCE: Final[VectorKind] = -1
+WORDS: Final[VectorKind] = 0
+"""Token vectors of the last layer without special tokens; layers from 1 come with them."""
+
+Blobs: TypeAlias = Mapping[VectorKind, bytes]
+"""What a text was made into; SENTENCE is always there, for one pass gives all."""
+
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16

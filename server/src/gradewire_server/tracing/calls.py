@@ -2,8 +2,7 @@
 
 from opentelemetry.trace import SpanKind
 
-from gradewire_proto.conventions.spans import CURRENT
-from gradewire_proto.conventions.telemetry_names import GRPC, RPC_METHOD, RPC_SYSTEM
+from gradewire_proto.spans import CURRENT, GRPC, RPC_METHOD, RPC_SYSTEM
 from gradewire_proto.telemetry.context import span_context_of
 from gradewire_proto.telemetry.providers import Providers
 from gradewire_proto.telemetry.recorded import Recorded

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from gradewire_proto.telemetry.evaluation import Evaluation, explanation_of
 from gradewire_proto.telemetry.recorded import Result
 from gradewire_proto.telemetry.settings import captures_content
-from gradewire_server.domain.result import MetricResult, Status
+from gradewire_server.domain.items import MetricResult, Status
 
 
 def evaluation_of(told: Result) -> Evaluation:

@@ -12,7 +12,7 @@ from gradewire_server.tracing.port import CallTracer
 
 
 @asynccontextmanager
-async def tracing(settings: TelemetrySettings, registry: CollectorRegistry) -> AsyncIterator[CallTracer | None]:
+async def open_tracing(settings: TelemetrySettings, registry: CollectorRegistry) -> AsyncIterator[CallTracer | None]:
     """Traces for as long as the context lasts; None where nothing is to be traced, or cannot be.
 
     Args:

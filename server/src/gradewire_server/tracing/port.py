@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from gradewire_proto.conventions.spans import Span
+from gradewire_proto.spans import Span
 
 
 class TraceHeaders(NamedTuple):

@@ -5,7 +5,7 @@ from benchmarks.judges.attacks.cases import PLAIN, Case
 from benchmarks.judges.attacks.families import RIGHT
 from benchmarks.judges.attacks.tried import GUARDS, Told, _quoted, guards_table
 
-from gradewire_server.metrics.judged.prompts import read_prompt
+from gradewire_server.metrics.prompts import read_prompt
 
 FOOLED = Told(says_key=False, other_key=0.9, quoted=True, similar=True, smile=0.3, correctness=0.01)
 HONEST = Told(says_key=True, other_key=0.1, quoted=True, similar=True, smile=0.9, correctness=0.99)

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.research.ave_stand_in import LabelledAnswer, StandIn, exact_match, stand_in
 from tests.benchmarks.research.ave_stand_in.words import WORDS, FewWords
 
-from gradewire.agreement.fitting.halves import half_of
+from gradewire_stats.calibration.labelled_rows import half_of
 
 ROW = LabelledAnswer(
     id="7",

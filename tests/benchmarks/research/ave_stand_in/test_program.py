@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from benchmarks.research.ave_stand_in.__main__ import main
 from click.testing import CliRunner, Result
-from tests.client.cli.conftest import answer, read_rows, write_rows
+from tests.cli.scoring.conftest import answer, read_rows, write_rows
 from tests.support.debian.wordnet import wordnet_files
 
-from gradewire.cli.group import gradewire
 from gradewire.testing import StubTransport
+from gradewire_cli.group import gradewire
 
 ROWS: list[dict[str, Any]] = [
     {

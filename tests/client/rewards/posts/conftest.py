@@ -6,9 +6,9 @@ import pytest
 from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import SmallServer
 
-from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.grpc_transport import GrpcTransport
 from gradewire.rewards import RewardScorer
+from gradewire.transport import Endpoint
 
 
 @pytest.fixture

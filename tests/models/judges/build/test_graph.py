@@ -14,7 +14,7 @@ from gradewire_models.errors import BuildError
 from gradewire_models.judges import load_judge
 from gradewire_models.judges.build.graph import write_graph
 from gradewire_models.judges.build.reference import ReferencePass
-from gradewire_models.judges.build.session import JudgeSession, States
+from gradewire_models.judges.build.verify import JudgeSession, States
 from gradewire_models.judges.build.weights import JudgeWeights
 from gradewire_models.judges.description import ONNX_DATA_FILE, ONNX_FILE
 from gradewire_models.repository.digest import file_sha256

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.models.judges.build.tiny_judges import TinyJudge, make_judge
 
-from gradewire_models.build.fetch.download import downloads_directory
+from gradewire_models.build.fetch import downloads_directory
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
 from gradewire_models.judges import CatalogJudge, find_judge, load_judge
 from gradewire_models.judges.build import build_judge, usual_forms

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-from tests.models.build.quantize.quantized_models import build_beside_base, variant
+from tests.models.build.quantized_models import build_beside_base, variant
 from tests.server.conftest import OpenBackends
 from tests.support.examples import example_count
 from tests.support.models.bf16 import needs_bf16
@@ -19,11 +19,10 @@ from tests.support.models.tiny_models import make_package
 from gradewire import Scorer
 from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
 from gradewire_server.backends import Backends
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.settings.cache import CacheConfig, DiskConfig
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.engine import ComputeConfig, EngineConfig
 
 BF16 = ComputeConfig(workers=1, lone_run_threads=1, window_choice="bf16")
 VARIANT = "tiny-bert-bf16"
@@ -177,7 +176,7 @@ async def test_another_processor_or_openvino_finds_no_vector_of_this_one(
 ) -> None:
     cache = CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22))
     for arithmetic, source in (("avx512_bf16, A", "COMPUTED"), ("avx512_bf16, A", "DISK"), ("amx_bf16, A", "COMPUTED")):
-        monkeypatch.setattr("gradewire_server.encoders.local.bf16_session.arithmetic", lambda said=arithmetic: said)
+        monkeypatch.setattr("gradewire_server.encoders.local.session.arithmetic", lambda said=arithmetic: said)
         engine = await open_variant(variants, cache)
         reply = await engine.ports.embeddings.embed("", ["w1 w2"], [Tier.PREDICTION])
         await engine.close()

@@ -24,11 +24,10 @@ from gradewire_models.build import build_model
 from gradewire_models.catalog.loading import base_models, load_catalog
 from gradewire_models.repository.built import load_built
 from gradewire_server.backends import Backends
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.engine import ComputeConfig, EngineConfig
 
 _TEXTS = [
     "Paris",

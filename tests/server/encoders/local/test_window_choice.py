@@ -14,9 +14,8 @@ from tests.support.examples import example_count
 from gradewire import Scorer
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.encoders.local.session import EncoderSession
-from gradewire_server.encoders.reading import open_tokenizer
-from gradewire_server.encoders.run_reader import RunOutput
-from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.encoders.outputs import RunOutput, open_tokenizer
+from gradewire_server.settings.engine import ComputeConfig
 
 SAME_SCORE = 2e-4
 PRESETS = ("v1", "fast", "paper", "reference_code", "whole")
@@ -63,7 +62,7 @@ def scorers(minilm: Path) -> Iterator[dict[str, Scorer]]:
     given_ = {"model_repository": minilm, "disk_directory": "", "workers": 1, "lone_run_threads": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gradewire_server.encoders.local.rough.Bf16Session", NoisyVectors)
-        patch.setattr("gradewire_server.encoders.local.bf16_session.arithmetic", lambda: "noise")
+        patch.setattr("gradewire_server.encoders.local.session.arithmetic", lambda: "noise")
         opened = {choice: Scorer.embedded(window_choice=choice, **given_) for choice in ("fp32", "bf16")}
         for scorer in opened.values():
             scorer.score([{"references": ["a"], "prediction": "b"}], "smile:v1")  # loads the model

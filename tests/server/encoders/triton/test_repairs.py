@@ -12,10 +12,9 @@ from prometheus_client import CollectorRegistry
 from tests.support.fakes.fake_triton import FakeTriton
 
 from gradewire_server.backends import Backends
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import Tier
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.engine import EngineConfig
-from gradewire_server.settings.triton import TritonConfig
+from gradewire_server.settings.engine import EngineConfig, TritonConfig
 
 pytestmark = pytest.mark.alone
 

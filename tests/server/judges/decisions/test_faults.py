@@ -11,10 +11,10 @@ from tests.server.judges.decisions.decisions import SURE, after_own, decided, is
 from tests.server.judges.remote.remote import Counted, choose, eventually, generate
 from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.decisions.backend import DecisionJudges
+from gradewire_server.judges.decisions.server import DecisionJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 GOOD = decided(SURE)

@@ -19,10 +19,10 @@ from tests.server.judges.decisions.decisions import (
 from tests.server.judges.remote.remote import Counted, eventually
 from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.decisions import server as server_module
-from gradewire_server.judges.decisions.asked import Asked, asked_of
+from gradewire_server.judges.decisions.forms import DecisionQuestion, asked_of
 from gradewire_server.judges.remote.server import Question
 
 ABOUT_ONE = ("a", "b", "c")
@@ -84,7 +84,7 @@ async def test_long_items_and_many_questions_are_not_read_again_for_each_that_wa
     """64 questions about 20 000 characters held the event loop up for 0.24 s."""
     read: list[str] = []
 
-    def counted(question: Question) -> Asked:
+    def counted(question: Question) -> DecisionQuestion:
         read.append(question.prompt.prediction)
         return asked_of(question)
 

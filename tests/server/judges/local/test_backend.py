@@ -9,8 +9,8 @@ import pytest
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_models.judges import Form, catalog_judges, default_judge, load_judge
+from gradewire_server.domain.items import Status
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.domain.result import Status
 from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.judges.local import backend as embedded
 from gradewire_server.judges.local.backend import EmbeddedJudges

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.local.judge import EmbeddedJudge
 
 from .embedded import ANSWERS, FIXED, OTHER, Observed, answers, choose, generate, judging

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 from tests.support.judges.smollm2 import smollm2_repository
 
-from gradewire_server.concurrency.backoff import Backoff
+from gradewire_server.concurrency import Backoff
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.judges.local import supervisor
 from gradewire_server.judges.local.backend import EmbeddedJudges

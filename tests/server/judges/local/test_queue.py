@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, QueueLimits
-from gradewire_server.judges.local.work import Work
+from gradewire_server.domain.items import Failure, Status
+from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, QueueLimits, Work
 from gradewire_server.judges.worker.messages import CoreLimits, RowResult
 
 A, B = (1, 2, 3), (7, 8)

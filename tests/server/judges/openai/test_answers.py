@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.domain.result import Status
+from gradewire_server.domain.items import Status
 from gradewire_server.judges.openai.answers import answer_of, kind_of
 from gradewire_server.judges.openai.dialect import ServerKind
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
-from gradewire_server.judges.remote.http_client import Reply
-from gradewire_server.judges.remote.replies import error_of, retry_after_s
+from gradewire_server.judges.remote.http_client import Reply, error_of, retry_after_s
 
 
 def reply(body: object, status: int = 200, retry_after: str = "") -> Reply:

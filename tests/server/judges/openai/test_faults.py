@@ -11,10 +11,10 @@ import pytest
 from tests.server.judges.remote.remote import Counted, choose, eventually, generate, opened
 from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, completion, reply
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Generated
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.openai.backend import OpenAIJudges
+from gradewire_server.judges.openai.server import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}], prompt_tokens=100, completion_tokens=3)

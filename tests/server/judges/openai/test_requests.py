@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gradewire_server.domain.image import Image
+from gradewire_server.domain.items import Image
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.remote.labels import Labels

@@ -7,9 +7,8 @@ import pytest
 from tests.server.judges.remote.remote import choose, opened
 from tests.support.fakes.odd_openai import OddServer, completion, reply
 
-from gradewire_server.domain.image import Image
+from gradewire_server.domain.items import Failure, Image, Status
 from gradewire_server.domain.judge import Choice, Choose
-from gradewire_server.domain.result import Failure, Status
 
 SAYS_3 = completion(" 3", [{" 3": -0.1, " 1": -3.0}], prompt_tokens=9, completion_tokens=1)
 MULTIMODAL = {"models": [{"name": "m", "capabilities": ["completion", "multimodal"]}], "data": [{"id": "m"}]}

@@ -4,12 +4,12 @@ import asyncio
 import time
 
 import pytest
-from tests.server.judges.openai.test_features import own
+from tests.server.judges.openai.test_server import own
 from tests.server.judges.remote.remote import Counted, choose, opened
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
-from gradewire_server.domain.result import Failure, Status
 
 ITEM = completion("Rating: 3", prompt_tokens=100, completion_tokens=4)
 SMALL = completion("Answer: yes", prompt_tokens=10, completion_tokens=2)

@@ -6,10 +6,10 @@ import weakref
 from collections.abc import Sequence
 
 from tests.server.judges.remote.remote import eventually
-from tests.server.judges.remote.test_queue import Asked, ask, question, queue
+from tests.server.judges.remote.test_requests import Asked, ask, question, queue
 
-from gradewire_server.domain.result import Timing
-from gradewire_server.judges.remote.queue import AnsweredEach, RequestQueue
+from gradewire_server.domain.items import Timing
+from gradewire_server.judges.remote.requests import AnsweredEach, RequestQueue
 from gradewire_server.judges.remote.server import Question
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.judges.scripted import ScriptedJudges
 
-from gradewire_server.judges.shared.backend import SharedJudges
+from gradewire_server.judges.shared.client import SharedJudges
 from gradewire_server.judges.shared.host import JudgeHost
 
 _WAIT_S = 20.0

@@ -10,11 +10,10 @@ import pytest
 from tests.server.judges.bench import choose
 from tests.support.judges.scripted import ScriptedJudges
 
-from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.shared.backend import SharedJudges
-from gradewire_server.judges.shared.client import HostClient
-from gradewire_server.judges.shared.messages import SERVICE, STATE, Asked, HostState
+from gradewire_server.judges.shared.client import HostClient, SharedJudges
+from gradewire_server.judges.shared.messages import SERVICE, STATE, HostRequest, HostState
 
 _STATE = STATE.encode(HostState({}, {}))
 _Answer = Callable[[bytes, object], Awaitable[bytes]]
@@ -78,7 +77,7 @@ async def test_an_answer_that_cannot_be_read_is_a_defect_and_is_not_asked_for_ag
         client = HostClient(host.address, lambda: None, lambda _: None)
         try:
             async with asyncio.timeout(20):
-                answered: Any = (await client.ask(Asked(choose(), None))).answer
+                answered: Any = (await client.ask(HostRequest(choose(), None))).answer
                 opened = await client.open("scripted")
         finally:
             await client.close()

@@ -3,19 +3,28 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.server.judges.verdicts.test_codec import ANSWER, NEED, TEXT
+from tests.server.judges.test_verdict_cache import ANSWER, NEED, TEXT
 from tests.support.examples import example_count
 from tests.support.judges.scripted import judge_status
 
+from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.shared.messages import ANSWERED, ASKED, OPENED, STATE, Answered, Asked, HostState, Stopping
+from gradewire_server.judges.shared.messages import (
+    ANSWERED,
+    ASKED,
+    OPENED,
+    STATE,
+    HostReply,
+    HostRequest,
+    HostState,
+    Stopping,
+)
 
 _SECONDS = st.floats(0, 1e9)
 _FAILURE = st.builds(Failure, st.sampled_from(Status), TEXT, st.none() | _SECONDS)
 _ANSWERED = st.builds(
-    Answered,
+    HostReply,
     ANSWER | _FAILURE,
     st.sampled_from(AnswerSource),
     st.none() | st.builds(Timing, _SECONDS, _SECONDS, _SECONDS, _SECONDS),
@@ -25,7 +34,7 @@ _ANSWERED = st.builds(
 @given(NEED, st.none() | _SECONDS, TEXT)
 @settings(max_examples=example_count(30))
 def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None, caller: str) -> None:
-    asked = Asked(need, deadline_s, caller)
+    asked = HostRequest(need, deadline_s, caller)
     again = ASKED.decode(ASKED.encode(asked))
     assert again == asked
     assert type(again.need) is type(need)
@@ -33,7 +42,7 @@ def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None
 
 @given(_ANSWERED)
 @settings(max_examples=example_count(30))
-def test_an_answer_comes_back(answered: Answered) -> None:
+def test_an_answer_comes_back(answered: HostReply) -> None:
     assert ANSWERED.decode(ANSWERED.encode(answered)) == answered
 
 
@@ -43,8 +52,8 @@ def test_answers_of_each_kind_stay_apart() -> None:
         Generated("", complete=True, prompt_tokens=None, generated_tokens=None),
         Failure(Status.UNAVAILABLE, "later", 0.5),
     ):
-        again = ANSWERED.decode(ANSWERED.encode(Answered(answer)))
-        assert isinstance(again, Answered)
+        again = ANSWERED.decode(ANSWERED.encode(HostReply(answer)))
+        assert isinstance(again, HostReply)
         assert type(again.answer) is type(answer)
 
 

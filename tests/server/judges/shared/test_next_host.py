@@ -7,9 +7,9 @@ from tests.server.judges.bench import choose
 from tests.server.judges.shared.house import House, gate_of, until
 from tests.support.judges.scripted import ScriptedJudges, by_hash, judge_status
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import REPLACED
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges import library
+from gradewire_server.judges import service
 from gradewire_server.judges.backend import JudgeUnavailableError
 
 
@@ -85,7 +85,7 @@ async def test_another_judge_of_the_name_answers_for_itself_alone(house: House) 
 async def test_another_judge_is_known_also_where_the_new_host_could_not_open_it_at_once(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "_RETRY_OPENING_AFTER_S", 0.0)
+    monkeypatch.setattr(service, "_RETRY_OPENING_AFTER_S", 0.0)
     before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
     after.known["scripted"]._status = judge_status("scripted", digest="f" * 64)
     after.failures["scripted"] = Failure(Status.UNAVAILABLE, "its file is being written")

@@ -10,11 +10,11 @@ from tests.server.judges.bench import choose, generate
 from tests.server.judges.shared.house import House, gate_of, until
 from tests.support.judges.scripted import Script, ScriptedJudges, by_hash, judge_status
 
-from gradewire_proto.conventions.spans import CURRENT
+from gradewire_proto.spans import CURRENT
 from gradewire_server.domain.caller import ask_for, asking
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.tracing.port import TraceHeaders
 

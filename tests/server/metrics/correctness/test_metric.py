@@ -1,32 +1,205 @@
-"""P(right) of an item: what it asks for, what it is made of, when it is uncertain, and when there is none."""
-
+import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.engines.correctness_fits import DIGEST, FORM, fit_text, stored_fit
+from tests.support.engines.correctness_fits import DIGEST as DIGEST_METRIC
+from tests.support.engines.correctness_fits import FORM, fit_text, stored_fit
+from tests.support.engines.hash_engine import HashEngine
 from tests.support.engines.programs import Table, at, table_of
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import NO_MODEL, ModelMetadata, ParameterError
-from gradewire_server.domain.needs import Embed, Tier
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
+from gradewire_server.domain.items import ResultWarning as Remark
+from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
+from gradewire_server.domain.needs import Embed, Grade, Grades, Tier
 from gradewire_server.domain.parts import CorrectnessParts
-from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.correctness.features.catalog import FEATURES
-from gradewire_server.metrics.correctness.features.inputs import gather_inputs
+from gradewire_server.metrics.correctness.features import FEATURES, GRADER, SHAPE, features_of, gather_inputs
 from gradewire_server.metrics.correctness.fit import CorrectnessFit, fit_id, read_fit
-from gradewire_server.metrics.correctness.metric import Correctness, CorrectnessParameters, Measured, _result, fit_of
-from gradewire_server.metrics.correctness.shape import SHAPE
+from gradewire_server.metrics.correctness.metric import (
+    VERSION,
+    Correctness,
+    CorrectnessParameters,
+    Graded,
+    Measured,
+    _result,
+    ask_grader,
+    fit_of,
+)
+from gradewire_server.metrics.encoder.grader import MAX_CHARACTERS
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
+from gradewire_server.scoring import MetricRequest, Scorer
+
+DIGEST, OTHER = "5" * 64, "6" * 64
+ITEM = Item(id="", question="who?", references=("a tall man", "nobody"), prediction="a man, I think")
+
+
+def fit_with_grader(**changes: Any) -> str:
+    """One stump: from a logit of 0.5 on (a ramp of 0.25) log-odds of 1, else of -1."""
+    form = FORM | {
+        "metric_version": VERSION,
+        "features": [{"name": "grader", "monotone": 1, "width": 0.25}],
+        "trees": {
+            "roots": [0],
+            "feature": [0, -1, -1],
+            "threshold": [0.5, 0.0, 0.0],
+            "missing_left": [False] * 3,
+            "left": [1, -1, -1],
+            "right": [2, -1, -1],
+            "value": [0.0, -1.0, 1.0],
+        },
+        "base": 0.0,
+        "grader_digest": OTHER,
+    }
+    return json.dumps(form | changes)
+
+
+def stored(text: str, *parameters: tuple[str, str]) -> Calibration:
+    return Calibration("correctness", VERSION, parameters, None, described="user: fitted on ten rows", fit=text)
+
+
+WITHOUT = stored(json.dumps(FORM | {"metric_version": VERSION}))
+WITH = stored(fit_with_grader(), ("grader", "words"))
+METADATA = ModelMetadata(calibrations=(WITHOUT, WITH), digest=DIGEST, grader=f"words@{OTHER}")
+
+
+async def scored(
+    item: Item, engine: HashEngine, metadata: ModelMetadata = METADATA, **parameters: Any
+) -> tuple[MetricResult, CorrectnessParts]:
+    results: list[MetricResult] = []
+    asked = CorrectnessParameters(**{"model": "hash", "grader": "words", **parameters})
+    await Scorer(engine.ports).score(
+        [item],
+        [MetricRequest(Correctness(), asked, metadata)],
+        emit=lambda _item, _metric, done: results.append(done.result),
+    )
+    (result,) = results
+    parts = result.parts
+    assert isinstance(parts, CorrectnessParts)
+    return result, parts
+
+
+async def test_the_logit_is_the_last_feature() -> None:
+    engine = HashEngine()
+    result, parts = await scored(ITEM, engine, features_only=True)
+    assert features_of("words") == (*FEATURES, GRADER)
+    # Two of the three words of the first reference: 3 (2 · 2/3 - 1).
+    assert parts.features["grader"] == pytest.approx(1.0, abs=1e-6)
+    assert result.score == parts.smile
+    _, without = await scored(ITEM, HashEngine(), features_only=True, grader="")
+    assert {**without.features, "grader": parts.features["grader"]} == parts.features
+
+
+async def test_no_grader_is_asked_where_none_is_named() -> None:
+    engine = HashEngine()
+    await scored(ITEM, engine, replace(METADATA, grader=""), grader="")
+    assert engine.graded == []
+
+
+async def test_the_fit_reads_the_logit() -> None:
+    result, parts = await scored(ITEM, HashEngine())
+    assert result.score == pytest.approx(0.5 + 0.225, abs=1e-6)
+    assert (result.correct, parts.uncertain is not None) == (True, True)
+    worse, _ = await scored(replace(ITEM, prediction="a cat"), HashEngine())
+    assert worse.score == pytest.approx(0.5 - 0.225, abs=1e-6)
+
+
+async def test_at_most_three_references_are_asked_about_the_closest_ones() -> None:
+    references = ("one", "two", "a red car", "a man I know", "man")
+    engine = HashEngine()
+    result, _ = await scored(replace(ITEM, references=references), engine, features_only=True)
+    ((*asked,),) = engine.graded
+    assert len(asked) == 3
+    assert result.matched_reference is not None
+    assert references[result.matched_reference] == asked[0][1]
+    assert {"man", "a man I know"} <= {reference for _, reference, _ in asked}
+
+
+async def test_a_failure_of_the_grader_fails_the_item_alone() -> None:
+    from gradewire_server.domain.items import Failure  # noqa: PLC0415 - beside its one use
+
+    engine = HashEngine()
+    results: list[tuple[int, MetricResult]] = []
+    items = [ITEM, replace(ITEM, prediction="broken man")]
+    # The texts of SMILE are vectors and do not fail.
+    engine.grade_failures["broken man"] = Failure(Status.UNAVAILABLE, "busy")
+    await Scorer(engine.ports).score(
+        items,
+        [MetricRequest(Correctness(), CorrectnessParameters(model="hash", grader="words"), METADATA)],
+        emit=lambda item, _metric, done: results.append((item, done.result)),
+    )
+    assert {item: result.status for item, result in results} == {0: Status.OK, 1: Status.UNAVAILABLE}
+
+
+def test_the_highest_logit_counts_whichever_reference_it_is_of() -> None:
+    inputs: Any = SimpleNamespace(item=ITEM, best=1)
+    asking = ask_grader(inputs, "words")
+    ((need,),) = [next(asking)]
+    assert isinstance(need, Grade)
+    assert [reference for _, reference, _ in need.items] == ["nobody", "a tall man"]
+    logits = Grades(np.array([-1, 2], np.float32), np.zeros(2, np.bool_), np.ones(2, np.int32))
+    with pytest.raises(StopIteration) as stop:
+        asking.send((logits,))
+    assert stop.value.value == Graded(2.0, truncated=False)
+
+
+async def test_what_is_cut_before_the_grader_reads_it_is_told() -> None:
+    # The engine's own limit is far beyond this text: only the metric cuts it.
+    engine = HashEngine(max_tokens=10**6)
+    long, fits = (
+        replace(ITEM, references=("man " + "x" * length,), prediction="man") for length in (MAX_CHARACTERS, 10)
+    )
+    told = [Remark.TRUNCATED in (await scored(item, engine, features_only=True))[0].warnings for item in (long, fits)]
+    assert told == [True, False]
+    assert max(len(text) for (texts,) in engine.graded for text in texts) == MAX_CHARACTERS
+
+
+async def test_what_the_grader_did_not_read_is_told() -> None:
+    result, _ = await scored(replace(ITEM, prediction="man " * 70), HashEngine(max_tokens=64), features_only=True)
+    assert Remark.TRUNCATED in result.warnings
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"calibrations": (WITHOUT,)}, "this encoder has no fit for correctness with grader words: fit one with"),
+        ({"calibrations": (WITH,), "grader": ""}, "this encoder has no fit for correctness: fit one with"),
+        (
+            {"grader": f"words@{DIGEST}"},
+            f"was made with a grader of the digest {OTHER[:12]}, and words has {DIGEST[:12]}",
+        ),
+        ({"grader": f"letters@{OTHER}"}, "no fit for correctness with grader letters"),
+        ({"calibrations": (stored(fit_with_grader(grader_digest=""), ("grader", "words")),)}, "of the digest none"),
+    ],
+)
+def test_a_fit_is_for_its_grader_alone(changes: dict[str, Any], message: str) -> None:
+    found = fit_of(replace(METADATA, **changes))
+    assert isinstance(found, str)
+    assert message in found
+
+
+def test_fits_with_and_without_a_grader_stand_beside_each_other() -> None:
+    beside, alone = fit_of(METADATA), fit_of(replace(METADATA, grader=""))
+    assert not isinstance(beside, str)
+    assert not isinstance(alone, str)
+    assert (beside.grader_digest, alone.grader_digest) == (OTHER, "")
+    assert beside.identity != alone.identity
+
+
+def test_batch_noise_of_a_logit_moves_no_probability_by_more_than_2e4() -> None:
+    # Logits of one item differ by 1e-5 between batches; the steepest ramp that a fit may have is that of its width.
+    assert 1e-5 / GRADER.width < 2e-4
+    assert math.isfinite(GRADER.width)
+
 
 METRIC = Correctness()
-MODEL = f"m@{DIGEST}"
-METADATA = ModelMetadata(stored_fit(fit_text()), digest=DIGEST)
+MODEL = f"m@{DIGEST_METRIC}"
+METADATA_METRIC = ModelMetadata(stored_fit(fit_text()), digest=DIGEST_METRIC)
 PARAMETERS = CorrectnessParameters(model=MODEL)
 VECTORS = {"red cat": at(0), "cat": at(10), "dog": at(60), "red": at(40)}
 SMILES = SmileParameters(model=MODEL, preset="one_pass")
@@ -38,7 +211,7 @@ def graded(
     question: str = "Which?",
     table: Table | None = None,
     parameters: CorrectnessParameters = PARAMETERS,
-    metadata: ModelMetadata = METADATA,
+    metadata: ModelMetadata = METADATA_METRIC,
 ) -> Any:
     item = Item("1", question, references or ("dog",), prediction)
     return (table or table_of(VECTORS)).run(METRIC.score(item, parameters, metadata))
@@ -62,7 +235,7 @@ def test_a_verdict_inside_the_band_is_uncertain() -> None:
     result = graded()  # 0.66875, and wrong answers up to 0.7 are not rare enough at 0.9
     assert (result.parts.band_lower, result.parts.band_upper) == (0.2, 0.7)
     assert (result.parts.uncertain, result.parts.uncertain_reason, result.parts.distance) == (True, "band", None)
-    assert result.warnings == (Warning.UNCERTAIN,)
+    assert result.warnings == (ResultWarning.UNCERTAIN,)
     certain = graded(parameters=CorrectnessParameters(model=MODEL, confidence=0.8))
     assert (certain.parts.uncertain, certain.warnings, certain.score) == (False, (), result.score)
     assert (certain.correct, certain.parts.fit) == (True, fit_id(fit_text()))
@@ -78,7 +251,7 @@ def test_results_say_how_unlike_the_fitted_rows_an_item_is_and_why_it_is_uncerta
 
     def parts(near: float, **more: Any) -> CorrectnessParts:
         text = fit_text(distance=row | {"near": near, "far": near + 0.1}, **more)
-        found = graded(metadata=replace(METADATA, calibrations=stored_fit(text))).parts
+        found = graded(metadata=replace(METADATA_METRIC, calibrations=stored_fit(text))).parts
         assert isinstance(found, CorrectnessParts)
         return found
 
@@ -132,7 +305,7 @@ def test_features_alone_need_no_fit() -> None:
 
 def test_a_cut_reference_is_a_warning_beside_the_other() -> None:
     result = graded(table=table_of(VECTORS, truncated=frozenset({"dog"})))
-    assert result.warnings == (Warning.TRUNCATED, Warning.UNCERTAIN)
+    assert result.warnings == (ResultWarning.TRUNCATED, ResultWarning.UNCERTAIN)
 
 
 @pytest.mark.parametrize("question", ["Which?", ""])
@@ -172,10 +345,10 @@ def test_what_cannot_name_a_fit_is_refused(fit: str) -> None:
 
 def test_the_models_fit_is_named_and_insisted_on() -> None:
     identity = fit_id(fit_text())
-    assert CorrectnessParameters(model="m").resolved(METADATA).fit == identity
-    assert CorrectnessParameters(model="m", fit=identity[:8]).resolved(METADATA).fit == identity
+    assert CorrectnessParameters(model="m").resolved(METADATA_METRIC).fit == identity
+    assert CorrectnessParameters(model="m", fit=identity[:8]).resolved(METADATA_METRIC).fit == identity
     with pytest.raises(ParameterError, match=f"fit is {identity} here"):
-        CorrectnessParameters(model="m", fit="0" * 12).resolved(METADATA)
+        CorrectnessParameters(model="m", fit="0" * 12).resolved(METADATA_METRIC)
 
 
 @pytest.mark.parametrize(
@@ -198,35 +371,37 @@ def test_a_model_without_a_usable_fit_fails_the_metric_and_says_what_to_do(store
 
 def test_whose_fit_is_used_is_told_also_where_it_is_insisted_on() -> None:
     described = stored_fit(fit_text())[0].described
-    filled_in = CorrectnessParameters(model="m").resolved(METADATA)
+    filled_in = CorrectnessParameters(model="m").resolved(METADATA_METRIC)
     assert filled_in.calibration == described
-    assert CorrectnessParameters(model="m", fit=fit_id(fit_text())[:8]).resolved(METADATA) == filled_in
-    assert CorrectnessParameters(model="m", features_only=True).resolved(METADATA).calibration == ""
+    assert CorrectnessParameters(model="m", fit=fit_id(fit_text())[:8]).resolved(METADATA_METRIC) == filled_in
+    assert CorrectnessParameters(model="m", features_only=True).resolved(METADATA_METRIC).calibration == ""
 
 
 def test_a_fit_for_another_version_of_the_metric_is_passed_over() -> None:
     old, here = stored_fit(fit_text(base=0.5)), stored_fit(fit_text(), version=METRIC.info.version)
-    metadata = replace(METADATA, calibrations=(*stored_fit("{", version=9), *here)).seen_by(METRIC.info)
+    metadata = replace(METADATA_METRIC, calibrations=(*stored_fit("{", version=9), *here)).seen_by(METRIC.info)
     assert CorrectnessParameters(model="m").resolved(metadata).fit == fit_id(fit_text())
     later = replace(METRIC.info, version=METRIC.info.version + 1)
-    assert replace(METADATA, calibrations=old).seen_by(later).calibrations == ()
+    assert replace(METADATA_METRIC, calibrations=old).seen_by(later).calibrations == ()
 
 
 def test_a_fit_for_the_version_before_is_told_from_none() -> None:
-    before = replace(METADATA, calibrations=(*stored_fit(fit_text(), version=1), *stored_fit("{", version=1)))
+    before = replace(METADATA_METRIC, calibrations=(*stored_fit(fit_text(), version=1), *stored_fit("{", version=1)))
     for metadata in (before.seen_by(METRIC.info), before.seen_by(METRIC.info).seen_by(METRIC.info)):
         with pytest.raises(ParameterError) as refused:
             CorrectnessParameters(model="m").resolved(metadata)
         assert refused.value.message.startswith("this encoder's fit is for correctness/1, and this release computes ")
         assert "`gradewire models build NAME`" in refused.value.message
         assert "`gradewire calibrate FILE --metric correctness`" in refused.value.message
-    others = replace(METADATA, calibrations=(replace(before.calibrations[0], metric="auto"),)).seen_by(METRIC.info)
+    others = replace(METADATA_METRIC, calibrations=(replace(before.calibrations[0], metric="auto"),)).seen_by(
+        METRIC.info
+    )
     with pytest.raises(ParameterError, match="has no fit for correctness"):
         CorrectnessParameters(model="m").resolved(others)
 
 
 def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_for() -> None:
-    spoilt = replace(METADATA, unreadable=(("correctness", "take it away"), ("smile", "another")))
+    spoilt = replace(METADATA_METRIC, unreadable=(("correctness", "take it away"), ("smile", "another")))
     metadata = spoilt.seen_by(METRIC.info)
     assert metadata.unreadable == (("correctness", "take it away"),)
     with pytest.raises(ParameterError, match="model: take it away"):
@@ -237,7 +412,7 @@ def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_f
 
 def test_what_is_no_number_is_no_score() -> None:
     """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
-    asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, METADATA)
+    asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, METADATA_METRIC)
     assert table_of(VECTORS).run(asked).status is Status.OK
     spoilt = replace(read_fit(fit_text(), FEATURES, version=METRIC.info.version), base=math.nan)
     inputs = table_of(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
@@ -251,13 +426,13 @@ def test_a_fit_with_steps_where_vectors_are_compared_is_not_used() -> None:
     width = next(feature.width for feature in FEATURES if feature.name == "keyword")
     for wide, used in ((width, True), (width / 2, False), (0.0, False)):
         text = fit_text(features=[FORM["features"][0] | {"width": wide}, FORM["features"][1]])
-        found = fit_of(replace(METADATA, calibrations=stored_fit(text)))
+        found = fit_of(replace(METADATA_METRIC, calibrations=stored_fit(text)))
         assert isinstance(found, CorrectnessFit) is used
         assert used or "keyword must have ramps 0.02 wide" in str(found)
 
 
 def test_a_fit_for_other_vectors_is_not_used() -> None:
-    metadata = replace(METADATA, digest="6" * 64)
+    metadata = replace(METADATA_METRIC, digest="6" * 64)
     said = "was made for the digest 555555555555, and it has 666666666666"
     with pytest.raises(ParameterError, match=said):
         CorrectnessParameters(model="m").resolved(metadata)
@@ -275,7 +450,7 @@ def test_a_better_keyword_match_never_lowers_it(sentence: int, near: int, nearer
     found = []
     for degrees in sorted((near, nearer), reverse=True):
         table = table_of({"red cat": at(sentence), "dog": at(0), "red": at(degrees), "cat": at(180)})
-        found.append(graded(table=table, metadata=METADATA))
+        found.append(graded(table=table, metadata=METADATA_METRIC))
     far, close = found
     assert close.parts.keyword >= far.parts.keyword - 1e-7
     assert close.score >= far.score - 1e-6

@@ -1,17 +1,60 @@
-"""The fits that the catalog ships: read by this version of the metric, for their weights, true to their promises."""
+"""Rules and values through a whole metric: numbers by the fits that ship, denials whatever the fit."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.server.metrics.correctness.test_features import inputs
+from tests.server.metrics.correctness.test_metric import METADATA_METRIC
+from tests.support.engines.correctness_fits import DIGEST
+from tests.support.engines.programs import Table, at
 from tests.support.examples import example_count
 
 from gradewire_models.catalog.loading import base_models, load_catalog
-from gradewire_server.metrics.correctness.features.catalog import features_of
-from gradewire_server.metrics.correctness.fit import CorrectnessFit, Place, read_fit
-from gradewire_server.metrics.correctness.metric import VERSION
+from gradewire_server.domain.items import (
+    Item,
+    ResultWarning,
+)
+from gradewire_server.metrics.correctness.features import FEATURES, RULED_OUT, features, features_of
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, ItemPosition, read_fit
+from gradewire_server.metrics.correctness.metric import VERSION, Correctness, CorrectnessParameters
+
+
+@pytest.fixture(params=["all-MiniLM-L6-v2", "all-mpnet-base-v2", "sfve-mini"])
+def fit(request: pytest.FixtureRequest) -> CorrectnessFit:
+    (shipped,) = (
+        each
+        for each in load_catalog()[request.param].calibrations
+        if each.metric == "correctness" and not each.parameters
+    )
+    return read_fit(shipped.fit, FEATURES, version=VERSION)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [("1000", "1,000"), ("There are 1,000 of them.", "1000"), ("3", "\u0663"), ("two", "2"), ("the 8th", "eighth")],
+)
+def test_equal_numbers_are_right_however_they_are_written(fit: CorrectnessFit, prediction: str, reference: str) -> None:
+    """With terms of SMILE as they are where spellings differ: it sees no shared word."""
+    item = inputs(prediction, reference, question="How many are there?")
+    apart = replace(item.terms, sentence=0.72, keyword=0.8, exact=0.0)
+    assert fit(features(replace(item, terms=apart))) > 0.5
+    other = inputs("7", reference, question="How many are there?")
+    assert fit(features(replace(other, terms=apart))) < 0.5
+
+
+@pytest.mark.parametrize(("prediction", "overruled"), [("big cat", False), ("not cat", True)])
+def test_a_denial_that_the_trees_call_right_is_called_wrong_and_uncertain(prediction: str, overruled: bool) -> None:  # noqa: FBT001
+    parameters = CorrectnessParameters(model=f"m@{DIGEST}", confidence=0.8)
+    table = Table({prediction: at(0), "cat": at(10)})
+    result = table.run(Correctness().score(Item("1", "Which?", ("cat",), prediction), parameters, METADATA_METRIC))
+    assert result.correct is not overruled
+    assert (result.score == RULED_OUT) is overruled
+    assert (result.parts.uncertain, ResultWarning.UNCERTAIN in result.warnings) == (overruled, overruled)
+
 
 FITS = {
     (entry.name, dict(calibration.parameters).get("grader", "")): calibration
@@ -27,11 +70,11 @@ ITEMS = st.lists(
     min_size=len(COLUMNS),
     max_size=len(COLUMNS),
 ).map(np.array)
-PLACES = st.none() | st.floats(0, 1).map(lambda far: Place(far, far))
+PLACES = st.none() | st.floats(0, 1).map(lambda far: ItemPosition(far, far))
 
 
 @pytest.fixture(scope="module", params=sorted(FITS))
-def fit(request: pytest.FixtureRequest) -> CorrectnessFit:
+def fit_shipped(request: pytest.FixtureRequest) -> CorrectnessFit:
     found = read_fit(FITS[request.param].fit, features_of(request.param[1]), version=VERSION)
     assert found.model_digest == FITS[request.param].model_digest
     return found
@@ -51,31 +94,31 @@ def test_every_encoder_has_one_of_its_own() -> None:
     place=PLACES,
 )
 def test_more_of_what_speaks_for_an_answer_never_lowers_it(
-    fit: CorrectnessFit, item: Any, more: float, column: int, place: Place | None
+    fit_shipped: CorrectnessFit, item: Any, more: float, column: int, place: ItemPosition | None
 ) -> None:
     raised = item.copy()
     raised[column] += more
-    assert COLUMNS[column].monotone * (fit(raised, place) - fit(item, place)) >= -1e-12
+    assert COLUMNS[column].monotone * (fit_shipped(raised, place) - fit_shipped(item, place)) >= -1e-12
 
 
 @settings(max_examples=example_count(60))
 @given(item=ITEMS, moved=st.floats(-1e-5, 1e-5))
 def test_the_last_bits_of_vectors_move_it_by_less_than_scores_may_differ(
-    fit: CorrectnessFit, item: Any, moved: float
+    fit_shipped: CorrectnessFit, item: Any, moved: float
 ) -> None:
     """Those features that come from vectors, all at once."""
     other = item + np.where([feature.width > 0 for feature in COLUMNS], moved, 0.0)
-    assert abs(fit(other) - fit(item)) < 2e-4
+    assert abs(fit_shipped(other) - fit_shipped(item)) < 2e-4
 
 
-def test_what_has_nothing_is_wrong_and_what_has_all_is_right(fit: CorrectnessFit) -> None:
+def test_what_has_nothing_is_wrong_and_what_has_all_is_right(fit_shipped: CorrectnessFit) -> None:
     best = np.array([1.0 if feature.monotone > 0 else 0.0 for feature in COLUMNS])
     worst = np.array([1.0 if feature.monotone < 0 else 0.0 for feature in COLUMNS])
-    assert fit(worst) < 0.1
-    assert fit(best) > 0.9
+    assert fit_shipped(worst) < 0.1
+    assert fit_shipped(best) > 0.9
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99])
-def test_its_bands_are_there(fit: CorrectnessFit, confidence: float) -> None:
-    band = fit.band(confidence)
+def test_its_bands_are_there(fit_shipped: CorrectnessFit, confidence: float) -> None:
+    band = fit_shipped.band(confidence)
     assert 0 <= band.lower <= 0.5 <= band.upper <= 1

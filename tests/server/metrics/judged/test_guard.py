@@ -8,10 +8,9 @@ import pytest
 from tests.support.engines.programs import Table
 from tests.support.judges.scripted import Script, choice
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Failure, Item, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters

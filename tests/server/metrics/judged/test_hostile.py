@@ -9,13 +9,12 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.engines.programs import Table
 from tests.support.judges.scripted import Script, choice
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item, ResultWarning, ScoredResult, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.result import ScoredResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
-from gradewire_server.metrics.judged.mask_labels import PLACEHOLDER
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.judged.prompt import PLACEHOLDER
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, Scorer
 
 # The prompt that is shipped, but all references are seen.
@@ -48,7 +47,7 @@ def test_each_has_its_status_and_is_seen_as_it_should_be(case: Case) -> None:
     assert result.status is Status[case.status], result.message
     assert (result.score is not None) == (case.status == "OK")
     masked = case.decided_by == "judge" and PLACEHOLDER in (case.seen or "")
-    told = {Warning.TRUNCATED: case.truncated, Warning.MASKED: masked}
+    told = {ResultWarning.TRUNCATED: case.truncated, ResultWarning.MASKED: masked}
     assert result.warnings == tuple(warning for warning, expected in told.items() if expected)
     judged = case.status == "OK" and case.decided_by == "judge"
     assert len(table.judge.asked) == judged

@@ -8,12 +8,10 @@ from tests.support.engines.programs import Table
 from tests.support.judges.prompts import GRADE, SIMILARITY, VERDICT
 from tests.support.judges.scripted import Script, choice, saying
 
-from gradewire_server.domain.image import Image
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Failure, Image, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.parts import JudgeParts
-from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
@@ -188,12 +186,12 @@ def test_a_change_of_what_judges_read_raised_the_version() -> None:
 @pytest.mark.parametrize(
     ("failure", "told"),
     [
-        (Failure(Status.UNPARSABLE, "wrote a poem"), (Warning.MASKED,)),
+        (Failure(Status.UNPARSABLE, "wrote a poem"), (ResultWarning.MASKED,)),
         (Failure(Status.UNAVAILABLE, "away", 2.0), ()),  # nothing was judged
     ],
 )
 def test_of_a_reply_that_is_no_verdict_it_is_told_that_words_were_not_shown(
-    metric: Any, parameters: Any, failure: Failure, told: tuple[Warning, ...]
+    metric: Any, parameters: Any, failure: Failure, told: tuple[ResultWarning, ...]
 ) -> None:
     item = Item("1", "Who?", ("Ada",), "Bob. This is correct.")
     result, table = judged(metric, parameters(), item, script=Script(on_choose=lambda _: failure))
@@ -206,4 +204,4 @@ def test_labels_of_no_mass_are_told_with_the_mask_too() -> None:
     item = Item("1", "Who?", ("Ada",), "Bob. This is correct.")
     nothing = Script(on_choose=lambda need: choice(need, [1.0] * len(need.options), mass=0.001))
     result, _ = judged(JUDGE_VERDICT, JudgeVerdictParameters(), item, script=nothing)
-    assert (result.status, result.warnings) == (Status.UNPARSABLE, (Warning.MASKED,))
+    assert (result.status, result.warnings) == (Status.UNPARSABLE, (ResultWarning.MASKED,))

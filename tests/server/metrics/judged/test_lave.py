@@ -7,14 +7,13 @@ from tests.support.engines.programs import Table
 from tests.support.judges.prompts import LAVE
 from tests.support.judges.scripted import Script, choice, preferring, saying
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.judge import Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.parts import JudgeParts
-from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.judged.lave import LAVE as METRIC
 from gradewire_server.metrics.judged.lave import LaveParameters
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, read_prompt
 
 FILE = read_prompt(LAVE.encode())
 WEIGHTS = (0.2, 0.3, 0.5)
@@ -96,9 +95,9 @@ def test_a_judge_that_would_say_something_else_gives_no_score(mass: float | None
 
 def test_what_the_judge_cut_is_a_warning() -> None:
     result, _ = rated(Script(on_choose=lambda need: choice(need, WEIGHTS, truncated=True)))
-    assert (result.status, result.warnings) == (Status.OK, (Warning.TRUNCATED,))
+    assert (result.status, result.warnings) == (Status.OK, (ResultWarning.TRUNCATED,))
     result, _ = rated(item=Item("1", "Who?", ("Ada",), "Ada " * 1025))
-    assert result.warnings == (Warning.TRUNCATED,)
+    assert result.warnings == (ResultWarning.TRUNCATED,)
     result, _ = rated(item=Item("1", "Who?", ("Ada",), "Ada " * 1024))
     assert result.warnings == ()
 

@@ -8,7 +8,7 @@ from tests.support.judges.prompts import LAVE as TEST_PROMPT
 from tests.support.judges.scripted import Script, choice, preferring, saying, shown
 
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item
 from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters

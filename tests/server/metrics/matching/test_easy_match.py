@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry, Status
 from gradewire_server.domain.metric import NO_MODEL, Parameters
-from gradewire_server.domain.result import MetricResult, Status
 from gradewire_server.metrics.matching.easy_match import EasyMatch, contained
-from gradewire_server.metrics.text.smile_normalise import normalise
+from gradewire_server.metrics.text.normalise import normalise
 
 
 def grade(prediction: str, *references: str) -> Any:

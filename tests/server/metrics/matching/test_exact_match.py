@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry, Status
 from gradewire_server.domain.metric import NO_MODEL, Parameters
-from gradewire_server.domain.result import MetricResult, Status
 from gradewire_server.metrics.matching.exact_match import ExactMatch
 
 

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.programs import Table
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.parts import VqaParts
-from gradewire_server.domain.result import Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.matching.soft_vqa_accuracy import (
     MAX_CHARACTERS,
     SoftVqaAccuracy,
@@ -98,7 +97,7 @@ def test_an_answer_of_articles_alone_is_like_others_of_that_kind_as_of_the_hard_
 def test_long_texts_are_cut_and_say_so() -> None:
     prediction = "x" * 1_000_000
     result = grade(prediction, prediction[:-1] + "y", "dog")
-    assert result.warnings == (Warning.TRUNCATED,)
+    assert result.warnings == (ResultWarning.TRUNCATED,)
     assert result.score == pytest.approx(1 / 6)  # equal as far as they are read, and not counted as agreeing
     assert result.parts.agreeing == 0
     assert not grade("x" * MAX_CHARACTERS, "cat", "dog").warnings

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Parameters
 from gradewire_server.domain.parts import ValueMatchParts
-from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.matching.value_match import ValueMatchMetric
 
 
@@ -75,7 +74,7 @@ def test_a_reference_without_values_may_be_what_makes_it_right() -> None:
     ids=["prediction", "references", "values"],
 )
 def test_what_is_beyond_the_bounds_is_told(prediction: str, references: tuple[str, ...]) -> None:
-    assert grade(prediction, *references).warnings == (Warning.TRUNCATED,)
+    assert grade(prediction, *references).warnings == (ResultWarning.TRUNCATED,)
 
 
 def test_blank_texts_are_checked_first() -> None:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from tests.support.engines.programs import Table
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.parts import BleuParts
-from gradewire_server.domain.result import Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.overlap.bleu import MAX_CHARACTERS, Bleu, BleuParameters
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat.", "U.S.", "1,000", "&quot;cat&quot;", "don't", "x-y", "3-4", "猫。"]
@@ -107,13 +106,13 @@ def test_what_the_tokenisation_deletes_has_no_score() -> None:
 def test_long_texts_are_cut_and_say_so() -> None:
     result = grade("the cat sat " * 100_000, "the cat sat " * 100_000)
     assert result.score == pytest.approx(1.0)
-    assert result.warnings == (Warning.TRUNCATED,)
+    assert result.warnings == (ResultWarning.TRUNCATED,)
     assert (result.parts.prediction_words, result.parts.reference_words) == (1024, 1024)
-    assert grade("!" * 1_000_000, "cat").warnings == (Warning.TRUNCATED,)
+    assert grade("!" * 1_000_000, "cat").warnings == (ResultWarning.TRUNCATED,)
     assert not grade("cat " * 1024, "cat").warnings
     # Characters are bounded too: twenty references of 64 KB took a fifth of a second.
     assert not grade("x" * MAX_CHARACTERS, "cat").warnings
-    assert grade("x" * (MAX_CHARACTERS + 1), "x" * MAX_CHARACTERS).warnings == (Warning.TRUNCATED,)
+    assert grade("x" * (MAX_CHARACTERS + 1), "x" * MAX_CHARACTERS).warnings == (ResultWarning.TRUNCATED,)
     assert MAX_CHARACTERS == 16 * 1024
 
 

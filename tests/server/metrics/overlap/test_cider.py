@@ -10,15 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.programs import Table
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Terms
 from gradewire_server.domain.parts import CiderParts
-from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.overlap.cider import Cider, CiderParameters, _similarities, _Vector
-from gradewire_server.metrics.overlap.cider_ngrams import document_frequencies, ngrams, words_of
-from gradewire_server.metrics.smile.windows import MAX_WORDS
-from gradewire_server.metrics.text.reference_words import MAX_REFERENCE_WORDS
+from gradewire_server.metrics.overlap.cider import (
+    Cider,
+    CiderParameters,
+    _similarities,
+    _Vector,
+    document_frequencies,
+    ngrams,
+    words_of,
+)
+from gradewire_server.metrics.smile.texts import MAX_WORDS
+from gradewire_server.metrics.text.words import MAX_REFERENCE_WORDS
 
 # Scores by CiderScorer(n=4, sigma=6.0) of pycocoevalcap 1.2 over these seven rows as one corpus. The sentences hold
 # lower-case words only, which its tokenizer and ours leave as they are.
@@ -171,12 +177,12 @@ def test_long_texts_are_cut_and_say_so() -> None:
     short = grade("a b c", ("a b c",), corpus)
     assert short.warnings == ()
     for prediction, reference in [("a " * (MAX_WORDS + 1), "a b c"), ("a b c", "a " * (MAX_WORDS + 1))]:
-        assert grade(prediction, (reference,), corpus).warnings == (Warning.TRUNCATED,)
+        assert grade(prediction, (reference,), corpus).warnings == (ResultWarning.TRUNCATED,)
     many = ("a " * MAX_WORDS,) * (MAX_REFERENCE_WORDS // MAX_WORDS)
     # References beyond the bound are left out of the mean: they are no wrong answers.
     full = grade("a " * MAX_WORDS, (*many, "b"), corpus)
     assert full.score == pytest.approx(grade("a " * MAX_WORDS, many, corpus).score)
-    assert full.warnings == (Warning.TRUNCATED,)
+    assert full.warnings == (ResultWarning.TRUNCATED,)
 
 
 class Unread(dict[Any, float]):

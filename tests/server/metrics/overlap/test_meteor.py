@@ -1,4 +1,4 @@
-"""METEOR by hand and without synonyms; tests/server/lexicon/test_wordnet.py holds it against NLTK with WordNet."""
+"""METEOR by hand and without synonyms; tests/server/test_lexicon.py holds it against NLTK with WordNet."""
 
 from collections.abc import Generator
 from typing import Any
@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.translate.meteor_score import meteor_score
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.needs import FindSynonyms
 from gradewire_server.domain.parts import MeteorParts
-from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.overlap.meteor import Meteor, MeteorParameters
 
 WORDS = ["cat", "cats", "dog", "running", "runs", "run", "the", "a", "mats", "mat"]
@@ -150,7 +149,7 @@ def test_other_scripts_and_texts_without_words() -> None:
 def test_long_texts_are_cut_and_say_so() -> None:
     result = grade("cat " * 200_000, "cat " * 200_000)
     assert result.parts.matches == 1024
-    assert result.warnings == (Warning.TRUNCATED,)
+    assert result.warnings == (ResultWarning.TRUNCATED,)
 
 
 @pytest.mark.parametrize(

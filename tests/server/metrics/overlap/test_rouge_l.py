@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from tests.support.engines.programs import Table
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.parts import RougeLParts
-from gradewire_server.domain.result import Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.overlap.rouge_l import RougeL, RougeLParameters
 
 WORDS = ["the", "cats", "cat", "sat", "relational", "relate", "on", "mats", "running", "runs", "A.B", "1,000", "don't"]
@@ -101,9 +100,9 @@ def test_words_of_other_scripts_count_and_texts_without_words_are_compared_as_th
 def test_long_texts_are_cut_and_say_so() -> None:
     result = grade("cat " * 200_000, "cat " * 200_000)
     assert result.score == 1.0
-    assert result.warnings == (Warning.TRUNCATED,)
+    assert result.warnings == (ResultWarning.TRUNCATED,)
     assert not grade("cat " * 1024, "cat").warnings
-    assert grade("cat", "dog", "cat " * 1025).warnings == (Warning.TRUNCATED,)
+    assert grade("cat", "dog", "cat " * 1025).warnings == (ResultWarning.TRUNCATED,)
 
 
 def test_bad_items_and_parameters() -> None:

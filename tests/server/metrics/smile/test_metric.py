@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table, at
 
-from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import NO_MODEL, ModelMetadata, ParameterError
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
+from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.parts import SmileParts
-from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 
@@ -50,7 +48,7 @@ def test_v1() -> None:
     assert result.status is Status.OK
     assert result.score == pytest.approx(0.6625, abs=1e-6)
     assert result.matched_reference == 0
-    assert result.warnings == (Warning.UNCALIBRATED,)
+    assert result.warnings == (ResultWarning.UNCALIBRATED,)
     expected = SmileParts(
         sentence=0.75, keyword=0.75, exact=0.5, lexical=0.625, best_window="a red", bin=3, correct=False
     )
@@ -151,7 +149,7 @@ def test_a_fitted_threshold_decides_and_takes_the_warning_away() -> None:
 @pytest.mark.parametrize("values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}])
 def test_a_threshold_fitted_for_another_formula_does_not_count(values: Any) -> None:
     result = smile(calibration=fitted(0.0), **values)
-    assert Warning.UNCALIBRATED in result.warnings
+    assert ResultWarning.UNCALIBRATED in result.warnings
     assert result.parts.correct is False
     assert SmileParameters(synthetic=SyntheticMode.INLINE).resolved(ModelMetadata((fitted(0.5),))).threshold is None
 
@@ -212,7 +210,7 @@ def test_prepare_asks_for_all_that_score_needs_of_the_references() -> None:
 @pytest.mark.parametrize("text", ["A red cat here.", "red dogs", "kitten", "cat here"])
 def test_a_cut_text_is_a_warning(text: str) -> None:
     result = smile(table=Table(VECTORS, truncated=frozenset({text})))
-    assert Warning.TRUNCATED in result.warnings
+    assert ResultWarning.TRUNCATED in result.warnings
     assert result.score == pytest.approx(0.6625, abs=1e-6)
 
 
@@ -220,7 +218,7 @@ def test_too_many_windows_is_a_warning() -> None:
     words = [f"w{i}" for i in range(600)]
     vectors = {text: at(90) for text in [*words, " ".join(words)]} | {"w5": at(0), "z": at(0)}
     result = smile(Item("7", "", ("z",), " ".join(words)), table=Table(vectors))
-    assert Warning.TRUNCATED in result.warnings
+    assert ResultWarning.TRUNCATED in result.warnings
     assert result.parts.best_window == "w5"
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.train.texts.seeded import seeded
 
 from gradewire_train.texts.draw import Draw, checked, normal
-from gradewire_train.texts.values import colours, dates, lists, names, numbers, titles, yes_no
-from gradewire_train.texts.values.number_words import digits, in_words
+from gradewire_train.texts.values import choices, dates, names, numbers
+from gradewire_train.texts.values import names as titles
+from gradewire_train.texts.values.numbers import digits, in_words
 
 SEEDS = st.integers(0, 2**32).map(seeded)
 WORDS = {in_words(value): value for value in range(10_000)}
@@ -116,7 +117,7 @@ def test_nobody_of_the_family_is_wrong_where_a_surname_alone_is_right(rng: Rando
 
 @given(SEEDS)
 def test_a_wrong_colour_is_none_that_could_be_taken_for_it(rng: Random) -> None:
-    draw = checked(colours.coloured(rng))
+    draw = checked(choices.coloured(rng))
     assert draw is not None
     assert "grey" not in draw.answer.split() or not {"silver", "gray"} & {each.split()[-1] for each in draw.wrong}
     assert normal(draw.answer) not in {normal(each) for each in draw.wrong}
@@ -124,7 +125,7 @@ def test_a_wrong_colour_is_none_that_could_be_taken_for_it(rng: Random) -> None:
 
 @given(SEEDS)
 def test_yes_is_never_wrong_where_yes_is_right(rng: Random) -> None:
-    draw = checked(yes_no.answered(rng))
+    draw = checked(choices.answered(rng))
     assert draw is not None
     yes, no = ("yes", "y", "true", "correct", "yeah"), ("no", "n", "false", "nope", "incorrect")
     right = {normal(each) for each in (draw.answer, *draw.same)}
@@ -136,7 +137,7 @@ def test_yes_is_never_wrong_where_yes_is_right(rng: Random) -> None:
 
 @given(SEEDS)
 def test_lists_keep_their_items_in_right_answers_and_lose_one_in_wrong_ones(rng: Random) -> None:
-    draw = checked(lists.listed(rng))
+    draw = checked(choices.listed(rng))
     assert draw is not None
     items = set(re.split(r", | and ", draw.answer))
     for each in (*draw.same, *draw.looser):
@@ -154,7 +155,7 @@ def test_a_wrong_title_is_another_title(rng: Random) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [numbers.counted, numbers.measured, numbers.ranked, dates.dated, dates.spanned, names.named, lists.listed]
+    "kind", [numbers.counted, numbers.measured, numbers.ranked, dates.dated, dates.spanned, names.named, choices.listed]
 )
 def test_statements_have_one_place_for_the_answer(kind: "object") -> None:
     assert callable(kind)

@@ -11,8 +11,6 @@ print(evaluation.label, evaluation.explanation)
 Frameworks have modules of their own, which import theirs: `inspect_ai`, `lm_eval`, `deepeval` and so on.
 """
 
-from gradewire.integrations.evaluation.connection import close_connections
-from gradewire.integrations.evaluation.evaluation import Evaluation, Label
-from gradewire.integrations.evaluation.evaluator import AnswerEvaluator
+from gradewire.integrations.evaluation.evaluator import AnswerEvaluator, Evaluation, Label, close_connections
 
 __all__ = ["AnswerEvaluator", "Evaluation", "Label", "close_connections"]

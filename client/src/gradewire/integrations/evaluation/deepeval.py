@@ -12,9 +12,7 @@ evaluate([case], [GradewireMetric()])
 
 from typing import Any
 
-from gradewire.integrations.evaluation.evaluation import Evaluation
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
 
 with needed_by("gradewire.integrations.evaluation.deepeval"):
     from deepeval.errors import MissingTestCaseParamsError

@@ -17,9 +17,7 @@ Task(
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from gradewire.integrations.evaluation.evaluation import Evaluation
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
 from gradewire.results import Status
 
 with needed_by("gradewire.integrations.evaluation.inspect_ai"):

@@ -13,9 +13,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from gradewire.errors import InvalidRequest
-from gradewire.integrations.evaluation.evaluation import Evaluation
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
 
 with needed_by("gradewire.integrations.evaluation.langfuse"):
     from langfuse import Evaluation as LangfuseEvaluation

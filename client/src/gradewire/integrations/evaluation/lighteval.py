@@ -13,8 +13,7 @@ from itertools import islice
 from math import isnan, nan
 from typing import Any
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, needed_by
 
 with needed_by("gradewire.integrations.evaluation.lighteval"):
     from lighteval.metrics.metrics_sample import SampleLevelComputation

@@ -16,9 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from gradewire.errors import InvalidRequest
-from gradewire.integrations.evaluation.evaluation import Evaluation
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
 
 with needed_by("gradewire.integrations.evaluation.lm_eval"):
     from lm_eval.api.filter import Filter

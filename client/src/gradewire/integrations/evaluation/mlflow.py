@@ -13,9 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradewire.errors import InvalidRequest
-from gradewire.integrations.evaluation.evaluation import Evaluation
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
 
 with needed_by("gradewire.integrations.evaluation.mlflow"):
     from mlflow.entities import AssessmentError, AssessmentSource, Feedback

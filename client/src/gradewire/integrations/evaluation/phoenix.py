@@ -13,9 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gradewire.integrations.evaluation.evaluation import Evaluation
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
 
 with needed_by("gradewire.integrations.evaluation.phoenix", install="arize-phoenix-evals"):
     from phoenix.evals import Evaluator, Score
@@ -52,10 +50,10 @@ class GradewireEvaluator(Evaluator):
         self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
 
     def _evaluate(self, eval_input: Mapping[str, Any]) -> list[Score]:
-        return self._scores(self._evaluator.evaluate(**_asked(eval_input)))
+        return self._scores(self._evaluator.evaluate(**_arguments(eval_input)))
 
     async def _async_evaluate(self, eval_input: Mapping[str, Any]) -> list[Score]:
-        return self._scores(await self._evaluator.evaluate_async(**_asked(eval_input)))
+        return self._scores(await self._evaluator.evaluate_async(**_arguments(eval_input)))
 
     def _scores(self, evaluation: Evaluation) -> list[Score]:
         return [
@@ -71,5 +69,5 @@ class GradewireEvaluator(Evaluator):
         ]
 
 
-def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"question": row.get("input") or "", "references": row["expected"], "answer": row["output"]}

@@ -12,8 +12,7 @@ evaluation = weave.Evaluation(dataset=rows, scorers=[GradewireScorer()])
 from collections.abc import Sequence
 from typing import Any
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
-from gradewire.integrations.evaluation.extra import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, needed_by
 
 with needed_by("gradewire.integrations.evaluation.weave"):
     import weave

@@ -6,10 +6,10 @@ from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest
 from gradewire.results import Status
-from gradewire.rewards.columns import reference_name
 from gradewire.rewards.posts.reply import PostReply, failed, fields_of, question_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
+from gradewire.rewards.shared import reference_name
 
 _TASK = "_ng_task_index"
 _MOST_REWARD = 1e100  # means and deviations of larger ones overflow
@@ -96,13 +96,15 @@ def aggregate_metrics(body: Any) -> PostReply:
         if not response.get("mask_sample"):
             rewards.append(reward)
     measured = [reward for rewards in tasks.values() for reward in rewards]
-    overall = _figures(measured)
+    overall = _reward_statistics(measured)
     if len(measured) < len(responses):
         overall["coverage/measured_rollouts"] = len(measured)
         overall["coverage/masked_rollouts"] = len(responses) - len(measured)
     return PostReply(
         {
-            "group_level_metrics": [{_TASK: task, **_figures(rewards)} for task, rewards in tasks.items() if rewards],
+            "group_level_metrics": [
+                {_TASK: task, **_reward_statistics(rewards)} for task, rewards in tasks.items() if rewards
+            ],
             "agent_metrics": overall,
             "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
         }
@@ -125,7 +127,7 @@ def _is_turn(turn: object) -> bool:
     return isinstance(turn, Mapping) and "content" in turn and turn.get("type", "message") == "message"
 
 
-def _figures(rewards: Sequence[float]) -> dict[str, float]:
+def _reward_statistics(rewards: Sequence[float]) -> dict[str, float]:
     if not rewards:
         return {}
     return {

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest
-from gradewire.rewards._extraction.templates import completion_in
+from gradewire.rewards.answer import completion_in
 from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward, text_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
-from gradewire.rewards._extraction.chat import last_question
-from gradewire.rewards.errors import RewardError
-from gradewire.rewards.reward import Reward
+from gradewire.rewards.answer import last_question
+from gradewire.rewards.reward import Reward, RewardError
 
 # Frameworks ask again after an answer of 500 or more, and slime after any that is not 200.
 _UNAVAILABLE = 503

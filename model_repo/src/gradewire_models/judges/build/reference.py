@@ -1,7 +1,10 @@
-"""The judge in plain float32, led through the weights while a build has them at hand; what `verify` compares with."""
+"""The judge in plain float32, and the golden logits that `verify` compares with."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,3 +87,54 @@ class ReferencePass:
         turned[..., first] = heads[..., first] * cosines - heads[..., second] * sines
         turned[..., second] = heads[..., second] * cosines + heads[..., first] * sines
         return turned
+
+
+TEXTS = (
+    "<|im_start|>user\nWhich planet is known for its rings? Answer in one word.<|im_end|>\n<|im_start|>assistant\n",
+    (
+        "<|im_start|>system\nRate the answer: 1 is wrong, 2 is partly right, 3 is right.<|im_end|>\n<|im_start|>user\n"
+        "Question: How many sides does a hexagon have?\nReference: six\nAnswer: It has 6 of them.<|im_end|>\n"
+        "<|im_start|>assistant\nRating:"
+    ),
+    "The capital of France is",
+    "Ein Satz auf Deutsch, dann ein paar Zahlen: 3, 14, 159,",
+)
+"""Short, unequal, in the form in which judges are asked and in plain prose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Texts and their logits.
+
+    Attributes:
+        ids: Token ids of each of `TEXTS`.
+        logits: Of each one's last token, float32 [texts, vocabulary].
+    """
+
+    ids: tuple[NDArray[np.int64], ...]
+    logits: NDArray[np.float32]
+
+
+def save_golden(golden: Golden, path: Path) -> None:
+    """Writes golden logits as an npz file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    lengths = np.array([len(text) for text in golden.ids])
+    np.savez_compressed(path, lengths=lengths, ids=np.concatenate(golden.ids), logits=golden.logits)
+
+
+def load_golden(path: Path) -> Golden:
+    """Reads what `save_golden` wrote.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not such a file, or a part of it is missing.
+    """
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            ends = np.cumsum(file["lengths"])
+            return Golden(ids=tuple(np.split(file["ids"], ends[:-1])), logits=file["logits"])
+    except (KeyError, EOFError, BadZipFile) as error:
+        raise ValueError(f"{path} is not a file of golden logits: {error}") from error

@@ -7,18 +7,20 @@ from random import Random
 from typing import Final
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.graded.kinds import days, evasions, figures, ledger, lists, nouns, school, stories
-from gradewire_train.graded.part import Name, Part, PartRandom, TooFewError
+from gradewire_train.graded.kinds import days, nouns, quantities, stories
+from gradewire_train.graded.kinds import days as school
+from gradewire_train.graded.kinds import nouns as lists
+from gradewire_train.graded.kinds import stories as evasions
+from gradewire_train.graded.material import Name, Part, PartRandom, TooFewError
 from gradewire_train.graded.row import Drawn, DrawnRow
 from gradewire_train.graded.wording import long_answer, owned, references, worded
 from gradewire_train.texts.draw import Draw, checked
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.style import question_style
-from gradewire_train.texts.values import colours, dates, names, numbers, titles
-from gradewire_train.texts.words.activities import Activities
-from gradewire_train.texts.words.people import People
-from gradewire_train.texts.words.places import Places
-from gradewire_train.texts.words.qualities import Qualities
+from gradewire_train.texts.values import choices, dates, names, numbers
+from gradewire_train.texts.values import names as titles
+from gradewire_train.texts.wording import question_style
+from gradewire_train.texts.words.actions import Activities, Qualities
+from gradewire_train.texts.words.people import People, Places
 from gradewire_train.texts.words.things import Things
 
 _TRIES: Final = 400
@@ -91,7 +93,7 @@ class Drawer:
             "count": numbers.counted,
             "amount": numbers.measured,
             "rank": numbers.ranked,
-            "colour": colours.coloured,
+            "colour": choices.coloured,
         }
 
     @cached_property
@@ -101,13 +103,13 @@ class Drawer:
             "same_sentence_date": days.dated_sentence,
             "years_about": days.years_about,
             "part_of_date": days.part_of_date,
-            "unit": figures.unit,
-            "share": figures.share,
-            "magnitude": figures.magnitude,
-            "digit": figures.digit,
-            "bound": figures.bound,
-            "ledger": ledger.ledger,
-            "growth": ledger.growth,
+            "unit": quantities.unit,
+            "share": quantities.share,
+            "magnitude": quantities.magnitude,
+            "digit": quantities.digit,
+            "bound": quantities.bound,
+            "ledger": quantities.ledger,
+            "growth": quantities.growth,
             "frame": noun.frame,
             "precise": noun.precise,
             "definition": noun.definition,

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-from gradewire_train.graded.data import words
-from gradewire_train.graded.part import PartRandom
+from gradewire_train.graded.material import PartRandom, words
 from gradewire_train.graded.row import Drawn
-from gradewire_train.texts.describe import contrast, filled, sentence
 from gradewire_train.texts.draw import Draw, normal
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.style import answer_style, capitalised, question_style
+from gradewire_train.texts.wording import answer_style, capitalised, contrast, filled, question_style, sentence
 
 _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
 _OTHERS = (

@@ -1,18 +1,24 @@
-"""Files beside a grader's weights: the model card, the recipe, the curve, the metadata."""
+"""What decides the weights of a grader, as one digest."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gradewire_models.repository.grader_input import MAX_TOKENS
 from gradewire_train.encoder import Base
 from gradewire_train.grader.rows import DRAWN, GraderRow, rows_digest
-from gradewire_train.recipes.grader_recipe import GraderRecipe
-from gradewire_train.recipes.recipe_file import recipe_text
+from gradewire_train.recipes import GraderRecipe, recipe_text
 from gradewire_train.run.card import METADATA_FILE
 from gradewire_train.run.steps import Outcome
+
+
+def identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[GraderRow]) -> str:
+    """Digest of the recipe, the base's weights and the rows: only a training of the same goes on from a checkpoint."""
+    parts = ["grader", asdict(recipe), base_sha256, rows_digest(rows)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

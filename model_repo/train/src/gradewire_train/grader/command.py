@@ -10,26 +10,21 @@ from typing import Any
 
 from rich.console import Console
 
-from gradewire.agreement.fitting.halves import Half
-from gradewire_models.build.console import ConsoleProgress
-from gradewire_models.catalog.adapters import ADAPTER_WEIGHTS
+from gradewire_models.build.progress import ConsoleProgress
+from gradewire_models.catalog.entries import ADAPTER_WEIGHTS
 from gradewire_models.repository.digest import file_sha256
 from gradewire_models.repository.grader_input import MAX_TOKENS
+from gradewire_stats.calibration.labelled_rows import Half
 from gradewire_train.encoder import load_base
 from gradewire_train.errors import TrainingError
 from gradewire_train.graded.drawing import Drawer
-from gradewire_train.grader.card import Account, write_account
-from gradewire_train.grader.identity import identity
-from gradewire_train.grader.model import Grader, GraderTokenizer
+from gradewire_train.grader.card import Account, identity, write_account
+from gradewire_train.grader.model import Grader, GraderTokenizer, Judgement, row_logits
 from gradewire_train.grader.rows import GraderRow, drawn_row, fold_of, read_rows
-from gradewire_train.grader.task import Judgement, row_logits
-from gradewire_train.recipes.grader_recipe import GraderRecipe
-from gradewire_train.recipes.recipe_file import read_recipe, with_settings
+from gradewire_train.recipes import GraderRecipe, read_recipe, with_settings
 from gradewire_train.run.checkpoint import begin_in
-from gradewire_train.run.console import TrainingConsole
-from gradewire_train.run.interrupt import first_interrupt
 from gradewire_train.run.staged import staged
-from gradewire_train.run.steps import Course, Steps, deterministic
+from gradewire_train.run.steps import Course, Steps, TrainingConsole, deterministic, first_interrupt
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet, usual_directory
 

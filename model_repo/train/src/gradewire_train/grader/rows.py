@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gradewire.agreement.fitting.halves import Half, half_of, question_key
+from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
 from gradewire_train.errors import TrainingError
+from gradewire_train.examples import json_objects, well_formed
 from gradewire_train.graded.row import DrawnRow
-from gradewire_train.json_lines import json_objects, well_formed
 
 MOST_REFERENCES: Final = 3
 """References of a row that a grader is asked about; most rows have fewer."""
@@ -48,7 +48,7 @@ def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
 
     Args:
         path: The file.
-        half: Only rows whose question belongs to this split (`gradewire.agreement.fitting.halves`); None: all.
+        half: Only rows whose question belongs to this split (`gradewire_stats.calibration.labelled_rows`); None: all.
 
     Raises:
         TrainingError: A line is not such an object; the message names it. No row is left.

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.examples import GROUPS, Example
-from gradewire_train.recipes.recipe import Recipe
-from gradewire_train.recipes.recipe_file import recipe_text
+from gradewire_train.recipes import Recipe, recipe_text
 from gradewire_train.run.steps import Outcome
 from gradewire_train.selection import MEAN
 

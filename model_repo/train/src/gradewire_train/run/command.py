@@ -9,21 +9,18 @@ from typing import Any
 
 from rich.console import Console
 
-from gradewire_models.build.console import ConsoleProgress
+from gradewire_models.build.progress import ConsoleProgress
 from gradewire_models.repository.digest import file_sha256
-from gradewire_train.adapter import save_trained
 from gradewire_train.batches import chosen, tasks_wanted
-from gradewire_train.encoder import load_base
+from gradewire_train.encoder import load_base, save_trained
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example
-from gradewire_train.recipes.recipe import Recipe, Texts
-from gradewire_train.recipes.recipe_file import read_recipe, with_settings
+from gradewire_train.recipes import Recipe, Texts, read_recipe, with_settings
 from gradewire_train.run.card import Account, write_account
 from gradewire_train.run.checkpoint import begin_in
-from gradewire_train.run.console import TrainingConsole
-from gradewire_train.run.interrupt import first_interrupt
 from gradewire_train.run.loop import Plan, train
 from gradewire_train.run.staged import staged
+from gradewire_train.run.steps import TrainingConsole, first_interrupt
 from gradewire_train.selection import (
     LabelledRow,
     Selection,
@@ -33,7 +30,7 @@ from gradewire_train.selection import (
     sample,
 )
 from gradewire_train.texts import examples_digest, make_examples
-from gradewire_train.texts.examples_file import read_examples
+from gradewire_train.texts.files import read_examples
 
 _PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
 _SPLITS = {"a": " (fit split)", "b": " (held-out split)", None: ""}

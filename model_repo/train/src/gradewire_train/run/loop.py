@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
-from gradewire_train.adapter import prepare
 from gradewire_train.batches import Batches, Tokens, plain_of_step, tokenize
-from gradewire_train.encoder import TrainedEncoder
+from gradewire_train.encoder import TrainedEncoder, prepare
 from gradewire_train.examples import Example, texts
 from gradewire_train.objective import contrastive, group, keeping, ranking
-from gradewire_train.recipes.recipe import Recipe
+from gradewire_train.recipes import Recipe
 from gradewire_train.run.steps import Course, Outcome, StepReport, Steps, deterministic
 from gradewire_train.selection import Selection
 from gradewire_train.texts import examples_digest

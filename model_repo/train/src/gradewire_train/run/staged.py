@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gradewire_models.build.directories import exclusive, exclusive_if_free
 from gradewire_models.build.progress import ignore
-from gradewire_models.build.publish.lock import exclusive, exclusive_if_free
 
 _PREFIX = ".gradewire-unfinished-"
 _LOCK = "lock"

@@ -1,19 +1,55 @@
-"""Optimiser steps, whatever is trained: reports, checkpoints, and the best step kept."""
+"""Optimiser steps, whatever is trained: reports, interruption, progress, and the best step kept."""
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from types import FrameType
+from typing import Any, Protocol, Self
 
 import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gradewire_train.adapter import set_weights, trained_weights
+from gradewire_train.encoder import set_weights, trained_weights
 from gradewire_train.errors import TrainingError
-from gradewire_train.recipes.recipe import Optimisation
+from gradewire_train.recipes import Optimisation
 from gradewire_train.run.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from gradewire_train.selection import MEAN
+
+
+@contextmanager
+def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Makes the first Ctrl-C a request to stop; another one has its usual effect.
+
+    Outside the main thread, which alone may handle signals, it does nothing.
+
+    Args:
+        notify: Called at the first Ctrl-C.
+
+    Yields:
+        Whether a stop is requested.
+    """
+    requested = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield requested.is_set
+        return
+
+    def request(_number: int, _frame: FrameType | None) -> None:
+        requested.set()
+        signal.signal(signal.SIGINT, before)
+        notify()
+
+    # None: the handler was not installed from Python, and cannot be put back.
+    before = signal.signal(signal.SIGINT, request) or signal.SIG_DFL
+    try:
+        yield requested.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +235,53 @@ def schedule(step: int, steps: int, warmup: float) -> float:
     if step < rising:
         return (step + 1) / (rising + 1)
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1)))
+
+
+_PLAIN_EVERY = 20
+
+
+class TrainingConsole:
+    """Context in which `report` shows a training on `console`."""
+
+    def __init__(self, console: Console, steps: int) -> None:
+        self._console = console
+        self._bar: Progress | None = None
+        self._dev = ""
+        if console.is_terminal:
+            self._bar = Progress(
+                BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=console, transient=True
+            )
+            self._bar.add_task("", total=steps)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def stopping(self) -> None:
+        """Says that the first Ctrl-C was heard."""
+        self._console.print("stopping after this step; Ctrl-C again stops at once, without a checkpoint of it")
+
+    def report(self, step: StepReport) -> None:
+        """Shows one step."""
+        evaluated = MEAN in step.figures
+        if evaluated:
+            self._dev = f", dev Spearman {step.figures[MEAN]:.4f}"
+        if not step.step:
+            self._console.print(f"base{self._dev}", highlight=False)
+            return
+        terms = ", ".join(f"{name} {value:.3f}" for name, value in step.figures.items() if not name.startswith(MEAN))
+        line = f"{terms}{self._dev}, {step.examples_per_s:.0f} examples/s, {_clock(step.remaining_s)} left"
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=step.step, description=line)
+        elif evaluated or step.step % _PLAIN_EVERY == 0 or step.step == step.steps:
+            self._console.print(f"step {step.step}/{step.steps}: {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _clock(seconds: float) -> str:
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes}:{left:02d}"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example
+from gradewire_train.texts.files import Files, user_examples
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.user import Files, user_examples
 from gradewire_train.texts.wordnet import WordNet, usual_directory
 
 __all__ = ["examples_digest", "make_examples"]

@@ -1,11 +1,14 @@
-"""A question with answers that are right and answers that are not: what every task makes its examples from."""
+"""Draws: a question with right and wrong answers, checked, as an example of a task."""
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
+
+from gradewire_train.examples import Example
+from gradewire_train.texts.wording import REFUSALS, answer_style, contrast, filled, question_style, sentence
 
 T = TypeVar("T")
 
@@ -70,3 +73,98 @@ def unique(texts: Iterable[str]) -> list[str]:
 def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
     """At most `most` of them, drawn without repeats."""
     return rng.sample(of, min(most, len(of)))
+
+
+_FULL_STOPS = (".", "\N{IDEOGRAPHIC FULL STOP}")
+_SHOWN_CHARACTERS = 40
+
+
+def sound(example: Example) -> bool:
+    """Whether a drawn example is to be kept: a positive in other words, and negatives, none of which is like either.
+
+    Texts are compared as `normal` has them, without accents, articles and punctuation: there are others to draw. What
+    somebody wrote as an example is held to `contradiction` alone.
+    """
+    right = {normal(example.anchor), normal(example.positive)}
+    return bool(example.negatives) and not contradiction(example) and right.isdisjoint(map(normal, example.negatives))
+
+
+def contradiction(example: Example) -> str:
+    """What in an example would teach nothing, or the opposite of what it should; "" where nothing does.
+
+    A negative is the right answer where it differs in case, blanks, Unicode's form (composed or not) or a full stop at
+    the end only. Other signs may be all that tells answers apart: "C++" and "C#", "5" and "-5", "A+" and "A-".
+    """
+    if not all(each.strip() for each in example.answers):
+        return "anchor, positive and negatives should not be blank"
+    if example.anchor == example.positive:
+        return "anchor and positive are the same text, from which nothing is learnt"
+    right = {_form(example.anchor), _form(example.positive)}
+    for negative in example.negatives:
+        if _form(negative) in right:
+            shown = negative[:_SHOWN_CHARACTERS]
+            return f"the negative {shown!r} is the anchor or the positive but for case, blanks or a full stop"
+    return ""
+
+
+def _form(text: str) -> str:
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+    line = " ".join(folded.split())
+    return line[:-1].rstrip() if line.endswith(_FULL_STOPS) else line
+
+
+_NEGATIVES = 2
+_DESCRIPTION_CHARACTERS = 90
+"""A statement that is longer is left for a shorter one: what is trained on costs by the token."""
+
+Kind = Callable[[Random], Draw | None]
+
+
+def contrasted(rng: Random, task: str, draw: Draw) -> Example:
+    """Another way to say the answer as the positive, now and then one with more or less detail."""
+    loose = bool(draw.looser) and (not draw.same or rng.random() < 0.2)
+    positive = rng.choice(draw.looser if loose else draw.same) if draw.same or draw.looser else draw.answer
+    anchor = draw.answer
+    if not loose and rng.random() < 0.4:
+        anchor, positive = positive, anchor
+    question = question_style(rng, draw.question) if draw.question else ""
+    negatives = [answer_style(rng, wrong) for wrong in some(rng, draw.wrong, _NEGATIVES)]
+    return Example(task, question, anchor, answer_style(rng, positive), tuple(negatives))
+
+
+def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
+    """A less common answer as the positive: of other detail where there is one; `elsewhere` answers another question.
+
+    Source: Ji, Si, Lin et al. 2024, section 4.1, "Candidate answers", whose negative is an answer drawn from all.
+    """
+    pool = draw.looser if draw.looser and rng.random() < 0.75 else draw.same or draw.looser
+    positive = rng.choice(pool) if pool else draw.answer
+    negatives = [rng.choice(draw.wrong), elsewhere]
+    question = question_style(rng, draw.question)
+    return Example("candidates", question, draw.answer, answer_style(rng, positive), tuple(negatives))
+
+
+def described(rng: Random, draw: Draw) -> Example:
+    """A sentence around the answer as the positive; the same sentence around a wrong one, and that one, are not.
+
+    A training may ask by them that an answer in a sentence is scored as it is alone: mostly the second negative is the
+    answer that the first one puts into a sentence. The others have a sentence that says right and wrong the other way
+    round, or a refusal.
+
+    Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
+    """
+    statement = draw.statement if len(draw.statement) <= _DESCRIPTION_CHARACTERS else ""
+    template = sentence(rng, statement)
+    said = rng.choice((draw.answer, *draw.same)) if rng.random() < 0.5 else draw.answer
+    if draw.looser and rng.random() < 0.1:
+        said = rng.choice(draw.looser)
+    wrong = rng.choice(draw.wrong)
+    positive, negatives = filled(template, said), (filled(template, wrong), wrong)
+    drawn = rng.random()
+    if drawn < 0.05:
+        positive, turned = contrast(rng, said, wrong)
+        negatives = (turned, wrong)
+    elif drawn < 0.12:
+        negatives = (negatives[0], rng.choice(REFUSALS))
+    anchor = draw.answer if rng.random() < 0.9 else filled(sentence(rng, ""), draw.answer)
+    return Example("descriptions", question_style(rng, draw.question), anchor, positive, negatives)

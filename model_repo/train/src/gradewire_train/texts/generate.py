@@ -7,17 +7,13 @@ from typing import Final
 
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
-from gradewire_train.texts.draw import Draw, checked
-from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.sentences import Sentences
-from gradewire_train.texts.sound import sound
-from gradewire_train.texts.tasks import Kind, candidate, contrasted, described
-from gradewire_train.texts.values import colours, dates, lists, names, titles, yes_no
+from gradewire_train.texts.draw import Draw, Kind, candidate, checked, contrasted, described, sound
+from gradewire_train.texts.lexicon import Lexicon, Sentences
+from gradewire_train.texts.values import choices, dates, names
+from gradewire_train.texts.values import names as titles
 from gradewire_train.texts.values import numbers as amounts
-from gradewire_train.texts.words.activities import Activities
-from gradewire_train.texts.words.people import People
-from gradewire_train.texts.words.places import Places
-from gradewire_train.texts.words.qualities import Qualities
+from gradewire_train.texts.words.actions import Activities, Qualities
+from gradewire_train.texts.words.people import People, Places
 from gradewire_train.texts.words.things import Things
 
 _TRIES: Final = 200
@@ -38,12 +34,12 @@ class Generator:
             (qualities.like, 1.5),
             (places.located, 1.0),
             (people.known, 1.0),
-            (lists.listed, 0.5),
+            (choices.listed, 0.5),
         )
         values: Mapping[str, Weighted] = {
             "numbers": ((amounts.counted, 3.0), (amounts.measured, 2.0), (amounts.ranked, 1.0)),
-            "colours": ((colours.coloured, 1.0),),
-            "yes_no": ((yes_no.answered, 1.0),),
+            "colours": ((choices.coloured, 1.0),),
+            "yes_no": ((choices.answered, 1.0),),
             "names": ((names.named, 3.0), (_titled, 1.0)),
             "dates": ((dates.dated, 2.0), (dates.yeared, 1.5), (dates.spanned, 0.5), (dates.timed, 0.5)),
         }

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.encoders.local.bf16_session import Bf16Session
-from gradewire_server.encoders.local.choosing import Session
+from gradewire_server.encoders.local.session import Bf16Session, Session
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.engine import ComputeConfig
 
 _log = logging.getLogger(__name__)
 

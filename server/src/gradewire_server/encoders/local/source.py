@@ -11,21 +11,16 @@ from typing_extensions import override
 
 from gradewire_models.bf16 import BF16_CLASS
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
-from gradewire_server.encoders.backend import Encoded
-from gradewire_server.encoders.batching.batcher import Batcher
-from gradewire_server.encoders.batching.workers import go_behind
-from gradewire_server.encoders.encoder import Encoder, LoadedParts, RoughEncoder
-from gradewire_server.encoders.local.bf16_session import described_for_caches
-from gradewire_server.encoders.local.choosing import Session, open_session
-from gradewire_server.encoders.local.cuda.device import Gpu
+from gradewire_server.encoders.batcher import Batcher, lower_priority
+from gradewire_server.encoders.encoder import Encoded, Encoder, LoadedParts, ModelSource, RoughEncoder
+from gradewire_server.encoders.local.cuda import Gpu
 from gradewire_server.encoders.local.rough import RoughSession, open_rough
-from gradewire_server.encoders.reading import open_tokenizer, run_reader, warm_up_ids
-from gradewire_server.encoders.run_reader import RunReader, token_ids
-from gradewire_server.encoders.source import ModelSource
-from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
+from gradewire_server.encoders.local.session import Session, described_for_caches, open_session
+from gradewire_server.encoders.outputs import RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
+from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.encoders.waiting_calls import PendingText
-from gradewire_server.settings.compute import ComputeConfig, GpuConfig
+from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 from gradewire_server.storage.keys import ModelSpaces
 
 
@@ -71,7 +66,7 @@ class SessionSource(ModelSource):
     async def open(self, name: str, *, namespace: str) -> Encoder:
         loop = asyncio.get_running_loop()
         # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
-        opening = ThreadPoolExecutor(1, initializer=go_behind, initargs=(self._compute.nice,))
+        opening = ThreadPoolExecutor(1, initializer=lower_priority, initargs=(self._compute.nice,))
         try:
             opened = await loop.run_in_executor(opening, self._open, name)
         finally:

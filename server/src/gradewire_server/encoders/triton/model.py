@@ -1,4 +1,4 @@
-"""One model in Triton: asks for vectors, believes nothing, leaves it alone when it fails again and again."""
+"""One model in Triton: check its replies, pad to few lengths, and leave it alone when it fails again and again."""
 
 import asyncio
 import logging
@@ -13,12 +13,40 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
-from gradewire_server.concurrency.breaker import Breaker
-from gradewire_server.encoders.run_reader import RunOutput
-from gradewire_server.encoders.triton.lengths import pad
-from gradewire_server.encoders.triton.telemetry import TritonTelemetry
-from gradewire_server.triton.client import TritonClient
-from gradewire_server.triton.errors import OVERLOAD, Fault, TritonError
+from gradewire_server.concurrency import Breaker
+from gradewire_server.encoders.outputs import RunOutput
+from gradewire_server.encoders.prometheus import TritonTelemetry
+from gradewire_server.triton import OVERLOAD, Fault, TritonClient, TritonError
+
+_STEPS: Final = ((64, 8), (128, 16), (512, 32))
+_LARGEST_STEP: Final = 64
+
+
+def padded_tokens(tokens: int, *, max_tokens: int) -> int:
+    """The length to pad to: steps of 8 up to 64 tokens, of 16 up to 128, of 32 up to 512, then of 64.
+
+    Args:
+        tokens: Of the longest text, 1 to `max_tokens`.
+        max_tokens: The model's limit, which is never passed: its table of positions ends there.
+    """
+    step = next((step for limit, step in _STEPS if tokens <= limit), _LARGEST_STEP)
+    return min(-(-tokens // step) * step, max_tokens)
+
+
+def pad(ids: Sequence[NDArray[np.int32]], *, max_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Token ids and attention mask, int64[n, padded tokens] each; what stands under a zero of the mask is never read.
+
+    Args:
+        ids: int32[tokens] of each text, at least one, none longer than `max_tokens`.
+        max_tokens: The model's limit.
+    """
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    width = padded_tokens(int(lengths.max()), max_tokens=max_tokens)
+    mask = np.arange(width) < lengths[:, None]
+    padded = np.zeros(mask.shape, np.int64)
+    padded[mask] = np.concatenate(ids)
+    return padded, mask.astype(np.int64)
+
 
 _log = logging.getLogger(__name__)
 

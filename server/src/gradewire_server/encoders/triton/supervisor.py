@@ -4,21 +4,19 @@ import asyncio
 import logging
 from typing import Final, Protocol
 
-from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.library import ModelLibrary
-from gradewire_server.encoders.triton.health import ModelHealth
+from gradewire_server.domain.items import Failure
+from gradewire_server.encoders.prometheus import TritonTelemetry
+from gradewire_server.encoders.service import ModelLibrary
+from gradewire_server.encoders.triton.health import ModelHealth, Repair
 from gradewire_server.encoders.triton.model import TritonModel
-from gradewire_server.encoders.triton.repair import Repair
-from gradewire_server.encoders.triton.telemetry import TritonTelemetry
-from gradewire_server.settings.triton import TritonConfig
-from gradewire_server.triton.client import TritonClient
-from gradewire_server.triton.errors import OVERLOAD, Fault, TritonError
+from gradewire_server.settings.engine import TritonConfig
+from gradewire_server.triton import OVERLOAD, Fault, TritonClient, TritonError
 
 _log = logging.getLogger(__name__)
 
 _LATE_LOOKS: Final = 2
 """Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
-_BREATH_S: Final = 0.25
+_PAUSE_S: Final = 0.25
 """Between looks, however often something seems wrong."""
 
 
@@ -96,7 +94,7 @@ class TritonSupervisor:
                 await self._look(name, followed, doubted=doubted)
             except Exception:  # noqa: BLE001 - whatever it was, it is logged and the next look may go well
                 _log.exception("looking at model %s in Triton failed", name)
-            await asyncio.sleep(min(self._config.poll_s, _BREATH_S))
+            await asyncio.sleep(min(self._config.poll_s, _PAUSE_S))
 
     async def _look(self, name: str, followed: ModelHealth, *, doubted: bool) -> None:
         model = self._source.opened(name) if name in self._library.loaded else None

@@ -1,20 +1,50 @@
-"""The two forms in which decision servers are asked and answer.
-
-    System One    {model, state, questions: {NAME: {type, instructions, criteria: {LABEL: text}}}}
-                  -> {answers: {NAME: {type, probabilities: {LABEL: number}}}, usage}
-    Decisions     {model, input, questions: [{type, name, instructions, choices: [{value, description}]}]}
-                  -> {answers: [{type, name, probabilities: [{value, probability}]}], usage}
-
-Sources: System One as llama.cpp's `server-decision.cpp`, sparrow-decider 0.2.0 and strands-decider's `schema.py` have
-it; Decisions as the types of openai 3.54 have it. Gateways serve the first under the second's address as well.
-"""
+"""Questions for decision servers: a state and options, in the two forms that these servers take."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gradewire_server.judges.decisions.asked import Asked
+from gradewire_server.domain.judge import JudgePrompt, Role
 from gradewire_server.judges.remote.errors import unreadable
+from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.texts import harmless, turns
+
+_INSTRUCTIONS: Final = "Choose the option that fits best."
+"""Where a prompt has none: some servers refuse an empty text."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionQuestion:
+    """One question of the type choice; all texts are harmless to a server that writes a chat of them.
+
+    Attributes:
+        state: The item.
+        instructions: What to decide.
+        options: Descriptions by label, in the order of the labels.
+    """
+
+    state: str
+    instructions: str
+    options: dict[str, str]
+
+
+def without_demonstrations(prompt: JudgePrompt) -> JudgePrompt:
+    """A prompt with its instructions as the only fixed turns."""
+    return replace(prompt, fixed=tuple(turn for turn in prompt.fixed if turn.role is Role.SYSTEM))
+
+
+def asked_of(question: Question) -> DecisionQuestion:
+    """What is asked for a choice.
+
+    What the judge said in earlier steps (all lines of the opening but the last) stands behind the instructions: it is
+    the judge's own, and no part of the item.
+    """
+    *instructions, item = (turn.text for turn in turns(without_demonstrations(question.prompt)))
+    *earlier, begin = harmless(question.prompt.opening).split("\n")
+    said = "\n".join(text for text in ("\n\n".join(instructions), "\n".join(earlier)) if text)
+    described = {label: f"{begin} {harmless(label)}".strip() for label in question.options}
+    return DecisionQuestion(item, said or _INSTRUCTIONS, described)
+
 
 _NAME: Final = "verdict"
 """Of a question that is asked alone, always: some models read it."""
@@ -22,7 +52,7 @@ _NO_ANSWER: Final = "no answer to the question"
 _OTHER_ANSWERS: Final = "answers to other questions than those it was asked"
 OTHER_LABELS: Final = "probabilities of other labels than those it was asked for"
 
-Given = Mapping[str, object]
+GivenProbabilities = Mapping[str, object]
 """What a server gives as probabilities, by label; nothing in it is checked."""
 
 
@@ -39,9 +69,9 @@ class Form:
     """
 
     path: str
-    body: Callable[[str, Sequence[Asked]], dict[str, Any]]
-    answers: Callable[[Given, int], list[object]]
-    given: Callable[[object], Given]
+    body: Callable[[str, Sequence[DecisionQuestion]], dict[str, Any]]
+    answers: Callable[[GivenProbabilities, int], list[object]]
+    given: Callable[[object], GivenProbabilities]
 
 
 def names(count: int) -> list[str]:
@@ -49,7 +79,7 @@ def names(count: int) -> list[str]:
     return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
 
 
-def _system_one_body(model: str, asked: Sequence[Asked]) -> dict[str, Any]:
+def _system_one_body(model: str, asked: Sequence[DecisionQuestion]) -> dict[str, Any]:
     questions = {
         name: {"type": "choice", "instructions": each.instructions, "criteria": each.options}
         for name, each in zip(names(len(asked)), asked, strict=True)
@@ -57,7 +87,7 @@ def _system_one_body(model: str, asked: Sequence[Asked]) -> dict[str, Any]:
     return {"model": model, "state": asked[0].state, "questions": questions}
 
 
-def _system_one_answers(reply: Given, count: int) -> list[object]:
+def _system_one_answers(reply: GivenProbabilities, count: int) -> list[object]:
     answers = reply.get("answers")
     if not isinstance(answers, dict):
         raise unreadable("something else than decisions")
@@ -67,14 +97,14 @@ def _system_one_answers(reply: Given, count: int) -> list[object]:
     return [answers.get(name) for name in asked]
 
 
-def _system_one_given(answer: object) -> Given:
+def _system_one_given(answer: object) -> GivenProbabilities:
     probabilities = _answer(answer).get("probabilities")
     if not isinstance(probabilities, dict):
         raise unreadable("a decision without probabilities")
     return probabilities
 
 
-def _decisions_body(model: str, asked: Sequence[Asked]) -> dict[str, Any]:
+def _decisions_body(model: str, asked: Sequence[DecisionQuestion]) -> dict[str, Any]:
     questions = [
         {
             "type": "choice",
@@ -87,7 +117,7 @@ def _decisions_body(model: str, asked: Sequence[Asked]) -> dict[str, Any]:
     return {"model": model, "input": asked[0].state, "questions": questions}
 
 
-def _decisions_answers(reply: Given, count: int) -> list[object]:
+def _decisions_answers(reply: GivenProbabilities, count: int) -> list[object]:
     answers = reply.get("answers")
     if not isinstance(answers, list):
         raise unreadable("something else than decisions")
@@ -100,7 +130,7 @@ def _decisions_answers(reply: Given, count: int) -> list[object]:
     return answers
 
 
-def _decisions_given(answer: object) -> Given:
+def _decisions_given(answer: object) -> GivenProbabilities:
     entries = _answer(answer).get("probabilities")
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise unreadable("a decision without probabilities")
@@ -110,7 +140,7 @@ def _decisions_given(answer: object) -> Given:
     return given
 
 
-def _answer(answer: object) -> Given:
+def _answer(answer: object) -> GivenProbabilities:
     if not isinstance(answer, dict):
         raise unreadable(_NO_ANSWER)
     kind = answer.get("type", "choice")

@@ -1,32 +1,131 @@
-"""One decision model behind a server, as `RemoteJudge` asks it.
+"""The backend `decisions`: decision models behind servers of `/v1/systemone` or `/v1/decisions`."""
 
-Questions about one state share a request where the operator says that the server answers each as it does alone.
-"""
-
+import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Final
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.decisions.answers import answer_of, answers_of
-from gradewire_server.judges.decisions.asked import Asked, asked_of, without_demonstrations
-from gradewire_server.judges.decisions.forms import DECISIONS, FORMS, Form
+from gradewire_server.judges.backend import RemoteJudgeObserver
+from gradewire_server.judges.decisions.forms import (
+    DECISIONS,
+    FORMS,
+    OTHER_LABELS,
+    DecisionQuestion,
+    Form,
+    GivenProbabilities,
+    asked_of,
+    without_demonstrations,
+)
 from gradewire_server.judges.remote.errors import (
     ADDRESS_SETTING,
     MODEL_SETTING,
     RemoteError,
     refused,
     server_at,
+    unreadable,
 )
-from gradewire_server.judges.remote.http_client import HttpClient, Reply
-from gradewire_server.judges.remote.replies import BAD_REQUEST, NOT_FOUND, error_of
+from gradewire_server.judges.remote.http_client import (
+    BAD_REQUEST,
+    NOT_FOUND,
+    HttpClient,
+    Reply,
+    checked,
+    count,
+    error_of,
+    json_object,
+)
+from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
+from gradewire_server.settings.judge import RemoteJudgeConfig
+
+_ROUNDING: Final = 0.005
+"""Of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
+_ARITHMETIC: Final = 1e-9
+
+
+def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
+    """The probabilities of the options of the one question of a request; raises RemoteError where they are none.
+
+    They are those of exactly the labels, finite, 0 to 1 each, and sum to 1 but for what rounding to two digits leaves,
+    0.005 a label, which is divided out.
+    """
+    (answer,) = answers_of(reply, form, (asked,))
+    if isinstance(answer, RemoteError):
+        raise answer
+    return answer
+
+
+def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> list[Answer | RemoteError]:
+    """Likewise for each question of a request; what is wrong with one answer stands in its place.
+
+    The tokens of the request are shared out evenly among the answers, the first ones getting one more where that leaves
+    some over. Raises RemoteError where the questions are not answered each.
+    """
+    read = json_object(reply.content)
+    checked = [_checked(form, given, one) for one, given in zip(asked, form.answers(read, len(asked)), strict=True)]
+    usage = read.get("usage")
+    counts = _counts(usage if isinstance(usage, dict) else {})
+    good = sum(not isinstance(each, RemoteError) for each in checked)
+    shares = zip(*(_shared(tokens, good) for tokens in counts), strict=True)
+    return [each if isinstance(each, RemoteError) else _answer(each, *next(shares)) for each in checked]
+
+
+def _answer(probabilities: tuple[float, ...], prompt_tokens: int | None, generated_tokens: int | None) -> Answer:
+    return Answer(
+        text="",
+        whole=True,
+        steps=None,
+        continued=False,
+        prompt_tokens=prompt_tokens,
+        generated_tokens=generated_tokens,
+        probabilities=probabilities,
+        demonstrated=False,
+    )
+
+
+def _shared(tokens: int | None, count: int) -> list[int | None]:
+    return [None if tokens is None else tokens // count + (place < tokens % count) for place in range(count)]
+
+
+def _checked(form: Form, answer: object, asked: DecisionQuestion) -> tuple[float, ...] | RemoteError:
+    try:
+        return _distribution(form.given(answer), tuple(asked.options))
+    except RemoteError as error:
+        return error
+
+
+def _distribution(given: GivenProbabilities, labels: tuple[str, ...]) -> tuple[float, ...]:
+    if given.keys() != set(labels):
+        raise unreadable(OTHER_LABELS)
+    shares = [_probability(given[label]) for label in labels]
+    total = math.fsum(shares)
+    if not abs(total - 1) <= _ROUNDING * len(shares) + _ARITHMETIC:
+        raise unreadable(f"probabilities that sum to {total:.3g} in place of 1")
+    return tuple(share / total for share in shares)
+
+
+def _probability(value: object) -> float:
+    # Written so that a NaN is refused too.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise unreadable("a probability that is none: each must be a number from 0 to 1")
+    return float(value)
+
+
+def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    # No question has no token: a server that says 0 does not count (sparrow-decider).
+    read = count(usage.get("input_tokens", usage.get("prompt_tokens"))) or None
+    written = count(usage.get("output_tokens", usage.get("completion_tokens")))
+    return read, written if read is not None else None
+
 
 _log = logging.getLogger(__name__)
 
-_OWN: Final = Asked(
+_OWN: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
 """It holds nothing from users."""
@@ -121,7 +220,7 @@ class DecisionServer(Server):
     async def close(self) -> None:
         await self._client.close()
 
-    async def _answered(self, asked: Sequence[Asked]) -> tuple[Reply, Form]:
+    async def _answered(self, asked: Sequence[DecisionQuestion]) -> tuple[Reply, Form]:
         form = self._form  # a probe may find another one meanwhile
         reply = await self._send(asked, form)
         error = error_of(reply, self._model, _WANTED)
@@ -131,7 +230,7 @@ class DecisionServer(Server):
             self._note(reply)
         raise error
 
-    async def _send(self, asked: Sequence[Asked], form: Form) -> Reply:
+    async def _send(self, asked: Sequence[DecisionQuestion], form: Form) -> Reply:
         return await self._client.post(form.path, form.body(self._model, asked))
 
     def _look_at_own_answer(self, reply: Reply, form: Form) -> None:
@@ -150,3 +249,39 @@ class DecisionServer(Server):
         if _log.isEnabledFor(logging.DEBUG):
             words = self._client.without_key(reply.content[:4000].decode("utf-8", "replace"))
             _log.debug("judge %s: its server's words: %.300r", self._model, words)
+
+
+_REMARK: Final = "A decision model: it chooses between labels, writes nothing and is shown no demonstrations."
+
+
+class DecisionJudges(RemoteBackend):
+    """One decision model behind a server.
+
+    Args:
+        config: Where the server is: its base address, or that of its endpoint (…/systemone, …/decisions).
+        observer: Hears of the requests.
+
+    Raises:
+        ValueError: The address or the token is not valid.
+    """
+
+    def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
+        checked(config)
+        base, forms = endpoint_of(config.url)
+        reached = replace(config, url=base)
+
+        async def server() -> DecisionServer:
+            # On a thread: it reads certificates and imports what connects.
+            client = await asyncio.to_thread(HttpClient.loaded, reached)
+            return DecisionServer(client, config.model, forms, most_questions=config.questions_per_request)
+
+        super().__init__("decisions", config, observer, server, remarks=(_REMARK,))
+
+
+def endpoint_of(url: str) -> tuple[str, tuple[Form, ...]]:
+    """The base address, and the forms that are tried behind it: those of the endpoint where the address names one."""
+    address = url.rstrip("/")
+    base, _, last = address.rpartition("/")
+    named = tuple(form for form in FORMS if form.path == last)
+    # In http://systemone it is the host.
+    return (base, named) if named and not base.endswith("/") else (address, FORMS)

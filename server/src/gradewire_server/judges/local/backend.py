@@ -18,13 +18,11 @@ from gradewire_models.judges import (
     load_judge,
 )
 from gradewire_models.processor import computes_int8
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
-from gradewire_server.judges.local.judge import EmbeddedJudge
-from gradewire_server.judges.local.opening import open_judge
-from gradewire_server.judges.local.worker_process import LibraryMissingError, ModelRefusedError, WorkerLostError
-from gradewire_server.judges.observers import LocalJudgeObserver
+from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError, LocalJudgeObserver
+from gradewire_server.judges.local.judge import EmbeddedJudge, open_judge
+from gradewire_server.judges.local.supervisor import LibraryMissingError, ModelRefusedError, WorkerLostError
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)

@@ -1,19 +1,208 @@
-"""Plans what the embedded judge computes next: scheduling alone, without a clock or a task.
+"""The queue of the embedded judge: the next run, kept prefixes, turns between callers; no clock, no task."""
 
-Work with the same fixed turns shares their state, so a run is made of one group. Groups take turns. A group whose fixed
-turns had to be computed keeps its turn until its items have taken as many tokens: with many prompts, all time would go
-into computing fixed turns again and again. Within a group what has begun goes before what waits, callers take turns,
-and of one caller the oldest goes first.
-"""
-
-from collections import OrderedDict
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gradewire_server.domain.result import Failure
-from gradewire_server.judges.local.caller_turns import CallerTurns
-from gradewire_server.judges.local.prefixes import Prefix, PrefixStore
-from gradewire_server.judges.local.work import NEW, Work
-from gradewire_server.judges.worker.messages import CoreLimits, Row, Run
+from gradewire_proto.spans import Span, current_span
+from gradewire_server.domain.caller import asking
+from gradewire_server.domain.items import Failure
+from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, Run
+
+
+@dataclass(slots=True, eq=False)
+class Prefix:
+    """Fixed turns of some items.
+
+    Attributes:
+        ids: Token ids.
+        state: Number of its state in the worker.
+        computed: How many tokens of it are there.
+        users: States that stand behind it and are not done.
+    """
+
+    ids: tuple[int, ...]
+    state: int
+    computed: int = 0
+    users: int = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether items can be computed behind it."""
+        return self.computed == len(self.ids)
+
+
+@dataclass(slots=True)
+class PrefixStore:
+    """The prefixes that the worker keeps; the least recently used one is dropped first.
+
+    Attributes:
+        max_prefixes: How many.
+        max_tokens: Of all together; a single longer one stays as long as it is used.
+    """
+
+    max_prefixes: int
+    max_tokens: int
+    _kept: OrderedDict[tuple[int, ...], Prefix] = field(default_factory=OrderedDict)
+
+    def find(self, ids: tuple[int, ...], *, state: int) -> Prefix:
+        """The prefix with these token ids, a new one under number `state` where it is not kept."""
+        prefix = self._kept.get(ids)
+        if prefix is None:
+            prefix = self._kept[ids] = Prefix(ids, state)
+        self._kept.move_to_end(ids)
+        return prefix
+
+    def make_room(self) -> list[int]:
+        """Drops what exceeds the limits, but never the latest one nor one in use; returns the states to drop."""
+        dropped = []
+        tokens = sum(len(ids) for ids in self._kept)
+        for ids in list(self._kept)[:-1]:
+            if len(self._kept) <= self.max_prefixes and tokens <= self.max_tokens:
+                break
+            if not self._kept[ids].users:
+                dropped.append(self._kept.pop(ids).state)
+                tokens -= len(ids)
+        return dropped
+
+    def forget_all(self) -> None:
+        """Forgets everything: the worker is gone, and all states with it."""
+        self._kept.clear()
+
+
+NEW = -1
+"""State number of work that has none yet."""
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A prompt, what is asked of it, and how far it has come.
+
+    Attributes:
+        fixed: Token ids of the fixed turns.
+        item: Token ids of the item and the opening.
+        done: Gets the result of the last row, or a failure; cancelled once nobody waits any more.
+        arrived_s: When it was queued, `time.monotonic()` seconds.
+        labels: For a choice: token ids to compare.
+        max_tokens: For a text: how many tokens may be written; 0 for a choice.
+        ended: For a text: whether these tokens are the whole answer.
+        prefix: State of the fixed turns, from its first run on; None where there are none.
+        state: Its own number in the worker.
+        computed: How many of the item's tokens are computed.
+        written: Tokens of the answer so far.
+        begun_s: When its first run left.
+        inference_s: Sum of its runs.
+        span: Of who asked, where that is traced.
+        caller: Who asked: `domain.caller.asking`.
+    """
+
+    fixed: tuple[int, ...]
+    item: tuple[int, ...]
+    done: asyncio.Future[RowResult | Failure]
+    arrived_s: float
+    labels: tuple[int, ...] = ()
+    max_tokens: int = 0
+    ended: Callable[[Sequence[int]], bool] = bool
+    prefix: Prefix | None = None
+    state: int = NEW
+    computed: int = 0
+    written: list[int] = field(default_factory=list)
+    begun_s: float = 0.0
+    inference_s: float = 0.0
+    span: Span | None = field(default_factory=current_span)
+    caller: str = field(default_factory=asking)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody still waits for it."""
+        return not self.done.done()
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens its state may grow to."""
+        return len(self.item) + self.max_tokens
+
+    @property
+    def queue_s(self) -> float:
+        """How long it waited for its first run."""
+        return max(0.0, self.begun_s - self.arrived_s) if self.begun_s else 0.0
+
+    def grows(self, max_row_tokens: int) -> bool:
+        """Whether it takes more than one run."""
+        return self.max_tokens > 1 or len(self.item) > max_row_tokens
+
+    def next_row(self, max_row_tokens: int) -> Row:
+        """What to compute next. Where an item is cut into rows depends on the item alone."""
+        if self.computed == len(self.item):
+            return Row(self.state, (self.written[-1],), next_token=True, keep=True)
+        ids = self.item[self.computed : self.computed + max_row_tokens]
+        if self.computed + len(ids) < len(self.item):
+            return Row(self.state, ids, keep=True)
+        return Row(self.state, ids, self.labels, next_token=self.max_tokens > 0, keep=self.grows(max_row_tokens))
+
+    def take(self, row: Row, result: RowResult) -> None:
+        """Takes the result of a row; completes `done` when that was the last one."""
+        if self.computed < len(self.item):
+            self.computed += len(row.ids)
+        if row.next_token:
+            self.written.append(result.next_token)
+        whole = self.ended(self.written) or len(self.written) >= self.max_tokens
+        if (row.labels or (row.next_token and whole)) and not self.done.done():
+            self.done.set_result(result)
+
+    def fail(self, failure: Failure) -> None:
+        """Completes it with a failure."""
+        if not self.done.done():
+            self.done.set_result(failure)
+
+    def start_over(self) -> None:
+        """Begins again: its state is lost with the worker. The answer will be the same."""
+        self.prefix, self.state, self.computed = None, NEW, 0
+        self.written.clear()
+
+
+class CallerTurns:
+    """A queue of work. A caller with a thousand questions delays one with a single question by one of them."""
+
+    def __init__(self) -> None:
+        self._callers: OrderedDict[str, deque[Work]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._callers.values()))
+
+    def __iter__(self) -> Iterator[Work]:
+        """All of it, in the order in which it came for each caller."""
+        return (work for waiting in self._callers.values() for work in waiting)
+
+    def append(self, work: Work) -> None:
+        """Queues work behind that of its caller."""
+        self._callers.setdefault(work.caller, deque()).append(work)
+
+    def popleft(self) -> Work:
+        """Takes the next; its caller's turn comes again after all others."""
+        caller, waiting = next(iter(self._callers.items()))
+        work = waiting.popleft()
+        self._callers.move_to_end(caller)
+        if not waiting:
+            del self._callers[caller]
+        return work
+
+    def put_back(self, works: list[Work]) -> None:
+        """Puts work before all other, to be taken in this order again as far as it is one caller's."""
+        for work in reversed(works):
+            self._callers.setdefault(work.caller, deque()).appendleft(work)
+            self._callers.move_to_end(work.caller, last=False)
+
+    def drop_unwanted(self) -> None:
+        """Removes what nobody waits for any more."""
+        for caller, waiting in list(self._callers.items()):
+            if any(not work.wanted for work in waiting):
+                wanted = deque(work for work in waiting if work.wanted)
+                if wanted:
+                    self._callers[caller] = wanted
+                else:
+                    del self._callers[caller]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,113 @@
-"""Reads replies of OpenAI-compatible servers; nothing in them is trusted."""
+"""Replies of OpenAI-compatible servers, read with distrust: labels, thoughts, usage."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from gradewire_server.domain.quoting import quoted, shortened
+from gradewire_server.domain.items import quoted, shortened
 from gradewire_server.judges.openai.dialect import ServerKind
-from gradewire_server.judges.openai.message import text_of
-from gradewire_server.judges.openai.thoughts import behind_thoughts
 from gradewire_server.judges.remote.errors import MODEL_SETTING, RemoteError, refused, server_at, unreadable
-from gradewire_server.judges.remote.http_client import Reply
+from gradewire_server.judges.remote.http_client import Reply, count, json_object
 from gradewire_server.judges.remote.labels import Step
-from gradewire_server.judges.remote.replies import count, json_object
 from gradewire_server.judges.remote.server import Answer
+
+_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
+"""Of a message, where servers put what they have taken out of its text themselves."""
+
+
+def text_of(message: Mapping[str, Any]) -> str | None:
+    """The text; None where the message has none.
+
+    Of a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), those of the kind text together.
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    texts = [each["text"] for each in _parts(content, "text") if isinstance(each.get("text"), str)]
+    return "".join(texts) if texts else None
+
+
+def has_thoughts(message: Mapping[str, Any]) -> bool:
+    """Whether the message has thoughts beside its text: in a field of their own, or as parts."""
+    beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _FIELDS)
+    return beside or any(each.get("thinking") for each in _parts(message.get("content"), "thinking"))
+
+
+def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
+    parts = content if isinstance(content, list) else []
+    return [each for each in parts if isinstance(each, dict) and each.get("type", "text") == kind]
+
+
+_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
+_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    """An answer behind its thoughts.
+
+    Attributes:
+        text: Without them.
+        steps: Without theirs; None where there were none, empty where the answer's own cannot be told from theirs.
+        thought: Whether there were any.
+        answering: Whether they are known to be over.
+    """
+
+    text: str
+    steps: tuple[Step, ...] | None
+    thought: bool
+    answering: bool
+
+
+def without_thoughts(message: Mapping[str, Any], text: str, steps: tuple[Step, ...] | None) -> AnswerText:
+    """Leaves out what stands before the last end of thoughts: a judge may quote an earlier one from an answer.
+
+    Args:
+        message: Of the server, for thoughts that it gives apart.
+        text: The message's text.
+        steps: Of everything that was written, or of the text alone: servers differ.
+    """
+    apart = has_thoughts(message)
+    end = _last_end(text)
+    begun = _BEGIN.match(text) is not None
+    if end is not None:
+        text = text[end:]
+    elif begun:
+        text = ""
+    thought = apart or begun or end is not None
+    own_steps = _of_the_answer(steps, text) if steps and thought else steps
+    return AnswerText(text, own_steps, thought, answering=end is not None or (apart and bool(text.strip())))
+
+
+def _of_the_answer(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
+    written = "".join(step.token for step in steps)
+    begin = _last_end(written)
+    if begin is None:
+        # They were taken out by the server, which may give the steps of both or of the text alone.
+        begin = written.rfind(text.strip()) if text.strip() else -1
+        while begin > 0 and written[begin - 1].isspace():
+            begin -= 1
+    place = 0
+    for number, step in enumerate(steps if begin >= 0 else ()):
+        place += len(step.token)
+        if place > begin:
+            return (*_behind(step, len(step.token) - (place - begin)), *steps[number + 1 :])
+    return ()
+
+
+def _behind(step: Step, characters: int) -> tuple[Step, ...]:
+    """A step whose first characters belong to the thoughts; none where the rest is white space."""
+    if characters == 0:
+        return (step,)
+    head, rest = step.token[:characters], step.token[characters:]
+    alike = tuple((token[characters:], logprob) for token, logprob in step.alternatives if token.startswith(head))
+    return (Step(rest, alike),) if rest.strip() else ()
+
+
+def _last_end(text: str) -> int | None:
+    return max((found.end() for found in _END.finditer(text)), default=None)
+
 
 _SHOWN_NAMES: Final = 5
 
@@ -47,7 +143,7 @@ def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answ
         content = ""  # it came to think only
     if content is None:
         raise unreadable("no text")
-    spoken = behind_thoughts(message, content, steps)
+    spoken = without_thoughts(message, content, steps)
     exhausted = cut and not spoken.answering and (reasoning or not (spoken.text.strip() or spoken.steps))
     return Answer(spoken.text, not cut, spoken.steps, continued, *counts, exhausted=exhausted)
 

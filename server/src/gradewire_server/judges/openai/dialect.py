@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from gradewire_server.domain.image import Image
+from gradewire_server.domain.items import Image
 from gradewire_server.judges.remote.labels import Labels
-from gradewire_server.judges.remote.pictures import url_of
-from gradewire_server.judges.remote.server import Question
-from gradewire_server.judges.remote.text import harmless, turns
+from gradewire_server.judges.remote.server import Question, url_of
+from gradewire_server.judges.texts import harmless, turns
 from gradewire_server.settings.judge import Prefill
 
 TOP_LOGPROBS: Final = 20

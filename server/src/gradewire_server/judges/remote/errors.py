@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.items import Failure, Status
 
 
 class RemoteFault(StrEnum):

@@ -1,28 +1,86 @@
-"""A judge behind a server: what all kinds of servers have in common."""
+"""A judge behind a server, and the backend with its one judge: the parts that all kinds of servers share."""
 
 import asyncio
+import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.concurrency.backoff import Backoff
+from gradewire_server.concurrency import Backoff
+from gradewire_server.domain.items import Failure, Status, Timing, quoted
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
-from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.backend import Judge
-from gradewire_server.judges.observers import RemoteJudgeObserver
-from gradewire_server.judges.remote.errors import OF_THE_REQUEST, RemoteError, RemoteFault, too_long
-from gradewire_server.judges.remote.labels import AMBIGUOUS, Labels
-from gradewire_server.judges.remote.queue import Answered, AnsweredEach, RequestQueue
-from gradewire_server.judges.remote.reading import read_choice, read_text
-from gradewire_server.judges.remote.requests import ServerRequests
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, RemoteJudgeObserver
+from gradewire_server.judges.remote.errors import (
+    MODEL_SETTING,
+    OF_THE_REQUEST,
+    RemoteError,
+    RemoteFault,
+    late,
+    too_long,
+)
+from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
+from gradewire_server.judges.remote.requests import Answered, AnsweredEach, RequestQueue, ServerRequests
 from gradewire_server.judges.remote.server import Answer, Question, Server
-from gradewire_server.judges.remote.text import fitted, halved
+from gradewire_server.judges.texts import first_stop, fitted, halved
 from gradewire_server.settings.judge import RemoteJudgeConfig
+
+_THINKS: Final = (
+    "if the judge thinks before it answers, set judge_reasoning_tokens (--judge-reasoning-tokens) to more than its "
+    "thoughts take"
+)
+EXHAUSTED: Final = Failure(
+    Status.UNPARSABLE, f"the judge's server used up the tokens that it may write before it answered: {_THINKS}"
+)
+
+
+def read_choice(need: Choose, answer: Answer, sent: JudgePrompt) -> Choice | Failure:
+    """The probabilities of the options.
+
+    Args:
+        need: What was asked for.
+        answer: What the server answered.
+        sent: The prompt as it was sent: its prediction may have been cut.
+    """
+    if answer.exhausted:
+        return EXHAUSTED
+    truncated = sent.prediction != need.prompt.prediction
+    told = answer.prompt_tokens, truncated, answer.generated_tokens, answer.demonstrated
+    if answer.probabilities is not None:
+        return Choice(answer.probabilities, None, *told)
+    labels = Labels(need.options, "" if answer.continued else need.prompt.opening)
+    steps = answer.steps
+    reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
+    if isinstance(reading, Failure):
+        return _with_reply(reading, answer) if reading is UNREADABLE else reading
+    return Choice(reading.probabilities, reading.mass, *told)
+
+
+def read_text(need: Generate, answer: Answer, sent: JudgePrompt) -> Generated | Failure:
+    """The text, without the opening that the judge may have repeated and without what ended it; otherwise as above."""
+    if answer.exhausted:
+        return EXHAUSTED
+    text, whole = answer.text, answer.whole
+    opening = need.prompt.opening
+    begin = text.lstrip()
+    if not answer.continued and opening and begin.casefold().startswith(opening.casefold()):
+        text = begin[len(opening) :]
+    end = first_stop(text, need.stop)
+    if end is not None:
+        text, whole = text[:end], True
+    truncated = sent.prediction != need.prompt.prediction
+    return Generated(text.strip(), whole, answer.prompt_tokens, answer.generated_tokens, truncated)
+
+
+def _with_reply(failure: Failure, answer: Answer) -> Failure:
+    # Held to the labels it may have written one that it finds all but impossible.
+    wrote = f"{failure.message}, or finds them all but impossible: it wrote {quoted(answer.text.strip())}"
+    return replace(failure, message=wrote if answer.whole else f"{wrote} and was cut short; {_THINKS}")
+
 
 _TIMEOUT: Final = Failure(Status.TIMEOUT, "the judge did not answer before the deadline")
 _WRITES_NOTHING: Final = Failure(
@@ -170,3 +228,97 @@ class RemoteJudge(Judge):
                 if shorter is None:
                     raise too_long(pictures=bool(question.prompt.images)) from error
                 question = replace(question, prompt=shorter)
+
+
+_RECIPE: Final = 1
+"""Part of the digest; raised when what is sent, or how labels are read, changes the answers of the same server."""
+_OPEN_TIMEOUT_S: Final = 15.0
+_RETRY_S: Final = 2.0
+
+
+class RemoteBackend(JudgeBackend):
+    """One judge, on one server.
+
+    Args:
+        backend: Kind of server; a part of the digest.
+        config: Where it is.
+        observer: Hears of the requests.
+        make_server: Awaited once per opened judge.
+        remarks: What is to be known of this kind of judge, beside what holds for all.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        config: RemoteJudgeConfig,
+        observer: RemoteJudgeObserver,
+        make_server: Callable[[], Awaitable[Server]],
+        *,
+        remarks: tuple[str, ...] = (),
+    ) -> None:
+        self._config = config
+        self._observer = observer
+        self._make_server = make_server
+        status = remote_status(backend, config)
+        self._status = replace(status, remarks=(*status.remarks, *remarks))
+
+    @override
+    def listed(self) -> Sequence[ModelStatus]:
+        return (self._status,)
+
+    @override
+    async def open(self, name: str) -> Judge:
+        if name not in {"", self._config.model}:
+            raise JudgeUnavailableError(
+                Failure(
+                    Status.MODEL_UNAVAILABLE,
+                    f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}",
+                )
+            )
+        server = await self._make_server()
+        try:
+            async with asyncio.timeout(_OPEN_TIMEOUT_S):
+                await _found_out(server)
+        except TimeoutError as error:
+            raise JudgeUnavailableError(_later(late(self._config.url, _OPEN_TIMEOUT_S).failure)) from error
+        except RemoteError as error:
+            raise JudgeUnavailableError(_later(error.failure)) from error
+        return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._observer)
+
+    @override
+    async def close(self) -> None:
+        pass  # each judge closes its own server
+
+
+async def _found_out(server: Server) -> None:
+    try:
+        await server.find_out()
+    except BaseException:
+        await server.close()
+        raise
+
+
+def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
+    """How a model is shown whose weights nobody here has seen."""
+    asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
+    thinks: tuple[str, ...] = ()
+    if config.reasoning_tokens:
+        asked += f"\0thinks {config.reasoning_tokens}"
+        thinks = (f"It may think for {config.reasoning_tokens} tokens before each answer (judge_reasoning_tokens).",)
+    return ModelStatus(
+        name=config.model,
+        digest=hashlib.sha256(asked.encode()).hexdigest(),
+        state="built",
+        precision="remote",
+        kind="judge",
+        sees_images=config.sees_images == "yes",
+        remarks=(
+            f"Runs on a server of its own (backend {backend}).",
+            "Its scores are pinned by its name alone: what weights answer to that name is not known here.",
+            *thinks,
+        ),
+    )
+
+
+def _later(failure: Failure) -> Failure:
+    return failure if failure.status is not Status.UNAVAILABLE else replace(failure, retry_after_s=_RETRY_S)

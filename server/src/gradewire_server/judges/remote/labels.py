@@ -1,20 +1,113 @@
-"""Reads label probabilities from the log probabilities of tokens of which only the texts are known.
-
-A server's tokens are its own: " 1" may be one token or two, "incorrect" one or three. What the judge writes is followed
-token by token as long as all labels could still become of it; in the place where they part, each label's probability is
-that of the tokens there that only this label begins with.
-"""
+"""Label probabilities from the log probabilities of tokens, of which only the texts are known."""
 
 import itertools
 import math
+import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.remote.announced import MARKUP, announced_label
-from gradewire_server.judges.remote.lead_words import lead_words, several_letters
+from gradewire_server.domain.items import Failure, Status
+
+MARKUP: Final = '*_`~#>"\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}'
+"""Characters that chat models put around a label, or before its line."""
+_APOSTROPHE: Final = "\N{RIGHT SINGLE QUOTATION MARK}"
+_DASHES: Final = "\N{EN DASH}\N{EM DASH}"
+_ANNOUNCING: Final = (
+    "verdict|rating|grade|score|judge?ment|similarity|evaluation|assessment|conclusion|classification|label"
+)
+_BEFORE_IT: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overall|both|two|student's),? ){0,4}"
+# A question mark would ask, a colon would begin what it says ("Correct: Paris"), and a word would go on ("correct only
+# if").
+_OVER: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
+
+
+def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
+    """The one label that a reply gives as its verdict; None where that is not certain.
+
+    It is certain where, without markup, the reply begins with the label, or a sentence of it does behind "The verdict:"
+    or the like or behind the words of the opening; where its sentence, or a part of it, ends there; and where no other
+    label stands anywhere in the reply.
+
+    Args:
+        text: The reply.
+        options: Labels.
+        opening: What the judge was asked to begin with; "" where it went on from it.
+        whole: Whether the reply ended by itself: one that was cut may have gone on with another label.
+    """
+    markup = "".join(set(MARKUP).difference(*options))
+    plain = _plain(text, markup)
+    labels = [_plain(option, markup) for option in options]
+    named = {
+        index for index, label in enumerate(labels) if label and re.search(rf"(?<!\w){re.escape(label)}(?!\w)", plain)
+    }
+    if len(named) != 1:
+        return None
+    (index,) = named
+    if not whole and _begins_another(plain, labels, index):
+        return None
+    end = rf"(?:{_OVER}|\Z)" if whole else _OVER
+    label = rf"{re.escape(labels[index])}(?![\w/%-]|[.,]\d){end}"
+    announced = rf"(?:(?:{_ANNOUNCING})(?: is\b)? ?[:={_DASHES}-]? ?{_opening(opening, markup)})"
+    found = re.search(rf"\A{label}|(?:\A|\n|[.!] ){_BEFORE_IT}{announced}{label}", plain)
+    return index if found else None
+
+
+def _opening(opening: str, markup: str) -> str:
+    """Its last words, behind which a judge puts the label in a sentence of its own too ("The answer is correct.")."""
+    words = _plain(opening, markup).rstrip(":").split()[-2:]
+    return rf"|{re.escape(' '.join(words))} ?:? ?" if words else ""
+
+
+def _begins_another(plain: str, labels: Sequence[str], index: int) -> bool:
+    last = plain.rpartition(" ")[2].rpartition("\n")[2]
+    return bool(last) and any(label.startswith(last) for place, label in enumerate(labels) if place != index)
+
+
+def _plain(text: str, markup: str) -> str:
+    """In small letters, without markup, with one blank or one end of line between words."""
+    bare = text.casefold().replace(_APOSTROPHE, "'").translate(dict.fromkeys(map(ord, markup)))
+    lines = (" ".join(line.split()) for line in bare.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+_ARTICLE: Final = "a"
+_BETWEEN: Final = r"[\s*_`\"']"
+
+
+@lru_cache(maxsize=256)
+def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
+    """What may stand before a label and is no part of it; None where no label has one letter.
+
+    It is "answer", or "the answer", before a label of one letter, and where "A" is a label, an "a" before a longer
+    one; either behind the opening or without it.
+
+    Args:
+        options: Labels.
+        opening: What the judge may have repeated; may be empty.
+    """
+    letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
+    if not letters:
+        return None
+    words = [re.escape(option) for option in options if len(option) > 1]
+    leads = [rf"(?:the\s)?answer{_BETWEEN}*:?{_BETWEEN}+(?=(?:{'|'.join(letters)})(?!\w))"]
+    if words and _ARTICLE in map(str.casefold, options):
+        leads.append(rf"{_ARTICLE}{_BETWEEN}+(?=(?:{'|'.join(words)})(?!\w))")
+    begun = r"\s+".join(map(re.escape, opening.split()))
+    return re.compile(rf"\W*(?:{begun}\W+)?(?:{'|'.join(leads)})", re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def several_letters(options: tuple[str, ...]) -> re.Pattern[str] | None:
+    """A text that begins with two labels ("A and B are equal", "A or B"); None where no label has one letter."""
+    letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
+    if not letters:
+        return None
+    label = rf"(?:answer\s)?(?:{'|'.join(letters)})(?!\w)"
+    return re.compile(rf"\W*{label}\W*(?:\b(?:and|or)\b|[&/,])\W*{label}", re.IGNORECASE)
+
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
@@ -71,9 +164,12 @@ class Labels:
         self._options, self._opening = options, opening
         self._lead, self._several = lead_words(tuple(options), opening), several_letters(tuple(options))
         self._has_article = "A" in options  # English has a word that looks like it
-        begun = _plain(opening)
+        begun = _plain_label(opening)
         self._forms = [
-            (_plain(option), *((f"{begun} {_plain(option)}", f"{begun}{_plain(option)}") if begun else ()))
+            (
+                _plain_label(option),
+                *((f"{begun} {_plain_label(option)}", f"{begun}{_plain_label(option)}") if begun else ()),
+            )
             for option in options
         ]
         self.max_tokens = min(MAX_LABEL_TOKENS, 2 + len(opening) + max(map(len, options)))
@@ -147,7 +243,7 @@ class Labels:
             return UNREADABLE
         lead = self._lead.match(text) if self._lead else None
         text = text[lead.end() :] if lead else text
-        plain = _plain(text)
+        plain = _plain_label(text)
         named = {index for index in self._possible(text) if not whole or self._says(index, plain)}
         if not plain or len(named) != 1:
             announced = announced_label(text, self._options, self._opening, whole=whole)
@@ -176,7 +272,7 @@ class Labels:
 
     def _possible(self, text: str) -> set[int]:
         """Labels that begin with a text, or with which the text begins."""
-        plain = _plain(text)
+        plain = _plain_label(text)
         return {
             index
             for index, forms in enumerate(self._forms)
@@ -195,5 +291,5 @@ def _probability(step: Step) -> float:
     return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 
 
-def _plain(text: str) -> str:
+def _plain_label(text: str) -> str:
     return " ".join(text.split()).casefold()

@@ -1,11 +1,16 @@
-"""What a judge's server is asked and answers, whatever kind it is."""
+"""Questions and answers of a judge's server, of any kind, with their pictures."""
 
-from collections.abc import Hashable, Sequence
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
+from gradewire_server.domain.items import Failure, Image, Status, quoted
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.remote.errors import RemoteError
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.labels import Step
 
 
@@ -139,3 +144,70 @@ class Server(Protocol):
 
     async def close(self) -> None:
         """Closes connections."""
+
+
+_LARGE_BYTES: Final = 128 << 10
+
+
+def base64_of(image: Image) -> str:
+    """A picture's bytes in base64."""
+    return base64.b64encode(image.data).decode("ascii")
+
+
+def url_of(image: Image) -> str:
+    """A picture as a URL: a data: URI of its bytes, or its own address."""
+    return image.uri or f"data:{image.media_type};base64,{base64_of(image)}"
+
+
+async def body_with(images: Sequence[Image], make: Callable[[], Mapping[str, object]]) -> Mapping[str, object] | bytes:
+    """The body of a request; with large pictures as JSON, written on a thread: 12 MB keep the loop for 0.1 s.
+
+    Args:
+        images: Those that it holds.
+        make: Makes it.
+    """
+    if sum(len(image.data) for image in images) < _LARGE_BYTES:
+        return make()
+    return await asyncio.to_thread(lambda: json.dumps(make(), ensure_ascii=False, separators=(",", ":")).encode())
+
+
+_OF_PICTURES: Final = re.compile(
+    r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
+)
+_BLIND: Final = re.compile(
+    r"not? support|n't support|unsupported|only supported|that support|not a(?:ccept)?\b|n't accept|text[- ]only"
+    r"|not multi-?modal|\bno vision|mmproj|at most 0 image"
+)
+_OF_THESE: Final = re.compile(
+    r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
+    r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
+)
+"""What is said of one picture and not of a model: "unsupported image format" is no word of a blind one."""
+_READ_CHARACTERS: Final = 4000
+_NOT_FOUND: Final = 404
+
+
+def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
+    """What a server's words about a request with pictures mean; None where they are not about the pictures.
+
+    Either way only the item is refused, and the server stays in use.
+
+    Args:
+        words: The server's own.
+        model: Its model's name, which says nothing of it ("llama-3.2-vision takes no temperature").
+        status: Of its reply, for the message.
+    """
+    own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
+    lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())
+    if not _OF_PICTURES.search(lowered):
+        return None
+    if _BLIND.search(lowered) and not _OF_THESE.search(lowered):
+        message = f"the judge's server says that its model {quoted(model)} takes no pictures (judge_sees_images)"
+        return RemoteError(RemoteFault.REJECTED, Failure(Status.JUDGE_CANNOT_SEE, message))
+    if status == _NOT_FOUND:  # nor is the address, or the model
+        return None
+    message = (
+        f"images: the judge's server refuses these (status {status}): send fewer, smaller ones, or another type; its "
+        "words are in the log at level debug"
+    )
+    return RemoteError(RemoteFault.REJECTED, Failure(Status.INVALID_INPUT, message))

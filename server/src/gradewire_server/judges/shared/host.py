@@ -7,12 +7,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 import grpc
 from grpc import aio
 
-from gradewire_proto.conventions.telemetry_names import TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_server.domain.caller import ask_for
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.domain.result import Failure
-from gradewire_server.judges import library
+from gradewire_server.judges import service
 from gradewire_server.judges.backend import Judge, JudgeBackend
 from gradewire_server.judges.shared.messages import (
     ANSWERED,
@@ -22,15 +22,13 @@ from gradewire_server.judges.shared.messages import (
     SERVICE,
     STATE,
     UNBOUNDED,
-    Answered,
-    Asked,
+    HostReply,
+    HostRequest,
     HostState,
     Stopping,
     path,
 )
-from gradewire_server.judges.verdicts.checked import CheckedJudge
-from gradewire_server.judges.verdicts.queue_limit import QueueLimit
-from gradewire_server.judges.verdicts.single_flight import TIMED_OUT, SingleFlightJudge
+from gradewire_server.judges.wrappers import TIMED_OUT, CheckedJudge, QueueLimit, SingleFlightJudge
 from gradewire_server.tracing.port import CallTracer, TraceHeaders
 
 _LOOK_EVERY_S: Final = 0.1
@@ -59,7 +57,7 @@ class JudgeHost:
         def wrapped(judge: Judge) -> Judge:
             return SingleFlightJudge(CheckedJudge(judge), limit)
 
-        self._library = library.JudgeLibrary(backend, default="", wrap=wrapped)
+        self._library = service.JudgeLibrary(backend, default="", wrap=wrapped)
         self._tracer = tracer
         self._asked: set[str] = set()
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -107,7 +105,7 @@ class JudgeHost:
         judge = await self._unless_stopping(self._judge(name))
         return judge if isinstance(judge, Failure | Stopping) else judge.status
 
-    async def _ask(self, asked: Asked, context: _Context) -> Answered | Stopping:
+    async def _ask(self, asked: HostRequest, context: _Context) -> HostReply | Stopping:
         ask_for(asked.caller)  # each question is a task of its own
         return await self._unless_stopping(self._traced(asked, context))
 
@@ -119,7 +117,7 @@ class JudgeHost:
         finally:
             working.cancel()
 
-    async def _traced(self, asked: Asked, context: _Context) -> Answered:
+    async def _traced(self, asked: HostRequest, context: _Context) -> HostReply:
         headers = dict(context.invocation_metadata() or ())
         traceparent = headers.get(TRACEPARENT_KEY)
         if self._tracer is None or not isinstance(traceparent, str):
@@ -132,20 +130,20 @@ class JudgeHost:
             if span is not None:
                 span.end()
 
-    async def _answered(self, asked: Asked) -> Answered:
+    async def _answered(self, asked: HostRequest) -> HostReply:
         need, deadline_s = asked.need, asked.deadline_s
         try:
             async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
                 judge = await self._judge(need.model)
         except TimeoutError:
-            return Answered(TIMED_OUT)
+            return HostReply(TIMED_OUT)
         if isinstance(judge, Failure):
-            return Answered(judge)
+            return HostReply(judge)
         if isinstance(need, Choose):
             chosen = await judge.choose(need, deadline_s=deadline_s)
-            return Answered(chosen.answer, chosen.source, chosen.timing)
+            return HostReply(chosen.answer, chosen.source, chosen.timing)
         generated = await judge.generate(need, deadline_s=deadline_s)
-        return Answered(generated.answer, generated.source, generated.timing)
+        return HostReply(generated.answer, generated.source, generated.timing)
 
     async def _judge(self, reference: str) -> Judge | Failure:
         self._asked.add(reference.partition("@")[0])

@@ -10,10 +10,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
+from gradewire_server.domain.items import Failure, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.domain.result import Failure, Timing
 
 M = TypeVar("M")
 
@@ -23,7 +23,7 @@ UNBOUNDED: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_mes
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HostRequest:
     """A question for a judge.
 
     Attributes:
@@ -38,7 +38,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class HostReply:
     """What came of a question; attributes as those of `JudgeReply`."""
 
     answer: Choice | Generated | Failure
@@ -86,8 +86,8 @@ class Codec(Generic[M]):
 
 NAME: Final[Codec[str]] = Codec(str)
 OPENED: Final[Codec[ModelStatus | Failure | Stopping]] = Codec(ModelStatus | Failure | Stopping)
-ASKED: Final[Codec[Asked]] = Codec(Asked)
-ANSWERED: Final[Codec[Answered | Stopping]] = Codec(Answered | Stopping)
+ASKED: Final[Codec[HostRequest]] = Codec(HostRequest)
+ANSWERED: Final[Codec[HostReply | Stopping]] = Codec(HostReply | Stopping)
 STATE: Final[Codec[HostState]] = Codec(HostState)
 
 

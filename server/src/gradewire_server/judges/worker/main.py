@@ -15,9 +15,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from gradewire_server.judges.worker.cores.core import Core, CoreError
-from gradewire_server.judges.worker.frames import FrameReader, to_frame
-from gradewire_server.judges.worker.messages import OpenModel, read_run, results_message
+from gradewire_server.judges.worker.messages import (
+    Core,
+    CoreError,
+    FrameReader,
+    OpenModel,
+    read_run,
+    results_message,
+    to_frame,
+)
 
 _ORPHAN_CHECK_S: Final = 1.0
 _CHUNK_BYTES: Final = 1 << 16
@@ -46,10 +52,10 @@ def main() -> None:
 def _open(request: OpenModel) -> Core:
     path = Path(request.path)
     if request.form == "int8":
-        from gradewire_server.judges.worker.cores.int8 import Int8Core  # noqa: PLC0415 - each core needs its own library
+        from gradewire_server.judges.worker.int8 import Int8Core  # noqa: PLC0415 - each core needs its own library
 
         return Int8Core(path, threads=request.threads)
-    from gradewire_server.judges.worker.cores.llama import LlamaCore  # noqa: PLC0415 - as above
+    from gradewire_server.judges.worker.llama import LlamaCore  # noqa: PLC0415 - as above
 
     return LlamaCore(
         path, threads=request.threads, context_tokens=request.context_tokens, max_states=request.max_states

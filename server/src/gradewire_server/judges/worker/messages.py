@@ -1,15 +1,73 @@
-"""Messages between the server and a judge's worker. They hold token ids only: texts stay in the server.
+"""Messages between the server and a judge's worker, in frames of JSON; token ids only, never texts."""
 
-A worker knows *states*, each the keys and values of some tokens, under numbers that the server gives. One run computes
-further tokens of several states together, all of them behind the same prefix (another state, or none). A prompt's fixed
-turns become a state once and are the prefix of every item; a long item, or an answer that is being written, is a state
-that grows run by run.
-"""
-
+import json
+import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Protocol
 
 from gradewire_models.judges import Form
+
+MAX_FRAME_BYTES: Final = 4 << 20
+"""The longest message, a run of some thousand token ids, takes a hundredth of this."""
+
+_LENGTH: Final = struct.Struct(">I")
+
+
+class FrameError(Exception):
+    """What was received, or is to be sent, is not a valid frame."""
+
+
+def to_frame(message: dict[str, Any]) -> bytes:
+    """One message, ready to be sent.
+
+    Floats survive exactly: JSON carries the shortest digits that read back as the same number.
+
+    Raises:
+        FrameError: It is longer than MAX_FRAME_BYTES, or holds NaN or infinity.
+    """
+    try:
+        body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as error:
+        raise FrameError(f"a message cannot be written: {error}") from error
+    if len(body) > MAX_FRAME_BYTES:
+        raise FrameError(f"a message of {len(body)} bytes; at most {MAX_FRAME_BYTES} are allowed")
+    return _LENGTH.pack(len(body)) + body
+
+
+class FrameReader:
+    """Cuts a stream of bytes into messages, however it arrives."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[dict[str, Any]]:
+        """Takes bytes; returns the messages that are whole by now.
+
+        Raises:
+            FrameError: A length is beyond MAX_FRAME_BYTES, or a body is not a JSON object.
+        """
+        self._buffer += data
+        messages = []
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            if length > MAX_FRAME_BYTES:
+                raise FrameError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} are allowed")
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                break
+            messages.append(_parse(bytes(self._buffer[_LENGTH.size : end])))
+            del self._buffer[:end]
+        return messages
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(body)
+    except ValueError as error:
+        raise FrameError(f"a frame that is not JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise FrameError("a frame that is not a JSON object")
+    return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +187,27 @@ def results_message(results: list[RowResult]) -> dict[str, Any]:
 def read_results(message: dict[str, Any]) -> list[RowResult]:
     """The results of a message made by `results_message`."""
     return [RowResult(tuple(probabilities), mass, token) for probabilities, mass, token in message["results"]]
+
+
+class CoreError(Exception):
+    """The model cannot be opened, or gave no valid answer."""
+
+
+class Core(Protocol):
+    """A language model with states; see `messages`. Used by one thread.
+
+    What a row answers depends on its state's tokens, on the prefix and on how both were cut into rows; not on other
+    rows of the run, nor on other states, nor on what was computed before: bit for bit.
+    """
+
+    @property
+    def limits(self) -> CoreLimits:
+        """What runs have to respect."""
+
+    def run(self, run: Run) -> list[RowResult]:
+        """Computes a run; one result per row.
+
+        Raises:
+            CoreError: The model gave no numbers.
+            KeyError: A state is not there.
+        """

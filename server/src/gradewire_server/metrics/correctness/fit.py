@@ -1,7 +1,4 @@
-"""A fit of `correctness`: from features to a probability, and to the band in which its verdict is not to be trusted.
-
-The form in which fits are stored: docs/reference/correctness.md.
-"""
+"""A fit of the metric: from features to a probability, and to the band in which its verdict is not to be trusted."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,12 +10,152 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from gradewire_server.metrics.correctness.features.catalog import RULED_OUT, Feature
-from gradewire_server.metrics.correctness.neighbourhood import Neighbourhood
-from gradewire_server.metrics.correctness.regimes import EVERYTHING, VERDICT, Band, Regime
-from gradewire_server.metrics.correctness.shape import SHAPE
-from gradewire_server.metrics.correctness.stored_form import DistanceForm, FitForm, TreesForm
+from gradewire_server.metrics.correctness.features import RULED_OUT, SHAPE, Feature
+from gradewire_server.metrics.correctness.stored_form import (
+    ConformalForm,
+    DistanceForm,
+    FitForm,
+    MapForm,
+    RanksForm,
+    TreesForm,
+)
 from gradewire_server.metrics.correctness.trees import Nodes, SoftTrees, TreeError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbourhood:
+    """Some of the fitted rows, by what kind of item they are.
+
+    Attributes:
+        columns: intp[used], which numbers of a shape are read.
+        scale: float64[used], above 0: their units.
+        rows: float64[rows, used], in these units.
+        nearest: How many of the closest rows count, at most all.
+        near: Distance up to which an item is near.
+        far: Distance from which it is far, the larger one.
+    """
+
+    columns: NDArray[np.intp]
+    scale: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    nearest: int
+    near: float
+    far: float
+
+    def distance(self, shape: NDArray[np.float64]) -> float:
+        """Mean Euclidean distance of float64[numbers of a shape], finite, to the closest rows; 0 or more."""
+        apart = self.rows - shape[self.columns] / self.scale
+        squares = np.add.reduce(apart * apart, axis=1)
+        return float(np.sqrt(np.partition(squares, self.nearest - 1)[: self.nearest]).mean())
+
+    def far_share(self, distance: float) -> float:
+        """0 for what is near, 1 for what is far, a straight line between them."""
+        return min(1.0, max(0.0, (distance - self.near) / (self.far - self.near)))
+
+
+VERDICT: Final = 0.5
+"""Probability from which an answer counts as right."""
+_MISTAKEN_FROM: Final = 0.5
+_MISTAKEN_SLOPE: Final = 1.25
+"""At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Probabilities, from `lower` to `upper` and both included, at which a verdict is not trusted."""
+
+    lower: float
+    upper: float
+
+    def holds(self, probability: float) -> bool:
+        """Whether a probability lies inside."""
+        return self.lower <= probability <= self.upper
+
+    def towards(self, other: "Band", share: float) -> "Band":
+        """This band, wider by that share of what the other one is wider at either end."""
+        return Band(
+            lower=self.lower - share * max(0.0, self.lower - other.lower),
+            upper=self.upper + share * max(0.0, other.upper - self.upper),
+        )
+
+
+EVERYTHING: Final = Band(0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranks:
+    """Order statistics of some rows, as stored in `RanksForm`."""
+
+    count: int
+    ranks: NDArray[np.intp]
+    values: NDArray[np.float64]
+
+    def edge(self, beyond: float) -> float | None:
+        """The value that at most the share `beyond` of the rows lies beyond; None where they are too few to say.
+
+        Of n held-out rows and a new one, exchangeable with them, the new one is beyond the k-th value with a
+        probability of at most k / (n + 1).
+        """
+        most = int(beyond * (self.count + 1) + _ROUNDING)
+        row = int(np.searchsorted(self.ranks, most, side="right")) - 1
+        return float(self.values[row]) if row >= 0 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindCurve:
+    """What log-odds mean for items of one kind.
+
+    Attributes:
+        log_odds: float64[points], strictly ascending.
+        probability: float64[points], never falling.
+    """
+
+    log_odds: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    _right: _Ranks
+    _wrong: _Ranks
+    _mistaken: _Ranks | None
+
+    @classmethod
+    def of(cls, points: MapForm, conformal: ConformalForm) -> "KindCurve":
+        """What is stored of it."""
+        mistaken = conformal.mistaken
+        return cls(
+            np.array(points.log_odds),
+            np.array(points.probability),
+            _ranks(conformal.right),
+            _ranks(conformal.wrong),
+            None if mistaken is None else _ranks(mistaken),
+        )
+
+    def p_right(self, log_odds: float) -> float:
+        """P(right), 0 to 1."""
+        return float(np.interp(log_odds, self.log_odds, self.probability))
+
+    @lru_cache(maxsize=64)  # noqa: B019 - a process has a handful of fits, which it keeps
+    def band(self, confidence: float) -> Band:
+        """Where the verdict is not trusted at `confidence`, above 0 and below 1.
+
+        A verdict is trusted where the other one is ruled out and it is not: "wrong" below what nearly all right answers
+        reach, "right" above what nearly all wrong ones stay under. The band holds its share of the wrong verdicts as
+        well, and always the probability of the verdict's edge, 1/2. Where the rows are too few for such a confidence,
+        the band is everything on that side.
+        """
+        lower, upper = self._right.edge(1 - confidence), self._wrong.edge(1 - confidence)
+        held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT
+        if self._mistaken is not None and held > 0:
+            edge = self._mistaken.edge(1 - held)
+            certain = 1.0 if edge is None else edge
+        return Band(
+            lower=min(0.0 if lower is None else lower, 1 - certain, VERDICT),
+            upper=max(1.0 if upper is None else upper, certain, VERDICT),
+        )
+
+
+def _ranks(form: RanksForm) -> _Ranks:
+    return _Ranks(form.count, np.array(form.ranks, dtype=np.intp), np.array(form.values))
+
 
 ID_CHARACTERS: Final = 12
 MAX_TEXT_CHARACTERS: Final = 8 << 20
@@ -45,7 +182,7 @@ class _Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ItemPosition:
     """Where an item lies.
 
     Attributes:
@@ -81,8 +218,8 @@ class CorrectnessFit:
     rules: NDArray[np.intp]
     base: float
     trees: SoftTrees
-    near: Regime
-    far: Regime | None
+    near: KindCurve
+    far: KindCurve | None
     rows: Neighbourhood | None
     _linear: _Linear | None
 
@@ -92,14 +229,14 @@ class CorrectnessFit:
         linear = 0.0 if self._linear is None else self._linear.value(used)
         return self.base + self.trees.value(used) + linear
 
-    def place(self, shape: NDArray[np.float64]) -> Place | None:
+    def place(self, shape: NDArray[np.float64]) -> ItemPosition | None:
         """Where an item of the shape float64[len(SHAPE)] lies; None where the fit has no rows to hold it against."""
         if self.rows is None:
             return None
         distance = self.rows.distance(shape)
-        return Place(distance, self.rows.far_share(distance))
+        return ItemPosition(distance, self.rows.far_share(distance))
 
-    def __call__(self, features: NDArray[np.float64], place: Place | None = None) -> float:
+    def __call__(self, features: NDArray[np.float64], place: ItemPosition | None = None) -> float:
         """P(right), 0 to 1, of the metric's features, at a place; None: near.
 
         At most RULED_OUT where a rule calls the answer wrong.
@@ -107,11 +244,11 @@ class CorrectnessFit:
         learnt = self._learnt(features, place)
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
 
-    def overruled(self, features: NDArray[np.float64], place: Place | None = None) -> bool:
+    def overruled(self, features: NDArray[np.float64], place: ItemPosition | None = None) -> bool:
         """Whether a rule calls an answer wrong that the rest calls right: such a verdict is never certain."""
         return self._ruled_out(features) and self._learnt(features, place) >= VERDICT
 
-    def _learnt(self, features: NDArray[np.float64], place: Place | None) -> float:
+    def _learnt(self, features: NDArray[np.float64], place: ItemPosition | None) -> float:
         raw = self.raw(features)
         near = self.near.p_right(raw)
         if place is None or self.far is None:
@@ -121,7 +258,7 @@ class CorrectnessFit:
     def _ruled_out(self, features: NDArray[np.float64]) -> bool:
         return bool((features[self.rules] >= 1).any())
 
-    def band(self, confidence: float, place: Place | None = None) -> Band:
+    def band(self, confidence: float, place: ItemPosition | None = None) -> Band:
         """Where the verdict is not trusted at `confidence`, above 0 and below 1; the farther the place, the wider."""
         near = self.near.band(confidence)
         if place is None:
@@ -173,8 +310,8 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
         rules=np.array([place for place, feature in enumerate(known) if feature.rules_out], dtype=_INT),
         base=form.base,
         trees=trees,
-        near=Regime.of(form.map, form.conformal),
-        far=None if form.far is None else Regime.of(form.far.map, form.far.conformal),
+        near=KindCurve.of(form.map, form.conformal),
+        far=None if form.far is None else KindCurve.of(form.far.map, form.far.conformal),
         rows=_neighbourhood(form.distance),
         _linear=_linear(form),
     )

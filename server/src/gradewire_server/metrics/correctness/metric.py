@@ -1,36 +1,86 @@
-"""`correctness`: the probability that an answer is right, from SMILE's terms and cheap features, with abstention.
-
-The features stand in `features/catalog.py`. What makes a probability of them was fitted on rows that people labelled,
-for one encoder, and belongs to the built model (docs/reference/correctness.md).
-"""
+"""The grader's logit as a feature of `correctness`."""
 
 import math
 import re
+from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
-from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.items import (
+    Failure,
+    Item,
+    MetricResult,
+    ReferenceEntry,
+    ResultWarning,
+    Status,
+    quoted,
+    shortened,
+)
+from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.needs import Grade, Need, Preparation, Program, ask
 from gradewire_server.domain.parts import CorrectnessParts
-from gradewire_server.domain.quoting import quoted, shortened
-from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.checks import check_item, check_references, cut_warning
-from gradewire_server.metrics.correctness.features.catalog import features_of
-from gradewire_server.metrics.correctness.features.inputs import CorrectnessInputs, gather_inputs
-from gradewire_server.metrics.correctness.features.measure import features
-from gradewire_server.metrics.correctness.fit import CorrectnessFit, cached_fit
-from gradewire_server.metrics.correctness.grading import Graded, ask_grader
-from gradewire_server.metrics.correctness.regimes import VERDICT
-from gradewire_server.metrics.correctness.shape import SHAPE, shape
-from gradewire_server.metrics.parameters import check_readable
-from gradewire_server.metrics.rounds import embed_references
-from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.smile_normalise import normalise
+from gradewire_server.metrics.common import check_item, check_readable, check_references, cut_warning, embed_references
+from gradewire_server.metrics.correctness.features import (
+    SHAPE,
+    CorrectnessInputs,
+    features,
+    features_of,
+    gather_inputs,
+    input_kind,
+)
+from gradewire_server.metrics.correctness.fit import VERDICT, CorrectnessFit, cached_fit
+from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
+from gradewire_server.metrics.text.normalise import lemmatizer, normalise
+
+MAX_REFERENCES: Final = 3
+"""References that a grader is asked about: each costs a pass over the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What a grader says of an item.
+
+    Attributes:
+        logit: The highest over the references that it was asked about.
+        truncated: Whether it read a text only in part.
+    """
+
+    logit: float
+    truncated: bool
+
+
+def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, ...], Any, Graded | Failure]:
+    """Asks about the references that come closest to the answer, the one that the other features are of before all."""
+    references = closest_references(inputs)
+    grades = yield from ask(Grade(grader, graded_texts(inputs.item, references)))
+    if isinstance(grades, Failure):
+        return grades
+    cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
+    return Graded(float(grades.logits.max()), cut)
+
+
+def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
+    """Indices of the best reference and of up to two others, by the share of their words that the answer has.
+
+    By words and not by vectors, whose last bits differ between batches: they would choose between two references that
+    are nearly as close, and the logits of these may differ much.
+    """
+    references = inputs.item.references
+    others = [index for index in range(len(references)) if index != inputs.best]
+    if len(references) > MAX_REFERENCES:
+        said = set(normalise(inputs.item.prediction).words)
+        shares = {index: _share(references[index], said) for index in others}
+        others.sort(key=lambda index: (-shares[index], index))
+    return (inputs.best, *others[: MAX_REFERENCES - 1])
+
+
+def _share(reference: str, said: set[str]) -> float:
+    words = set(normalise(reference).words)
+    return len(words & said) / len(words) if words else 0.0
+
 
 VERSION: Final = 2
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
@@ -196,8 +246,8 @@ class Measured:
         values = features(inputs)
         names = tuple(feature.name for feature in features_of("graded" if graded else ""))
         if graded is None:
-            return cls(names, values, shape(inputs), truncated=False)
-        return cls(names, np.append(values, graded.logit), shape(inputs), graded.truncated)
+            return cls(names, values, input_kind(inputs), truncated=False)
+        return cls(names, np.append(values, graded.logit), input_kind(inputs), graded.truncated)
 
     def told(self) -> dict[str, float]:
         """What stands in results: all numbers by their names, but for those that do not apply."""
@@ -232,7 +282,7 @@ def _result(
         reason = "rule"
     return MetricResult(
         probability,
-        warnings=(*warnings, Warning.UNCERTAIN) if reason else warnings,
+        warnings=(*warnings, ResultWarning.UNCERTAIN) if reason else warnings,
         matched_reference=inputs.best,
         parts=replace(
             parts,

@@ -156,7 +156,7 @@ class LinearForm(_Form):
         return self
 
 
-class RegimeForm(_Form):
+class KindCurveForm(_Form):
     """What log-odds mean for items far from the fitted rows."""
 
     map: MapForm
@@ -212,7 +212,7 @@ class FitForm(_Form):
     conformal: ConformalForm
     linear: LinearForm | None = None
     distance: DistanceForm | None = None
-    far: RegimeForm | None = None
+    far: KindCurveForm | None = None
 
     @model_validator(mode="after")
     def _far_of_something(self) -> Self:

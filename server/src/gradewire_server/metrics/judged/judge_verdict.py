@@ -15,7 +15,7 @@ from gradewire_server.metrics.judged.parameters import (
     ADVICE,
     BinaryParameters,
 )
-from gradewire_server.metrics.judged.view import View
+from gradewire_server.metrics.judged.references import View
 
 
 class VerdictStyle(StrEnum):

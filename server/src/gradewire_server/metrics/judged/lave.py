@@ -18,8 +18,7 @@ from gradewire_server.metrics.judged.parameters import (
     BinaryQuestions,
     LabelValue,
 )
-from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
-from gradewire_server.metrics.judged.view import DEFAULT_SHARE, View
+from gradewire_server.metrics.judged.references import DEFAULT_SHARE, ReferenceChoice, View
 
 
 class LavePreset(StrEnum):

@@ -7,10 +7,9 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from gradewire_server.domain.metric import ParameterError, Parameters
-from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary
-from gradewire_server.metrics.judged.reference_filter import ReferenceChoice
-from gradewire_server.metrics.judged.view import View
-from gradewire_server.metrics.parameters import take_choices
+from gradewire_server.metrics.common import take_choices
+from gradewire_server.metrics.judged.references import ReferenceChoice, View
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary
 
 
 class LabelValue(StrEnum):

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
-from gradewire_server.metrics.text_metric import MatchMetric
+from gradewire_server.metrics.common import MatchMetric
+from gradewire_server.metrics.text.normalise import Normalised, normalise
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.metrics.text.long_text import translated
-from gradewire_server.metrics.text_metric import MatchMetric
+from gradewire_server.metrics.common import MatchMetric
+from gradewire_server.metrics.text.words import translated
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")

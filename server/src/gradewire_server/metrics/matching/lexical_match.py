@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item
 from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.metrics.common import MatchMetric
 from gradewire_server.metrics.matching.exact_match import squad_normalise
-from gradewire_server.metrics.text.word_split import split_words
-from gradewire_server.metrics.text_metric import MatchMetric
+from gradewire_server.metrics.text.words import split_words
 
 
 def _padded(text: str) -> str:

@@ -8,17 +8,16 @@ from typing import Final
 from rapidfuzz.distance import Levenshtein
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.domain.parts import VqaParts
-from gradewire_server.domain.result import MetricResult
-from gradewire_server.metrics.checks import cut_warning
+from gradewire_server.metrics.common import cut_warning
 from gradewire_server.metrics.matching.vqa_accuracy import (
     VqaAccuracy,
     VqaAccuracyParameters,
     comparable,
     consensus_score,
-    reaches,
+    is_at_least,
 )
 
 MAX_CHARACTERS: Final = 4096
@@ -64,5 +63,5 @@ class SoftVqaAccuracy(VqaAccuracy):
             warnings=cut_warning(truncated),
             matched_reference=agreements.index(closest) if closest else None,
             parts=VqaParts(references.count(prediction), len(references), prediction),
-            correct=None if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),
+            correct=None if parameters.verdict_cut is None else is_at_least(score, parameters.verdict_cut),
         )

@@ -7,14 +7,12 @@ from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, Parameters
 from gradewire_server.domain.parts import ValueMatchParts
-from gradewire_server.domain.result import Failure, MetricResult, Status
-from gradewire_server.metrics.checks import cut_warning
-from gradewire_server.metrics.text.values.matching import ValueMatch, ValueMatcher
-from gradewire_server.metrics.text.values.writing.plain_form import MAX_CHARACTERS
-from gradewire_server.metrics.text_metric import TextMetric
+from gradewire_server.metrics.common import TextMetric, cut_warning
+from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
+from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
 _MAX_REFERENCES: Final = 64
 """References that are compared, the first ones: each costs time for every value of the prediction."""

@@ -1,25 +1,87 @@
-"""VQA accuracy: how many annotators gave the predicted answer.
-
-Source: Antol et al. 2015, "VQA: Visual Question Answering", section 3 (min(n/3, 1)), and the challenge's evaluation
-(leave-one-out over the annotators).
-"""
+"""VQA accuracy: the share of annotators who gave the predicted answer, after the challenge's normalisation."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
 from gradewire_server.domain.parts import VqaParts
-from gradewire_server.domain.result import Failure, MetricResult, Status
-from gradewire_server.metrics.checks import check_item
-from gradewire_server.metrics.matching.vqa_normalise import tidy, vqa_normalise
-from gradewire_server.metrics.parameters import take_choices
-from gradewire_server.metrics.text_metric import TextMetric
+from gradewire_server.metrics.common import TextMetric, check_item, take_choices
+from gradewire_server.metrics.text.words import translated
+
+_PUNCTUATION: Final = frozenset(';/[]"{}()=+\\_-><@`,?!')
+_COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
+_PERIOD_OUTSIDE_NUMBER: Final = re.compile(r"\.(?!\d)")
+_NUMBERS: Final = {
+    "none": "0",
+    "zero": "0",
+    "one": "1",
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "nine": "9",
+    "ten": "10",
+}
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+
+_ENDINGS: Final = {
+    "n't": "ai are ca could did does do had has have is might must need ought sha should was were wo would",
+    "n't've": "could had might should would",
+    "'d": "he how it someone something there they where who you",
+    "'d've": "he it she somebody someone something there they we who you y'all",
+    "'ll": "how it somebody someone something they what who why you y'all",
+    "'re": "there they what why you",
+    "'s": "he how somebody someone that there what when where who why",
+    "'ve": "could might must not should they we what where who would you",
+}
+_IRREGULAR: Final = ("ma'am", "o'clock", "'ow's'at", "'twas", "y'all")
+
+
+def _misspellings(word: str) -> Iterator[str]:
+    """The word with one apostrophe left out, for each it has."""
+    for place in (match.start() for match in re.finditer("'", word)):
+        yield word[:place] + word[place + 1 :]
+
+
+def _contractions() -> dict[str, str]:
+    regular = (stem + ending for ending, stems in _ENDINGS.items() for stem in stems.split())
+    return {wrong: word for word in (*regular, *_IRREGULAR) for wrong in _misspellings(word)}
+
+
+_CONTRACTIONS: Final = _contractions()
+
+
+def tidy(text: str) -> str:
+    """What is done to every text before it is compared, normalised or not: tabs and line ends to spaces, ends cut."""
+    return text.replace("\n", " ").replace("\t", " ").strip()
+
+
+def vqa_normalise(text: str) -> str:
+    """The words of an answer as the VQA challenge compares them, joined by single spaces; "" where none is left.
+
+    A punctuation mark becomes a space; it goes without one where it stands beside a space anywhere in the text, and all
+    do where a comma stands between digits. Apostrophes and colons stay. A period goes unless a digit follows. Then
+    lower case, "two" to "2" (zero to ten; "none" is 0), no articles, and the apostrophe into contractions ("dont").
+    """
+    tight = _COMMA_IN_NUMBER.search(text) is not None
+    gaps = {
+        ord(mark): "" if tight or f"{mark} " in text or f" {mark}" in text else " "
+        for mark in _PUNCTUATION.intersection(text)
+    }
+    words = _PERIOD_OUTSIDE_NUMBER.sub("", translated(text, gaps)).lower().split()
+    kept = [_NUMBERS.get(word, word) for word in words if word not in _ARTICLES]
+    return " ".join(_CONTRACTIONS.get(word, word) for word in kept)
+
 
 _ENOUGH: Final = 3
 """Annotators who must agree for a full score."""
@@ -83,7 +145,7 @@ def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> flo
     return math.fsum(min(1.0, (total - own) / _ENOUGH) for own in agreements) / len(agreements)
 
 
-def reaches(score: float, cut: float) -> bool:
+def is_at_least(score: float, cut: float) -> bool:
     """Whether a score is at least `cut`, but for rounding."""
     return score >= cut - _ROUNDING
 
@@ -120,5 +182,5 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
             score=score,
             matched_reference=agreements.index(1.0) if agreeing else None,
             parts=VqaParts(agreeing, len(references), prediction),
-            correct=agreeing > 0 if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),
+            correct=agreeing > 0 if parameters.verdict_cut is None else is_at_least(score, parameters.verdict_cut),
         )

@@ -14,14 +14,11 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
 from gradewire_server.domain.parts import BleuParts
-from gradewire_server.domain.result import Failure, MetricResult, Status
-from gradewire_server.metrics.checks import cut_warning
-from gradewire_server.metrics.text.reference_words import words_of_references
-from gradewire_server.metrics.text.word_split import MAX_WORDS
-from gradewire_server.metrics.text_metric import TextMetric
+from gradewire_server.metrics.common import TextMetric, cut_warning
+from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 _LONGEST_NGRAM: Final = 4
 MAX_CHARACTERS: Final = 16_384

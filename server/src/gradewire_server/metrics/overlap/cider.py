@@ -1,25 +1,70 @@
-"""CIDEr-D: n-grams that prediction and references share, each weighed by how rare it is in a corpus.
+"""Words and n-grams of CIDEr, the same for answers and for the corpus that they are weighed by.
 
-Source: Vedantam, Zitnick and Parikh 2015, "CIDEr: Consensus-based Image Description Evaluation", section 7 (CIDEr-D),
-as the COCO caption evaluation computes it: n = 1 to 4, sigma 6, counts clipped, all references averaged, times 10.
+Source: Vedantam, Zitnick and Parikh 2015, "CIDEr: Consensus-based Image Description Evaluation", section 3.
 """
 
 import math
-from collections.abc import Mapping
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import Final, TypeAlias
 
-from gradewire_server.domain.item import Item
+import numpy as np
+
+from gradewire_server.domain.items import Failure, Item, MetricResult, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
 from gradewire_server.domain.parts import CiderParts
-from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import Failure, MetricResult, Status
-from gradewire_server.metrics.checks import check_item, cut_warning
-from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
-from gradewire_server.metrics.parameters import take_choices
-from gradewire_server.metrics.text.reference_words import words_of_references
-from gradewire_server.metrics.text_metric import NothingToPrepare
+from gradewire_server.metrics.common import NothingToPrepare, check_item, cut_warning, take_choices
+from gradewire_server.metrics.text.normalise import bare_words
+from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
+
+MAX_ORDER: Final = 4
+"""Longest n-gram, in words."""
+Ngram: TypeAlias = tuple[str, ...]
+
+
+def words_of(text: str) -> tuple[list[str], bool]:
+    """The first MAX_WORDS words, lower-case and without punctuation, and whether there are more.
+
+    A text without any word ("?!") has its parts between white space instead, so that none is empty by accident.
+    """
+    words = bare_words(text) or text.lower().split()
+    return words[:MAX_WORDS], len(words) > MAX_WORDS
+
+
+def ngrams(words: Sequence[str]) -> Counter[Ngram]:
+    """How often each n-gram of 1 to MAX_ORDER words occurs."""
+    return Counter(_occurrences(words))
+
+
+def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
+    """In how many documents each n-gram occurs; a document is the references of one entry, taken together.
+
+    What occurs in one document only is left out: its weight is that of an n-gram in none, and it is most of a corpus.
+    """
+    # Found by their hashes first: to hold all that occur once as tuples would take ten times the memory.
+    hashes = array("q")
+    for references in documents:
+        hashes.extend(map(hash, _distinct(references)))
+    numbers, counts = np.unique(np.array(hashes, np.int64), return_counts=True)
+    shared = set(numbers[counts > 1].tolist())
+    found: Counter[Ngram] = Counter()
+    for references in documents:
+        found.update(ngram for ngram in _distinct(references) if hash(ngram) in shared)
+    return {ngram: count for ngram, count in found.items() if count > 1}
+
+
+def _distinct(references: Sequence[str]) -> set[Ngram]:
+    return {ngram for words in words_of_references(references, words_of)[0] for ngram in _occurrences(words)}
+
+
+def _occurrences(words: Sequence[str]) -> Iterator[Ngram]:
+    orders = range(1, MAX_ORDER + 1)
+    return chain.from_iterable(zip(*(words[start:] for start in range(order)), strict=False) for order in orders)
+
 
 _SIGMA_WORDS: Final = 6.0
 _SCALE: Final = 10.0

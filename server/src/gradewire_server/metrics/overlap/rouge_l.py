@@ -10,17 +10,12 @@ from typing import Final
 from rapidfuzz.distance import LCSseq
 from typing_extensions import override
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo, Parameters
 from gradewire_server.domain.parts import RougeLParts
-from gradewire_server.domain.result import MetricResult
-from gradewire_server.metrics.checks import cut_warning
-from gradewire_server.metrics.parameters import Measure, take_choices
-from gradewire_server.metrics.text.reference_words import words_of_references
+from gradewire_server.metrics.common import TIE, Measure, TextMetric, cut_warning, take_choices
 from gradewire_server.metrics.text.stems import stem
-from gradewire_server.metrics.text.word_split import first_words
-from gradewire_server.metrics.text_metric import TextMetric
-from gradewire_server.metrics.ties import TIE
+from gradewire_server.metrics.text.words import first_words, words_of_references
 
 _UNSTEMMED_CHARACTERS: Final = 3
 """Words up to this length keep their form, as in the published program."""

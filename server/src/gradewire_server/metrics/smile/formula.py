@@ -1,24 +1,42 @@
-"""SMILE's formula: from vectors and words to the score, its parts and the reference that gave it.
-
-Source: SMILE, eqs. 1 to 3, without the further ½ of eq. 3 (a slip: the score is said to lie in [0, 1]).
-"""
+"""What became of the matched reference's values, shown beside SMILE's terms: words alone do not tell 1912 from 1913."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.item import Item
+from gradewire_server.domain.items import Item, MetricResult, ResultWarning
 from gradewire_server.domain.parts import SmileParts
-from gradewire_server.domain.result import MetricResult, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.checks import cut_warning
+from gradewire_server.metrics.common import TIE, cut_warning, first_of_the_highest
 from gradewire_server.metrics.matching.easy_match import contained
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.texts import SmileTexts
-from gradewire_server.metrics.smile.value_outcome import value_outcome
-from gradewire_server.metrics.ties import TIE, first_of_the_highest
+from gradewire_server.metrics.values.matching import match_values
+from gradewire_server.metrics.values.reading import Outcome
+
+_MAX_KNOWN: Final = 8_192
+"""Items whose outcome is kept, those met last."""
+_MAX_KNOWN_CHARACTERS: Final = 1_024
+"""Of question, reference and prediction together; longer items cost SMILE itself much more."""
+
+
+def value_outcome(item: Item, matched_reference: int) -> str | None:
+    """What became of that reference's values in the prediction; None where it has none."""
+    texts = item.question, item.references[matched_reference], item.prediction
+    short = sum(map(len, texts)) <= _MAX_KNOWN_CHARACTERS
+    outcome = _known_outcome(*texts) if short else match_values(*texts).outcome
+    return None if outcome is None else outcome.value
+
+
+@lru_cache(maxsize=_MAX_KNOWN)
+def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
+    """What does not change is not read again: an item whose vectors are cached costs little else."""
+    return match_values(question, reference, prediction).outcome
+
 
 CORRECT_BIN = 4
 _TOP_BIN = 5
@@ -155,7 +173,7 @@ def grade(
     warnings = cut_warning(similarities.truncated)
     return MetricResult(
         score=score,
-        warnings=warnings if threshold is not None else (*warnings, Warning.UNCALIBRATED),
+        warnings=warnings if threshold is not None else (*warnings, ResultWarning.UNCALIBRATED),
         matched_reference=indices[best],
         correct=correct,
         parts=SmileParts(

@@ -4,19 +4,16 @@ Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evalu
 settles what it leaves open.
 """
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import Failure, MetricResult
-from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.rounds import embed_references
+from gradewire_server.metrics.common import check_item, check_references, embed_references
 from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
-from gradewire_server.metrics.smile.whole_preset import gather_whole
-from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.smile_normalise import normalise
+from gradewire_server.metrics.smile.whole_answer import gather_whole
+from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
 
 class Smile:

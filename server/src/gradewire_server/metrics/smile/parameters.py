@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self
 
-from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelMetadata, ParameterError, parameter_info
-from gradewire_server.metrics.parameters import EncoderParameters, check_readable
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, calibration_for, parameter_info
+from gradewire_server.metrics.common import EncoderParameters, check_readable
 
 
 class SmilePreset(StrEnum):

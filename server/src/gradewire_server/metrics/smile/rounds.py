@@ -1,31 +1,210 @@
-"""What SMILE asks the encoder, in which rounds.
+"""SMILE's needs of the encoder, round by round: all windows, those in context, or a shortlist of them."""
 
-Windows are nearly all of SMILE's cost, so none is embedded that cannot change the result. Where N(r) stands in N(y)
-word for word, that reference's keyword similarity is 1; its score is known from sentence vectors alone, and the other
-references' windows are looked at only if those could still match it.
-"""
-
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, Vectors, ask
-from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.rounds import ask_together, is_cut, sentence_needs
-from gradewire_server.metrics.smile.formula import Similarities, can_still_win, closest_windows, held_keywords
+from gradewire_server.domain.items import Failure
+from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors, ask
+from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_cut, sentence_needs
+from gradewire_server.metrics.smile.formula import Keyword, Similarities, can_still_win, closest_windows, held_keywords
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
-from gradewire_server.metrics.smile.possible_windows import FEW_WINDOWS, possibly_closest
-from gradewire_server.metrics.smile.shortlist import needs_ranking, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts
-from gradewire_server.metrics.smile.words_in_context import closest_in_context
-
-_Asking: TypeAlias = Generator[tuple[Need, ...], Any, Similarities | Failure]
+from gradewire_server.metrics.text.normalise import word_spans
 
 
-def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> _Asking:
+@dataclass(frozen=True, slots=True)
+class WordsInContext:
+    """The words of a prediction, each with the tokens that cover it.
+
+    Attributes:
+        sums: float32[tokens of words + 1, dims], sums of the first i vectors of tokens that belong to a word.
+        bounds: intp[words + 1], where each word's tokens begin among those.
+        read: intp[words + 1], how many of the first i words have a token; a word the encoder did not get to has none.
+    """
+
+    sums: NDArray[np.float32]
+    bounds: NDArray[np.intp]
+    read: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, spans: NDArray[np.int32], tokens: TokenVectors) -> Self:
+        """Gives words the tokens whose characters they cover.
+
+        Args:
+            spans: int32[words, 2], where they stand in the text that the tokens are of (`word_spans`).
+            tokens: Its token vectors.
+        """
+        begin, end = tokens.offsets[:, 0], tokens.offsets[:, 1]
+        word = np.searchsorted(spans[:, 1], begin, side="right")
+        inside = (word < len(spans)) & (end > begin)
+        inside[inside] = spans[word[inside], 0] < end[inside]
+        bounds = np.searchsorted(word[inside], np.arange(len(spans) + 1))
+        sums = np.zeros((int(inside.sum()) + 1, tokens.tokens.shape[1]), dtype=np.float32)
+        np.cumsum(tokens.tokens[inside], axis=0, out=sums[1:])
+        return cls(sums, bounds, np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1]))))
+
+    def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Where the windows of `length` words begin, and their vectors, rows of length 1.
+
+        Only windows whose words were all read; the others would be judged by a part of themselves.
+
+        Returns:
+            intp[windows], ascending, and float32[windows, dims].
+        """
+        starts = np.flatnonzero(self.read[length:] - self.read[:-length] == length)
+        vectors = self.sums[self.bounds[starts + length]] - self.sums[self.bounds[starts]]
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        return starts, vectors / np.maximum(lengths, np.finfo(np.float32).tiny)[:, None]
+
+
+def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
+    """The keyword terms of the references in `texts.asked`, from vectors in context alone.
+
+    Where no window of a length was read whole, e(y) stands for the first one.
+
+    Args:
+        texts: The item's texts.
+        tokens: Token vectors of the raw prediction.
+        keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+
+    Returns:
+        By reference index; of equal windows the first is named.
+    """
+    words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
+    found = {}
+    for length, rows in texts.rows_of.items():
+        starts, vectors = words.windows(length)
+        if not len(starts):
+            starts, vectors = np.zeros(1, np.intp), tokens.sentence[None, :]
+        for row, column in zip(rows, (vectors @ keywords[rows].T).T, strict=True):
+            start = int(starts[first_of_the_highest(column)])
+            window = " ".join(texts.words.words[start : start + length])
+            found[texts.asked[row]] = Keyword(float(column.max()), window)
+    return found
+
+
+FEW_WINDOWS: Final = 8
+"""Up to so many windows are embedded exactly at once: a second round would cost more than it saves."""
+
+
+def possibly_closest(
+    texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
+) -> dict[int, tuple[str, ...]]:
+    """The windows of each length that can be the closest to a reference of that length.
+
+    With cosines that are wrong by at most `error`, the closest window is within twice the error of the one that looks
+    closest; so is every window that ties with it.
+
+    Args:
+        texts: The item's texts.
+        vectors: float32[windows of `texts.candidates`, dims], approximate, rows of length 1, in their order.
+        keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, exact, rows of length 1.
+        error: Largest error of a cosine of the two.
+
+    Returns:
+        Window length to distinct texts in order of position, at least one each.
+    """
+    possible = {}
+    start = 0
+    for length, windows in texts.candidates.items():
+        cosines = vectors[start : start + len(windows)] @ keywords[texts.rows_of[length]].T
+        start += len(windows)
+        near = (cosines >= cosines.max(axis=0) - 2 * error - TIE).any(axis=1)
+        possible[length] = tuple(windows[index] for index in np.flatnonzero(near).tolist())
+    return possible
+
+
+SHORTLIST = 3
+"""Windows per length that are embedded alone."""
+NEAR_TIE = 1e-3
+"""Cosine; windows this close to the last of the shortlist are embedded too, so that no near-tie decides."""
+
+
+def needs_ranking(texts: SmileTexts) -> bool:
+    """Whether any length has more windows than are embedded alone."""
+    return any(len(windows) > SHORTLIST for windows in texts.candidates.values())
+
+
+def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
+    """The windows of each length that are closest in context to any reference of that length.
+
+    Windows with a word that has no token (the encoder did not read so far) are left out; where that leaves none of a
+    length, its first ones are taken.
+
+    Args:
+        texts: The item's texts.
+        tokens: Token vectors of the raw prediction.
+        keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+
+    Returns:
+        Window length to distinct texts in order of position: all of them where there are at most SHORTLIST, else
+        SHORTLIST and those within NEAR_TIE of the last.
+    """
+    words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
+    chosen = {}
+    for length, windows in texts.candidates.items():
+        if len(windows) <= SHORTLIST:
+            chosen[length] = windows
+            continue
+        starts, vectors = words.windows(length)
+        similarity = (vectors @ keywords[texts.rows_of[length]].T).max(axis=1, initial=-np.inf)
+        looked_at = set(windows) if texts.windows.truncated else None
+        chosen[length] = closest_texts(_window_at(texts, length, looked_at), starts, similarity) or windows[:SHORTLIST]
+    return chosen
+
+
+def _window_at(texts: SmileTexts, length: int, looked_at: set[str] | None) -> Callable[[int], str | None]:
+    words = texts.words.words
+
+    def window_at(start: int) -> str | None:
+        text = " ".join(words[start : start + length])
+        return text if looked_at is None or text in looked_at else None
+
+    return window_at
+
+
+def closest_texts(
+    window_at: Callable[[int], str | None],
+    starts: NDArray[np.intp],
+    similarity: NDArray[np.float32],
+    *,
+    most: int | None = None,
+) -> tuple[str, ...]:
+    """The windows with the highest `similarity`: SHORTLIST distinct texts, and those within NEAR_TIE of the last.
+
+    Args:
+        window_at: The window that begins at a word; None where it is not looked at.
+        starts: intp[windows], the words at which they begin, ascending.
+        similarity: float32[windows].
+        most: Texts that are taken, the closest ones; None: as many as there are.
+
+    Returns:
+        Distinct texts in order of position; none where `starts` is empty.
+    """
+    found: dict[str, int] = {}
+    last = -np.inf
+    for rank in np.argsort(-similarity, kind="stable").tolist():
+        if len(found) >= SHORTLIST and (similarity[rank] < last - NEAR_TIE or len(found) == most):
+            break
+        start = int(starts[rank])
+        text = window_at(start)
+        if text is None:
+            continue
+        found[text] = min(found.get(text, start), start)
+        if len(found) <= SHORTLIST:
+            last = similarity[rank]
+    return tuple(sorted(found, key=found.__getitem__))
+
+
+_SmileNeeds: TypeAlias = Generator[tuple[Need, ...], Any, Similarities | Failure]
+
+
+def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> _SmileNeeds:
     """Asks for all that the score of `texts` rests on; a Failure where the encoder fails.
 
     Args:
@@ -50,7 +229,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
 
 def _look(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
-) -> _Asking:
+) -> _SmileNeeds:
     """Asks for the windows that `texts` asks about, and for the sentences unless they are `known`."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
@@ -59,7 +238,7 @@ def _look(
 
 def _all_windows(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
-) -> _Asking:
+) -> _SmileNeeds:
     windows = texts.candidates
     every = tuple(chain.from_iterable(windows.values()))
     is_rough = rough_error is not None and len(every) > FEW_WINDOWS
@@ -85,7 +264,7 @@ def _all_windows(
     return known.joined_by(closest, truncated=truncated)
 
 
-def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _Asking:
+def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _SmileNeeds:
     answers = yield from ask_together(
         Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),

@@ -1,22 +1,183 @@
-"""An answer that is longer than the encoder reads, to its end: in pieces that overlap.
+"""Answers that are longer than the encoder reads: SMILE to their end, in pieces that overlap; preset `whole`."""
 
-The sentence term is that of the piece that comes closest, and windows in context are those of all pieces. A piece is
-asked for when the one before it is known, since only its tokens tell how far the encoder got: so every piece is as long
-as can be read, an item holds the vectors of one piece at a time, and others get their turn between two pieces.
-"""
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Final, Protocol, Self, TypeAlias
 
-from collections.abc import Generator
-from typing import Any, Final, Protocol
+import numpy as np
+from numpy.typing import NDArray
 
+from gradewire_server.domain.items import Failure, Item
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, TokenVectors, ask
-from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.checks import is_blank
-from gradewire_server.metrics.rounds import ask_together, is_cut
-from gradewire_server.metrics.smile.closest_piece import ClosestPiece
-from gradewire_server.metrics.smile.formula import Similarities, held_keywords
-from gradewire_server.metrics.smile.parameters import SmileParameters
-from gradewire_server.metrics.smile.rounds import gather
-from gradewire_server.metrics.smile.texts import SmileTexts
+from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_blank, is_cut
+from gradewire_server.metrics.smile.formula import Keyword, Similarities, can_still_win, closest_windows, held_keywords
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.rounds import SHORTLIST, WordsInContext, closest_texts, gather
+from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts, whole_texts
+from gradewire_server.metrics.text.normalise import word_spans
+
+
+def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
+    """The first word of an answer that stands whole in a piece of it, and the words from there on.
+
+    Args:
+        spans: int32[words, 2], of the whole answer (`word_spans`).
+        tokens: Token vectors of the text from character `begin` on.
+        begin: Where the piece begins.
+    """
+    first = int(np.searchsorted(spans[:, 0], begin))
+    last = int(np.searchsorted(spans[:, 1], begin + tokens.offsets[:, 1].max(initial=0), side="right"))
+    return first, WordsInContext.of(spans[first : max(first, last)] - begin, tokens)
+
+
+@dataclass(slots=True)
+class ClosestPiece:
+    """The closest sentence and window so far.
+
+    Attributes:
+        sentences: float64[references], largest cosine of a piece and each reference's sentence.
+    """
+
+    sentences: NDArray[np.float64]
+    _texts: SmileTexts
+    _spans: NDArray[np.int32]
+    _reference_sentences: NDArray[np.float32]
+    _reference_keywords: NDArray[np.float32]
+    _windows: NDArray[np.float64]
+    """float64[asked], largest cosine of a window; -inf where none was read whole."""
+    _starts: NDArray[np.intp]
+    """intp[asked], the word at which that window begins."""
+    _pieces: NDArray[np.float64]
+    """float64[asked], largest cosine of a whole piece and N(r)."""
+
+    @classmethod
+    def of(cls, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> Self:
+        """Before any piece.
+
+        Args:
+            texts: The item's texts.
+            keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+            sentences: float32[references, dims], of all of them.
+        """
+        asked = len(texts.asked)
+        return cls(
+            sentences=np.full(len(sentences), -np.inf),
+            _texts=texts,
+            _spans=word_spans(texts.prediction, texts.windows.words),
+            _reference_sentences=sentences,
+            _reference_keywords=keywords,
+            _windows=np.full(asked, -np.inf),
+            _starts=np.zeros(asked, np.intp),
+            _pieces=np.full(asked, -np.inf),
+        )
+
+    def look_at(self, tokens: TokenVectors, begin: int) -> None:
+        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
+        np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
+        if not self._texts.asked:
+            return
+        np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
+        first, words = words_of_piece(self._spans, tokens, begin)
+        for length, rows in self._texts.rows_of.items():
+            starts, vectors = words.windows(length)
+            if not len(starts):
+                continue
+            for row, column in zip(rows, (vectors @ self._reference_keywords[rows].T).T, strict=True):
+                if column.max() > self._windows[row] + TIE:
+                    self._windows[row] = column.max()
+                    self._starts[row] = first + starts[first_of_the_highest(column)]
+
+    def keywords(self) -> dict[int, Keyword]:
+        """The keyword terms of the references in `texts.asked`, by index.
+
+        Where no window of a length was read whole, the closest piece stands for the first one.
+        """
+        found = {}
+        words = self._texts.words.words
+        for length, rows in self._texts.rows_of.items():
+            for row in rows:
+                start = int(self._starts[row])
+                cosine = self._windows[row] if np.isfinite(self._windows[row]) else self._pieces[row]
+                found[self._texts.asked[row]] = Keyword(float(cosine), " ".join(words[start : start + length]))
+        return found
+
+
+MAX_NEAR: Final = 16
+"""Windows of a length that are embedded alone at the most: of an answer that says nearly the same again and again, all
+windows would be near-ties."""
+
+
+@dataclass(slots=True)
+class RankedPieces:
+    """The closest sentence, and how close each window comes in context, so far.
+
+    Attributes:
+        sentences: float64[references], largest cosine of a piece and each reference's sentence.
+    """
+
+    sentences: NDArray[np.float64]
+    _texts: SmileTexts
+    _spans: NDArray[np.int32]
+    _reference_sentences: NDArray[np.float32]
+    _reference_keywords: NDArray[np.float32]
+    _near: dict[int, NDArray[np.float32]]
+    """Window length to float32[windows], largest cosine in context with a reference of that length; -inf where the
+    window was not read whole."""
+
+    @classmethod
+    def of(cls, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> Self:
+        """Before any piece.
+
+        Args:
+            texts: The item's texts.
+            keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+            sentences: float32[references, dims], of all of them.
+        """
+        words = texts.windows.words
+        return cls(
+            sentences=np.full(len(sentences), -np.inf),
+            _texts=texts,
+            _spans=word_spans(texts.prediction, words),
+            _reference_sentences=sentences,
+            _reference_keywords=keywords,
+            _near={length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of},
+        )
+
+    def look_at(self, tokens: TokenVectors, begin: int) -> None:
+        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
+        np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
+        first, words = words_of_piece(self._spans, tokens, begin)
+        for length, rows in self._texts.rows_of.items():
+            starts, vectors = words.windows(length)
+            near = (vectors @ self._reference_keywords[rows].T).max(axis=1, initial=-np.inf)
+            self._near[length][first + starts] = np.maximum(self._near[length][first + starts], near)
+
+    def shortlist(self, lengths: Iterable[int]) -> Generator[tuple[Need, ...], Any, dict[int, tuple[str, ...]]]:
+        """The windows of these lengths that are closest in context, the first ones where none was read whole.
+
+        It asks for nothing, and lets others have their turn after each length: where words repeat, all windows of a
+        length may be as close.
+
+        Returns:
+            Window length to distinct texts in order of position, 1 to MAX_NEAR of them.
+        """
+        chosen = {}
+        for length in lengths:
+            starts = np.flatnonzero(self._near[length] > -np.inf)
+            near = closest_texts(partial(self._window, length), starts, self._near[length][starts], most=MAX_NEAR)
+            chosen[length] = near or self._first_windows(length)
+            yield ()
+        return chosen
+
+    def _window(self, length: int, start: int) -> str:
+        return " ".join(self._texts.words.words[start : start + length])
+
+    def _first_windows(self, length: int) -> tuple[str, ...]:
+        count = min(SHORTLIST, self._texts.windows.words - length + 1)
+        return tuple(dict.fromkeys(self._window(length, start) for start in range(count)))
+
 
 MAX_PIECES: Final = 64
 """Pieces of an answer that are read; 2 000 English words are 15 or so for an encoder of 256 tokens."""
@@ -121,3 +282,84 @@ def _word_begin(text: str, at: int, *, after: int) -> int:
         if text[place - 1].isspace() and not text[place].isspace():
             return place
     return at
+
+
+MAX_CHARACTERS: Final = 16_384
+"""Characters of an answer that are read, from its first that is not blank on."""
+MAX_WORDS: Final = 2_048
+"""Words of them in which windows are looked for."""
+_MAY_BE_CUT: Final = 512
+"""Characters from which on an answer is first asked for by its tokens, which tell whether the encoder read all of it;
+shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
+
+_Found: TypeAlias = tuple[SmileTexts, Similarities]
+
+
+def gather_whole(
+    item: Item, sentences: tuple[str, ...], parameters: SmileParameters, *, rough_error: float | None = None
+) -> Generator[tuple[Need, ...], Any, _Found | Failure]:
+    """The texts that are compared, and all that their score rests on; a Failure where the encoder fails.
+
+    Args:
+        item: A checked one.
+        sentences: What each reference stands for.
+        parameters: The metric's, with preset WHOLE.
+        rough_error: As `ModelMetadata.rough_cosine_error`.
+    """
+    texts = smile_texts(item.prediction, item.references, sentences)
+    tokens = (yield from _read(item.prediction, parameters)) if len(item.prediction) > _MAY_BE_CUT else None
+    if isinstance(tokens, Failure):
+        return tokens
+    if tokens is None or not tokens.truncated:
+        like_fast = replace(parameters, preset=SmilePreset.FAST)
+        found = yield from gather(texts, like_fast, rough_error=rough_error)
+        if isinstance(found, Failure):
+            return found
+        if tokens is None and found.truncated:
+            tokens = yield from _read(item.prediction, parameters)
+        if isinstance(tokens, Failure):
+            return tokens
+        if tokens is None or not tokens.truncated:
+            return texts, found
+    end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
+    texts = whole_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
+    texts = replace(texts, sentences=sentences)
+    similarities = yield from _to_the_end(texts, parameters, tokens, end)
+    return similarities if isinstance(similarities, Failure) else (texts, similarities)
+
+
+def _read(text: str, parameters: SmileParameters) -> Generator[tuple[Need, ...], Any, TokenVectors | Failure]:
+    answer = yield from ask(EmbedTokens(parameters.model, (text,), Tier.PREDICTION))
+    if isinstance(answer, Failure):
+        return answer
+    (tokens,) = answer
+    return tokens
+
+
+def _to_the_end(
+    texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int
+) -> Generator[tuple[Need, ...], Any, Similarities | Failure]:
+    """Reads all pieces behind the first, then embeds the windows that are closest in any."""
+    model = parameters.model
+    answers = yield from ask_together(
+        Embed(model, texts.asked_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)
+    )
+    if isinstance(answers, Failure):
+        return answers
+    keywords, sentences = answers
+    pieces = RankedPieces.of(texts, keywords.values, sentences.values)
+    left = yield from read_pieces(texts.prediction[:end].rstrip(), model, first, pieces)
+    if isinstance(left, Failure):
+        return left
+    truncated = left or texts.windows.truncated or is_cut(keywords, sentences)
+    known = Similarities(pieces.sentences.tolist(), held_keywords(texts), truncated)
+    rest = texts.asking(can_still_win(texts, known.sentences, parameters))
+    if not rest.asked:
+        return known
+    windows = yield from pieces.shortlist(rest.rows_of)
+    vectors = yield from ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
+    if isinstance(vectors, Failure):
+        return vectors
+    rows = [row for row, index in enumerate(texts.asked) if index in rest.asked]
+    closest = closest_windows(rest, windows, vectors.values, keywords.values[rows])
+    return known.joined_by(closest, truncated=is_cut(vectors))

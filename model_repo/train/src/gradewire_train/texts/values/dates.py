@@ -3,11 +3,10 @@
 import datetime as dt
 from random import Random
 
-from gradewire_train.texts.data import word_list
 from gradewire_train.texts.draw import Draw
-from gradewire_train.texts.values.names import person_name
-from gradewire_train.texts.values.number_words import in_words, ordinal
-from gradewire_train.texts.values.titles import title
+from gradewire_train.texts.values.names import person_name, title
+from gradewire_train.texts.values.numbers import in_words, ordinal
+from gradewire_train.texts.wording import word_list
 
 _MONTHS = word_list("months")
 _ASKED = (

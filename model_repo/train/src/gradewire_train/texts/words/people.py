@@ -1,16 +1,14 @@
-"""Famous people of WordNet: by surname and in full, against others of their kind."""
+"""People and places of WordNet, against others of their kind."""
 
 import re
 from random import Random
-from typing import TYPE_CHECKING
 
 from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.misspell import misspelt
-from gradewire_train.texts.words.asking import PERSON
-
-if TYPE_CHECKING:
-    from gradewire_train.texts.wordnet import Synset
+from gradewire_train.texts.values.names import person_name, title
+from gradewire_train.texts.wording import misspelt, word_list
+from gradewire_train.texts.wordnet import Synset
+from gradewire_train.texts.words.asking import PERSON, PLACE
 
 _PERSON = 18
 _WRONG = 3
@@ -58,3 +56,67 @@ class People:
         answer = names[position]
         looser = (f"{answer}, {gloss}",) if len(words) <= _ASIDE_WORDS else ()
         return Draw(question.format(gloss=gloss), statement, answer, tuple(same), looser, tuple(wrong[:_WRONG]))
+
+
+_LOCATION = 15
+_WRONG_PLACES = 4
+_MOST_WHOLES = 3
+_BUILDINGS = word_list("buildings")
+_ROLES = word_list("building_ranks")
+_REALMS = frozenset({"country", "state"})
+
+
+class Places:
+    """Draws of instances of places in WordNet, with what they are part of."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+        self._places = [
+            synset
+            for synset in lexicon.decent
+            if synset.key[0] == "n" and synset.topic == _LOCATION and synset.linked("@i") and synset.linked("#p")
+        ]
+        self._by_class: dict[str, list[Synset]] = {}
+        for synset in self._places:
+            self._by_class.setdefault(synset.linked("@i")[0], []).append(synset)
+
+    def located(self, rng: Random) -> Draw | None:
+        """Where something is: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
+        place = rng.choice(self._places)
+        chain = self._chain(place)
+        names = [word.text for word in place.words]
+        full = f"{names[0]}, {chain[-1]}" if chain else names[0]
+        others = [other for other in rng.sample(self._places, 3) if self._apart(other, place)]
+        others += [
+            other for other in rng.choices(self._by_class[place.linked("@i")[0]], k=3) if self._apart(other, place)
+        ]
+        wide = rng.random() < 0.5
+        wrong = [self._written(other, wide=wide) for other in others][:_WRONG_PLACES]
+        question, statement = rng.choice(PLACE)
+        asked = question.format(
+            title=title(rng), person=person_name(rng).usual, thing=f"{rng.choice(_ROLES)} {rng.choice(_BUILDINGS)}"
+        )
+        same = [*names[1:], f"in {names[0]}", full.replace(",", "")]
+        same += [f"{names[0]}, {part}" for part in chain]
+        answer = full if wide else names[0]
+        return Draw(asked, statement, answer, (*same, names[0]), tuple(chain), tuple(wrong))
+
+    def _chain(self, place: Synset) -> list[str]:
+        """The countries, states and provinces that it is in, the smallest first."""
+        wholes = [
+            whole.words[0].text
+            for whole in self._lexicon.wholes(place.key)
+            if _REALMS & {self._lexicon.synset(kind).words[0].text for kind in self._lexicon.ancestors(whole.key)}
+        ]
+        return wholes[:_MOST_WHOLES]
+
+    def _written(self, place: Synset, *, wide: bool) -> str:
+        chain = self._chain(place)
+        return f"{place.words[0].text}, {chain[-1]}" if wide and chain else place.words[0].text
+
+    def _apart(self, other: Synset, place: Synset) -> bool:
+        """Neither is part of the other, and they share no name."""
+        around = {place.key, *(whole.key for whole in self._lexicon.wholes(place.key))}
+        beyond = {other.key, *(whole.key for whole in self._lexicon.wholes(other.key))}
+        shared = {word.text for word in other.words} & {word.text for word in place.words}
+        return other.key not in around and place.key not in beyond and not shared

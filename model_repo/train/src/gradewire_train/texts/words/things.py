@@ -5,11 +5,9 @@ from random import Random
 
 from lemminflect import getInflection
 
-from gradewire_train.texts.data import word_list
 from gradewire_train.texts.draw import Draw, some
 from gradewire_train.texts.lexicon import Lexicon, by_topic, plain
-from gradewire_train.texts.misspell import misspelt
-from gradewire_train.texts.style import with_article
+from gradewire_train.texts.wording import misspelt, with_article, word_list
 from gradewire_train.texts.wordnet import Synset
 from gradewire_train.texts.words.asking import BY_TOPIC, TERM
 

@@ -1,0 +1,235 @@
+"""A client's calls on an event loop of their own, on a thread of each process that uses the client."""
+
+import asyncio
+import concurrent.futures
+import concurrent.futures.thread
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from gradewire._calls.client_calls import ClientCalls
+from gradewire._fork_safety import forget_in_children, keep_for_good
+from gradewire.errors import ClientClosed, ForkedClientError
+
+T = TypeVar("T")
+
+_STOP_S = 5.0
+
+
+class BackgroundLoop:
+    """Runs coroutines for other threads; made in the process that uses it, never carried over a fork.
+
+    Attributes:
+        loop: The event loop; open until `stop`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
+        self._stopping = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        try:
+            self._thread.start()
+        except BaseException:
+            self.loop.close()
+            raise
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs the work and waits for it; an interrupted wait (Ctrl-C) cancels it.
+
+        Raises:
+            RuntimeError: Called from the loop's own thread, where waiting would never end.
+            ClientClosed: `stop` was called before the work was done.
+            ForkedClientError: The loop is that of the process which forked this one.
+        """
+        if self.is_own_thread():
+            work.close()
+            raise RuntimeError("a callback of this client must not wait for the client: use another client or a thread")
+        future = self.start(work)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError as error:
+            if not self._stopping:
+                raise
+            raise ClientClosed("this client was closed during the call") from error
+        except BaseException:
+            future.cancel()
+            raise
+
+    def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Runs the work and waits for nothing; raises ClientClosed and ForkedClientError as `run`."""
+        refused: Exception | None = None
+        if os.getpid() != self._pid:
+            refused = ForkedClientError(
+                "this began in the process that forked this one, and ends there: call again here"
+            )
+        else:
+            # What is started before the loop is told to stop is cancelled by it, never forgotten.
+            with self._lock:
+                if not self._stopping:
+                    return asyncio.run_coroutine_threadsafe(work, self.loop)
+            refused = ClientClosed("this client was closed: make a new one")
+        work.close()
+        raise refused
+
+    def stop(self) -> None:
+        """Cancels what still runs, ends the thread."""
+        with self._lock:
+            self._stopping = True
+            if self.loop.is_running():
+                self.loop.call_soon_threadsafe(self.loop.stop)
+        if not self.is_own_thread():
+            self._thread.join(_STOP_S)
+
+    def is_own_thread(self) -> bool:
+        """Whether the caller is a callback of the loop."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            if left := asyncio.all_tasks(self.loop):
+                for task in left:
+                    task.cancel()
+                self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        finally:
+            self.loop.close()
+
+
+_AHEAD_ITEMS = 64
+
+
+class IterableReader(Generic[T]):
+    """An async iterable over a plain one; reads at most a few items ahead, and stops when `close` is called."""
+
+    def __init__(self, source: Iterable[T]) -> None:
+        self._source = source
+        self._read: deque[T] = deque()
+        self._room = threading.Semaphore(_AHEAD_ITEMS)
+        self._ready = asyncio.Event()
+        self._error: BaseException | None = None
+        self._ended = False
+        self._closed = False
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._run, args=(loop,), name="gradewire-reader", daemon=True).start()
+        while True:
+            self._ready.clear()
+            while self._read:
+                item = self._read.popleft()
+                self._room.release()
+                yield item
+            # Looked at in this order: the thread appends before it says that it has ended.
+            if self._ended and not self._read:
+                break
+            await self._ready.wait()
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Ends the thread as soon as the source lets go of it."""
+        self._closed = True
+        self._room.release()
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            for item in self._source:
+                self._room.acquire()
+                if self._closed:
+                    return
+                self._read.append(item)
+                self._wake(loop)
+        except BaseException as error:  # noqa: BLE001 - whatever the caller's source raises, its consumer gets
+            self._error = error
+        finally:
+            self._ended = True
+            self._wake(loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._ready.is_set() and not loop.is_closed():
+            loop.call_soon_threadsafe(self._ready.set)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A client's calls and the loop that they run on."""
+
+    loop: BackgroundLoop
+    calls: ClientCalls
+
+
+class BackgroundCalls:
+    """Starts loop and calls at first use, again in a forked child, and closes both once."""
+
+    def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
+        self._make_calls = make_calls
+        self._lock = threading.Lock()
+        self._running: Running | None = None
+        self._closed = False
+        _all_background_calls.add(self)
+        forget_in_children(self)
+
+    def running(self) -> Running:
+        """Loop and calls of this process.
+
+        Raises:
+            ClientClosed: The client was closed.
+        """
+        if (running := self._running) is not None:
+            return running
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("this client was closed: make a new one")
+            if self._running is None:
+                # The calls first: when they cannot be made, no thread is left behind.
+                calls = self._make_calls()
+                self._running = Running(BackgroundLoop("gradewire-client"), calls)
+            return self._running
+
+    def run(self, work: Callable[[ClientCalls], Coroutine[Any, Any, T]]) -> T:
+        """Does the work on the loop and waits for it."""
+        running = self.running()
+        return running.loop.run(work(running.calls))
+
+    def close(self) -> None:
+        """Closes the calls, which ends what was submitted, then the loop."""
+        with self._lock:
+            running, self._running = self._running, None
+            self._closed = True
+        if running is None:
+            return
+        if running.loop.is_own_thread():
+            # The last reference was dropped in a callback: nobody can wait here.
+            running.loop.start(running.calls.close()).add_done_callback(lambda _: running.loop.stop())
+            return
+        try:
+            running.loop.run(running.calls.close())
+        finally:
+            running.loop.stop()
+
+    def forget(self) -> None:
+        """Starts afresh in a forked child; what the parent's threads held is left alone."""
+        keep_for_good(self._running)
+        self._lock = threading.Lock()
+        self._running = None
+
+
+_all_background_calls: "weakref.WeakSet[BackgroundCalls]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for runtime in list(_all_background_calls):
+        runtime.close()
+
+
+# atexit comes after the executors of concurrent.futures have stopped, and an embedded engine computes on one: what was
+# submitted last would be lost. These hooks run last in, first out, before that.
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - as above; atexit is too late

@@ -1,0 +1,192 @@
+"""The engine in this process, and what the command asks of the server; imported only when they are asked for."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from gradewire._fork_safety import keep_for_good
+from gradewire._tracing import engine_trace
+from gradewire._transport.failures import error_for
+from gradewire.errors import InvalidRequest, NotReady
+from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
+from gradewire_server.backends import open_handlers
+from gradewire_server.encoders.factory import check_installed
+from gradewire_server.lexicon import Thesaurus
+from gradewire_server.requests.errors import OverloadedError, RequestError
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.requests.list_models import without_synonyms
+from gradewire_server.rpc.errors import ERROR_TABLE
+from gradewire_server.settings.server import Settings
+from gradewire_server.settings.surface import SettingsError
+
+if TYPE_CHECKING:
+    import click
+
+__all__ = [
+    "EmbeddedTransport",
+    "missing_synonyms",
+    "models_group",
+]
+
+_HERE = "the engine in this process"
+
+
+class EmbeddedTransport:
+    """Calls the handlers that a server's calls end in; so checks, scores and statuses are the same.
+
+    Args:
+        settings: Of the server, by name.
+
+    Raises:
+        InvalidRequest: A setting is unknown or has a value that cannot be used.
+        ImportError: What the engine runs on is not installed.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._given = dict(settings)
+        self._settings = _read_settings(settings, "embedded: ")
+        check_installed(self._settings.engine)  # what is missing is said here, not at the first call
+        self._holder: _Holder | None = None
+
+    def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
+        return type(self), (self._given,)
+
+    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
+        """As Scoring.Score."""
+        handlers = await self._open()
+        with _translated(), engine_trace():
+            return await handlers.score(request, deadline_s=timeout_s)
+
+    async def score_stream(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+        """As Scoring.ScoreStream."""
+        handlers = await self._open()
+        with _translated(), engine_trace():
+            async with contextlib.aclosing(handlers.score_stream(requests, deadline_s=timeout_s)) as responses:
+                async for response in responses:
+                    yield response
+
+    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
+        """As Judging.Compare."""
+        handlers = await self._open()
+        with _translated(), engine_trace():
+            return await handlers.compare(request, deadline_s=timeout_s)
+
+    async def compare_stream(
+        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
+        """As Judging.CompareStream."""
+        handlers = await self._open()
+        with _translated(), engine_trace():
+            async with contextlib.aclosing(handlers.compare_stream(requests, deadline_s=timeout_s)) as responses:
+                async for response in responses:
+                    yield response
+
+    async def prepare(
+        self, request: references_pb2.PrepareRequest, *, timeout_s: float
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
+        """As References.Prepare."""
+        handlers = await self._open()
+        with _translated(), engine_trace():
+            async with contextlib.aclosing(handlers.prepare(request, deadline_s=timeout_s)) as steps:
+                async for progress in steps:
+                    yield progress
+
+    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
+        """As Models.List."""
+        del timeout_s  # a look at what is in memory
+        handlers = await self._open()
+        with _translated():
+            return await handlers.list_models()
+
+    async def close(self) -> None:
+        """Closes engine and stores."""
+        holder, self._holder = self._holder, None
+        if holder is not None and holder.is_here():
+            await holder.close()
+
+    async def _open(self) -> Handlers:
+        if self._holder is not None and self._holder.pid != os.getpid():
+            # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
+            keep_for_good(self._holder)
+            self._holder = None
+        if self._holder is None or not self._holder.is_here():
+            self._holder = _Holder(self._settings)
+        try:
+            return await self._holder.handlers()
+        except OSError as error:
+            self._holder = None
+            raise NotReady(f"the engine in this process cannot open its files: {error}") from error
+        except ValueError as error:  # a setting that only the part which uses it can check
+            self._holder = None
+            raise InvalidRequest(f"the engine in this process cannot start: {error}") from error
+
+
+class _Holder:
+    """Keeps handlers open in a task of its own, for a context must be left by the task that entered it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.pid = os.getpid()
+        self.loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._opened: asyncio.Future[Handlers] = self.loop.create_future()
+        self._closing = asyncio.Event()
+        self._task = asyncio.create_task(self._hold())
+
+    def is_here(self) -> bool:
+        """Whether it lives on the running loop of this process; the end of a loop has closed what lived on it."""
+        return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
+
+    async def handlers(self) -> Handlers:
+        return await asyncio.shield(self._opened)
+
+    async def close(self) -> None:
+        self._closing.set()
+        await self._task
+
+    async def _hold(self) -> None:
+        try:
+            async with open_handlers(self._settings) as handlers:
+                self._opened.set_result(handlers)
+                await self._closing.wait()
+        except BaseException as error:
+            if self._opened.done():
+                raise
+            self._opened.set_exception(error)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except RequestError as error:
+        code = ERROR_TABLE[type(error)].code.name
+        retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
+        raise error_for(code, str(error), _HERE, retry_after_s=retry_after_s) from error
+
+
+def _read_settings(values: Mapping[str, Any], prefix: str = "") -> Settings:
+    """Read all settings; raises InvalidRequest, with `prefix` first, where a value cannot be used."""
+    try:
+        return Settings.load(**values)
+    except SettingsError as error:
+        raise InvalidRequest(f"{prefix}{error}") from error
+
+
+def missing_synonyms() -> str:
+    """Why `meteor` cannot be computed by a server that is started here, and what to do; empty where it can.
+
+    Raises:
+        InvalidRequest: A setting of this machine has a value that cannot be used.
+    """
+    return asyncio.run(without_synonyms(Thesaurus(_read_settings({}).engine.wordnet_directory)))
+
+
+def models_group() -> "click.Group":
+    """The commands of the model repository."""
+    from gradewire_models.cli.group import models  # noqa: PLC0415 - scoring in the process never needs them
+
+    return models

@@ -1,0 +1,395 @@
+"""Rows as people have them: names of fields, cells with lists, tables; no library of tables is imported."""
+
+import ast
+import contextlib
+import json
+import math
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Protocol, TypeAlias, TypeGuard
+
+from gradewire.errors import InvalidRequest
+
+_MAX_CHARACTERS: Final = 1 << 20
+"""Longer cells are texts: Python's parser takes a hundred times their size in memory."""
+_MAX_DEPTH: Final = 8
+_ARRAY: Final = re.compile(r"\A(?:np\.|numpy\.)?array\((.*?)(?:,\s*dtype=[\w.'<>|]+)?\)\Z", re.DOTALL)
+# A quoted text, with Python's escapes: numpy prints no comma between two of them.
+_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_OBJECT: Final = re.compile(r"""\A\{\s*['"](text|answer)['"]\s*:.*\}\Z""", re.DOTALL)
+_NUMBERS: Final = re.compile(r"\[\s*-?\d+(\.\d*)?(\s+-?\d+(\.\d*)?)*\s*\]")
+_SCALAR: Final = re.compile(r"""\bnp\.(?:str_|float\d+|u?int\d+)\((-?[\d.]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\)""")
+_ARRAY_INSIDE: Final = re.compile(r"""\barray\((\[[^\]]*\])(?:,\s*dtype=[\w.'<>|]+)?\)""")
+_QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
+
+
+def unpacked_list(cell: str) -> list[Any] | None:
+    """The list that a cell holds; None where it holds none, but a text that may begin like one.
+
+    Read are JSON, lists as Python prints them, numpy's scalars among their entries, its tuples and sets of texts, and
+    arrays of texts or numbers as numpy prints them.
+    """
+    text = cell.strip()
+    if array := _ARRAY.match(text):
+        text = array[1].strip()
+    if text[:1] + text[-1:] not in {"[]", "()", "{}"} or len(text) > _MAX_CHARACTERS:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = _printed_list(text)
+    if isinstance(value, tuple | list) and _depth(value) <= _MAX_DEPTH:
+        return list(value)
+    return None
+
+
+def is_of_numbers(listed: Sequence[Any]) -> bool:
+    """Whether a list holds numbers and nothing else, and so may be an answer itself."""
+    return bool(listed) and all(isinstance(entry, int | float) for entry in listed)
+
+
+def unpacked_object(cell: str) -> dict[Any, Any] | None:
+    """The answer with its text that a cell holds as an object, as JSON or as Python prints it; None without one.
+
+    Raises:
+        ValueError: It is one, but in a form that cannot be read; the message goes on from the name of the field.
+    """
+    text = cell.strip()
+    if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
+        return None
+    # numpy leaves out the middle of long arrays.
+    printed = text if "..." in text else _ARRAY_INSIDE.sub(r"\1", text)
+    for read, said in ((json.loads, text), (ast.literal_eval, text), (ast.literal_eval, printed)):
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            value = read(said)
+            if isinstance(value, dict):
+                return value
+    raise ValueError(f" is an object that cannot be read ({text[:40]}…): write its texts as a JSON list")
+
+
+def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
+    if _NUMBERS.fullmatch(text):
+        return [float(number) if "." in number else int(number) for number in text[1:-1].split()]
+    value = _python_list(text)
+    return _python_list(_SCALAR.sub(r"\1", text)) if value is None and "np." in text else value
+
+
+def _python_list(text: str) -> list[Any] | tuple[str, ...] | None:
+    try:
+        # Python reads two quoted texts side by side as one: of numpy's form that would make one answer of all.
+        outside = "".join(_QUOTED.sub("Q", text).split())
+        if _QUOTED_ONLY.fullmatch(outside):
+            return [ast.literal_eval(found[0].replace("\n", "\\n")) for found in _QUOTED.finditer(text)]
+        value = None if "QQ" in outside else ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if isinstance(value, list):
+        return value
+    # "(1, 2)" and "{1, 2}" are answers: a point, an interval, a set.
+    if isinstance(value, tuple | set) and all(isinstance(entry, str) for entry in value):
+        return sorted(value) if isinstance(value, set) else value
+    return None
+
+
+def _depth(value: Any) -> int:
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list | tuple) else 0
+
+
+_TEXT_KEYS: Final = ("text", "answer")
+"""Under one of these an answer stands where answers are objects: of SQuAD, of VQA."""
+_LONG_CHARACTERS: Final = 14
+_LEAST_PLAIN: Final = 1e-9
+_MOST_PLAIN: Final = 1e24
+"""Numbers from the one to the other are written without an exponent."""
+
+
+class UnreadableValueError(ValueError):
+    """A value is no text; the message goes on from the name of its field: " is a date: …"."""
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell says that there is nothing: None, and what table libraries write for it (NaN, NaT, <NA>)."""
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(value, float) and math.isnan(value)
+
+
+def plain(value: Any) -> Any:
+    """A value as Python has it: numpy's and Arrow's scalars and arrays are no others to people."""
+    if isinstance(value, str | bytes | int | float | list | tuple | Mapping) or value is None:
+        return value
+    for name in ("as_py", "tolist"):
+        if callable(convert := getattr(value, name, None)):
+            return convert()
+    return value
+
+
+def text_of(value: Any) -> str | None:
+    """The text that a value stands for; None where it is missing.
+
+    A whole number that a table library holds as a float is written without ".0": it made 2 into 2.0 because another
+    row has none.
+
+    Raises:
+        UnreadableValueError: It is no text, or could be written in several ways.
+    """
+    value = plain(value)
+    if isinstance(value, str) or is_missing(value):
+        return None if value is None or not isinstance(value, str) else value
+    if isinstance(value, bool):
+        raise UnreadableValueError(
+            f" is {value}, a truth value: write it as the other answers have it, for instance "
+            f'"{"yes" if value else "no"}" or "{str(value).lower()}"'
+        )
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        if math.isinf(value):
+            raise UnreadableValueError(f" is {value}: give a text or a finite number")
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else _digits(value)
+    if isinstance(value, Decimal | Fraction):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise UnreadableValueError(" is bytes: give a string")
+    if callable(getattr(value, "isoformat", None)):
+        raise UnreadableValueError(
+            f" is a {type(value).__name__} ({value}): dates have many forms, so give a string, as answers say it"
+        )
+    raise UnreadableValueError(f" is a {type(value).__name__}: give a string")
+
+
+def _digits(value: float) -> str:
+    """The shortest decimal that is this number, without an exponent where people would write none."""
+    text = repr(value)
+    # Tables give numbers of single precision in double: 3.299999952316284 for 3.3. By chance no double is one of both.
+    if len(text) > _LONG_CHARACTERS and _single(value) == struct.pack("d", value):
+        shorter = (f"{value:.{digits}g}" for digits in range(6, 10))
+        text = next(short for short in shorter if _single(float(short)) == _single(value))
+    return f"{Decimal(text):f}" if _LEAST_PLAIN <= abs(value) < _MOST_PLAIN else text
+
+
+def _single(value: float) -> bytes:
+    """The nearest number of single precision; empty where there is none."""
+    try:
+        return struct.pack("d", *struct.unpack("f", struct.pack("f", value)))
+    except OverflowError:
+        return b""
+
+
+def texts_of(value: Any) -> list[str | None] | None:
+    """The texts that a value of references stands for; None where it is missing.
+
+    One text or number is a list of one; a text that holds a list of texts, as `pandas.read_csv` gives it, is that list.
+    Answers may be objects with their text, as SQuAD and VQA have them.
+
+    Raises:
+        UnreadableValueError: It is no list of texts; of one entry the message begins with its place: "[2] is …".
+    """
+    value = plain(value)
+    if isinstance(value, str):
+        value = _in_text(value)
+    if isinstance(value, Mapping):
+        value = _in_object(value)
+    if is_missing(value):
+        return None
+    if not isinstance(value, list | tuple):
+        value = [value]
+    return [_entry(position, entry) for position, entry in enumerate(value)]
+
+
+def _in_text(cell: str) -> list[Any] | Mapping[Any, Any]:
+    # "[0, 1]" is an answer: an interval, a list of code. Only a file of texts alone has no other way to write a list.
+    if (listed := unpacked_list(cell)) is not None and not is_of_numbers(listed):
+        return listed
+    try:
+        found = unpacked_object(cell)
+    except ValueError as error:
+        raise UnreadableValueError(str(error)) from None
+    return [cell] if found is None else found
+
+
+def _entry(position: int, entry: Any) -> str | None:
+    entry = plain(entry)
+    if isinstance(entry, Mapping):
+        entry = plain(_in_object(entry, position))
+    if isinstance(entry, list | tuple):
+        raise UnreadableValueError(f"[{position}] is a list in a list: give a list of strings")
+    try:
+        return text_of(entry)
+    except UnreadableValueError as error:
+        raise UnreadableValueError(f"[{position}]{error}") from None
+
+
+def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
+    found = [value[key] for key in _TEXT_KEYS if key in value]
+    if len(found) != 1:
+        place = "" if position is None else f"[{position}]"
+        keys = ", ".join(sorted(map(str, value))) or "none"
+        raise UnreadableValueError(f"{place} is an object with the keys {keys}: give a list of strings")
+    return plain(found[0])
+
+
+ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "id": ("id",),
+    "question": ("question",),
+    "references": ("references", "reference", "answers", "answer", "golden_answer"),
+    "prediction": ("prediction", "pred", "response", "candidate"),
+    "answer_a": ("answer_a", "response_a"),
+    "answer_b": ("answer_b", "response_b"),
+    "synthetic_answers": ("synthetic_answers", "syn_ans"),
+    "caption": ("caption",),
+    "captions": ("captions",),
+    "group": ("group", "dataset"),
+    "label": ("label", "human_score"),
+    "labels": ("labels", "annotations"),
+    "flags": ("flags",),
+    "question_id": ("question_id",),
+    "image": ("image_id", "image"),
+    "dataset": ("dataset", "group"),
+    "model": ("model",),
+}
+"""The first name that a row has, with a value, wins."""
+TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
+LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
+"""Fields of an item, by what they hold."""
+
+
+_MAIN_FIELDS: Final = ("references", "prediction", "question")
+
+
+def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Values of fields that a row has, by the fields' own names; those that are None are left out.
+
+    Where a row lacks one of the main fields, names that differ in capitals or in blanks around them count too.
+    """
+    values = _values(row, names)
+    if any(name in names and name not in values for name in _MAIN_FIELDS):
+        # The first of two that are alike.
+        alike = {str(column).strip().casefold(): row[column] for column in reversed(list(row))}
+        values = _values(alike, names) | values
+    return values
+
+
+def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
+    values = {}
+    for name in names:
+        for alias in ALIASES[name]:
+            if (value := row.get(alias)) is not None:
+                values[name] = value
+                break
+    return values
+
+
+def column_of(row: Mapping[Any, Any], name: str) -> str:
+    """The name under which a row has a field, its own where it has none."""
+    return next((alias for alias in ALIASES[name] if alias in row), name)
+
+
+def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as texts and lists of texts; what is missing is left out.
+
+    Raises:
+        UnreadableValueError: The message names the field: "references[1] is a date: …".
+    """
+    texts: dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            text = texts_of(value) if name in LIST_FIELDS else text_of(value)
+        except UnreadableValueError as error:
+            raise UnreadableValueError(f"{name}{error}") from None
+        if isinstance(text, list) and None in text:
+            raise UnreadableValueError(f"{name}[{text.index(None)}] is missing (None or NaN): leave it out")
+        if text is not None:
+            texts[name] = text
+    return texts
+
+
+class PandasTable(Protocol):
+    """`pandas.DataFrame`."""
+
+    @property
+    def columns(self) -> Iterable[Any]: ...
+    def itertuples(self, *, index: bool, name: None) -> Iterable[tuple[Any, ...]]: ...
+
+
+class PolarsTable(Protocol):
+    """`polars.DataFrame`."""
+
+    def iter_rows(self, *, named: Any) -> Iterator[Any]: ...
+
+
+class ArrowBatch(Protocol):
+    """`pyarrow.RecordBatch`."""
+
+    @property
+    def schema(self) -> Any: ...
+    def to_pylist(self) -> list[Any]: ...
+
+
+class ArrowArray(Protocol):
+    """`pyarrow.StructArray`, `pyarrow.ChunkedArray` of structs."""
+
+    def to_pylist(self) -> list[Any]: ...
+
+
+class ArrowTable(Protocol):
+    """`pyarrow.Table`, `pyarrow.dataset.Dataset`."""
+
+    def to_batches(self) -> Iterable[Any]: ...
+
+
+class ArrowReader(Protocol):
+    """`pyarrow.RecordBatchReader`."""
+
+    def read_next_batch(self) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowBatch | ArrowArray
+_METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
+"""One of them tells which table it is."""
+
+
+def is_table(source: object) -> TypeGuard[Table]:
+    """Whether `table_rows` reads it."""
+    # Of the type: some libraries compute what an object is asked for, or have every name.
+    return any(callable(getattr(type(source), method, None)) for method in _METHODS)
+
+
+def table_rows(name: str, table: Any) -> Iterator[Mapping[str, Any]]:
+    """Rows of a table, lazily, each with its values by column.
+
+    Args:
+        name: Of the argument, for messages.
+        table: What `is_table` says yes to.
+
+    Raises:
+        InvalidRequest: Two columns of the table have the same name.
+    """
+    kind = type(table)
+    if hasattr(kind, "iter_rows"):
+        return iter(table.iter_rows(named=True))
+    if hasattr(kind, "itertuples"):
+        columns = _distinct(name, map(str, table.columns))
+        return (dict(zip(columns, row, strict=True)) for row in table.itertuples(index=False, name=None))
+    if hasattr(kind, "to_pylist") and not hasattr(kind, "schema"):
+        return iter(table.to_pylist())
+    if hasattr(kind, "to_batches"):
+        return _arrow_rows(name, table.to_batches())
+    return _arrow_rows(name, table if hasattr(kind, "read_next_batch") else (table,))
+
+
+def _arrow_rows(name: str, batches: Iterable[ArrowBatch]) -> Iterator[Mapping[str, Any]]:
+    for batch in batches:
+        _distinct(name, batch.schema.names)
+        yield from batch.to_pylist()
+
+
+def _distinct(name: str, columns: Iterable[str]) -> list[str]:
+    listed = list(columns)
+    if repeated := sorted({column for column in listed if listed.count(column) > 1}):
+        raise InvalidRequest(f"{name} has more than one column {repeated[0]!r}: rename one, or leave it out")
+    return listed

@@ -1,0 +1,314 @@
+"""Spans and events by OpenTelemetry's API, of calls and of an engine in this process."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Context as Variables
+from contextvars import Token, copy_context
+from types import TracebackType
+from typing import Any, Final, Self
+
+from opentelemetry import context as active
+from opentelemetry import trace
+from opentelemetry._logs import get_logger
+from opentelemetry.context import Context
+from opentelemetry.trace import Span as ApiSpan
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
+
+from gradewire.pairs import Comparison
+from gradewire.results import ItemScores, MetricScore
+from gradewire.results import Status as ScoreStatus
+from gradewire.transport import Metadata
+from gradewire_proto.spans import (
+    BY_CALLER,
+    CURRENT,
+    ERROR_TYPE,
+    EVALUATION_EVENT,
+    EVENTS_KEY,
+    GRPC,
+    RPC_METHOD,
+    RPC_STATUS,
+    RPC_SYSTEM,
+    SERVER_ADDRESS,
+    SERVER_PORT,
+    TRACEPARENT_KEY,
+    Span,
+    Value,
+)
+from gradewire_proto.telemetry.context import metadata_of, parent, span_context_of
+from gradewire_proto.telemetry.evaluation import Evaluation, emit, explanation_of
+from gradewire_proto.telemetry.settings import captures_content
+
+_SCOPE: Final = "gradewire"
+
+
+class EngineSpan(Span):
+    """A part of the engine's work.
+
+    Args:
+        above: Context that holds its parent.
+        name: Its name; empty: it stands for the span of `above` itself, which is not ended.
+        attributes: Known from the start.
+        kind: Its kind.
+    """
+
+    def __init__(
+        self,
+        above: Context | None,
+        name: str,
+        attributes: Mapping[str, Value] | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> None:
+        self._above = above
+        self._name = name
+        self._kind = kind
+        self._attributes = dict(attributes or {})
+        self._start_ns = time.time_ns()
+        self._error = ""
+        self._made: ApiSpan | None = None if name else trace.get_current_span(above)
+        self._token: Token[Span | None] | None = None
+
+    def child(
+        self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
+    ) -> Self:
+        """As `Span.child`."""
+        kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
+        begun = type(self)(trace.set_span_in_context(self._span), name, attributes, kind)
+        if start_ns:
+            begun._start_ns = start_ns  # noqa: SLF001 - of the same class
+        return begun
+
+    def set(self, name: str, value: Value) -> None:
+        """As `Span.set`."""
+        self._span.set_attribute(name, value)
+
+    def link(self, other: Span) -> None:
+        """As `Span.link`."""
+        if isinstance(other, EngineSpan):
+            self._span.add_link(other.context)
+
+    def fail(self, error_type: str) -> None:
+        """As `Span.fail`."""
+        self._error = error_type
+
+    def evaluated(self, metric: str, index: int | None, result: object) -> None:
+        """The client emits the events of its results."""
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """As `Span.metadata`."""
+        return metadata_of(self._span)
+
+    def end(self, end_ns: int = 0) -> None:
+        """As `Span.end`."""
+        span = self._span
+        if not self._name:
+            return
+        if self._error:
+            span.set_attribute(ERROR_TYPE, self._error)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(end_ns or time.time_ns())
+
+    @property
+    def context(self) -> SpanContext:
+        """Its ids."""
+        return self._span.get_span_context()
+
+    @property
+    def _span(self) -> ApiSpan:
+        """Made when it is first needed: `child` may say that it began earlier."""
+        if self._made is None:
+            self._made = trace.get_tracer(_SCOPE).start_span(
+                self._name,
+                context=self._above,
+                kind=self._kind,
+                attributes=self._attributes,
+                start_time=self._start_ns,
+            )
+        return self._made
+
+    def __enter__(self) -> Self:
+        self._token = CURRENT.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            CURRENT.reset(self._token)
+            self._token = None
+        if kind is not None and not self._error:
+            self._error = kind.__qualname__
+        self.end()
+
+
+@contextmanager
+def engine_span() -> Iterator[None]:
+    """Makes OpenTelemetry's current span that of the engine, where it is recorded."""
+    if not trace.get_current_span().is_recording():
+        yield
+        return
+    token = CURRENT.set(EngineSpan(None, ""))
+    try:
+        yield
+    finally:
+        try:
+            CURRENT.reset(token)
+        except ValueError:  # a generator that was closed by another task, whose variables are its own
+            CURRENT.set(None)
+
+
+_POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
+"""Of answer A."""
+
+
+class OpenTelemetryCall:
+    """The span of a call of a client's method.
+
+    Args:
+        name: Of the span.
+        attributes: Of the span.
+        is_current: Whether, as a context, it makes its span the current one.
+    """
+
+    def __init__(self, name: str, attributes: Mapping[str, Any], *, is_current: bool) -> None:
+        # Of the application: where the evaluated span is its own, it is this one.
+        self._outside = active.get_current()
+        self._span = trace.get_tracer(_SCOPE).start_span(name, kind=SpanKind.INTERNAL, attributes=attributes)
+        self._within = trace.set_span_in_context(self._span, self._outside)
+        self._noted: dict[int, str] = {}
+        self._is_current = is_current
+        self._token: Token[Context] | None = None
+
+    @property
+    def context(self) -> Variables:
+        """As `CallTrace.context`."""
+        variables = copy_context()
+        variables.run(active.attach, self._within)
+        return variables
+
+    def evaluated(self, rows: Sequence[Any], results: Sequence[ItemScores | Comparison]) -> None:
+        """As `CallTrace.evaluated`."""
+        if _has_events():
+            for result in results:
+                self._emit(result, _traceparent_of(rows[result.index]))
+
+    def noted(self, index: int, row: Any) -> None:
+        """As `CallTrace.noted`."""
+        if traceparent := _traceparent_of(row):
+            self._noted[index] = traceparent
+
+    def answered(self, results: Sequence[ItemScores | Comparison]) -> None:
+        """As `CallTrace.answered`."""
+        if _has_events():
+            for result in results:
+                self._emit(result, self._noted.pop(result.index, ""))
+
+    def __enter__(self) -> Self:
+        if self._is_current:
+            self._token = active.attach(self._within)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            active.detach(self._token)
+        _end(self._span, error)
+
+    def _emit(self, result: ItemScores | Comparison, traceparent: str) -> None:
+        named = span_context_of(traceparent)
+        if named is not None:
+            evaluated = parent(named)
+        elif trace.get_current_span(self._outside).get_span_context().is_valid:
+            evaluated = self._outside
+        else:
+            evaluated = self._within
+        logger = get_logger(_SCOPE)
+        for evaluation in _evaluations(result):
+            emit(logger, evaluation, evaluated)
+
+
+class OpenTelemetryRequest:
+    """The span of one request.
+
+    Args:
+        method: ``gradewire.v1.Scoring/Score``.
+        address: Of the server.
+    """
+
+    def __init__(self, method: str, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        attributes: dict[str, str | int] = {RPC_SYSTEM: GRPC, RPC_METHOD: method, SERVER_ADDRESS: host or address}
+        if port.isdecimal() and host:
+            attributes[SERVER_PORT] = int(port)
+        self._code = ""
+        self._span = trace.get_tracer(_SCOPE).start_span(method, kind=SpanKind.CLIENT, attributes=attributes)
+
+    def metadata(self, own: Metadata | None) -> Metadata | None:
+        """As `RequestTrace.metadata`."""
+        events = ((EVENTS_KEY, BY_CALLER),) if _has_events() else ()
+        return (*(own or ()), *metadata_of(self._span), *events) or None
+
+    def answered_by(self, code: str) -> None:
+        """As `RequestTrace.answered_by`."""
+        self._code = code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._span.set_attribute(RPC_STATUS, self._code or ("OK" if error is None else "CANCELLED"))
+        _end(self._span, error)
+
+
+def _end(span: trace.Span, error: BaseException | None) -> None:
+    if error is not None and not isinstance(error, GeneratorExit):
+        # Not its message, which may quote a text.
+        span.set_attribute(ERROR_TYPE, type(error).__qualname__)
+        span.set_status(Status(StatusCode.ERROR))
+    span.end()
+
+
+def _has_events() -> bool:
+    return get_logger(_SCOPE).enabled(event_name=EVALUATION_EVENT)
+
+
+def _traceparent_of(row: Any) -> str:
+    found = row.get(TRACEPARENT_KEY) if isinstance(row, Mapping) else getattr(row, TRACEPARENT_KEY, "")
+    return found if isinstance(found, str) else ""
+
+
+def _evaluations(result: ItemScores | Comparison) -> list[Evaluation]:
+    if isinstance(result, ItemScores):
+        return [_evaluation(label, result.index, score) for label, score in result.scores.items()]
+    winner = result.winner
+    return [
+        Evaluation(
+            name="compare",
+            score=None if winner is None else _POINTS[winner],
+            error_type="" if result.status is ScoreStatus.OK else str(result.status),
+            label=winner or "",
+            explanation=explanation_of([], None, result.message if captures_content() else ""),
+            item_index=result.index,
+            line="" if result.provenance is None else result.provenance.line,
+        )
+    ]
+
+
+def _evaluation(label: str, index: int, score: MetricScore) -> Evaluation:
+    provenance = score.provenance
+    text = ""
+    if captures_content():
+        parts = "" if score.parts is None else repr(score.parts)
+        text = "; ".join(filter(None, (score.message, parts)))
+    return Evaluation(
+        name=label if provenance is None else provenance.name,
+        score=score.score,
+        error_type="" if score.status is ScoreStatus.OK else str(score.status),
+        label="" if score.correct is None else "correct" if score.correct else "incorrect",
+        explanation=explanation_of([str(each) for each in score.warnings], score.matched_reference, text),
+        item_index=index,
+        line="" if provenance is None else provenance.line,
+    )

@@ -1,0 +1,179 @@
+"""Spreads calls over the connections to one server, least loaded first.
+
+A connection stays with one process of a server that has several (SO_REUSEPORT), and which one is the system's choice.
+So further connections are made while calls overlap, until each process has one. Where a process is stopping or was
+lost, its connections are retired: they get no further calls, and new ones lead to the others.
+"""
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+MAX_CONNECTIONS: Final = 16
+"""Where the number is left to the client."""
+_TRIES_PER_PROCESS: Final = 4
+"""Connections for each process of the server: the system may give several to one of them."""
+_AVOIDED_S: Final = 1.0
+"""Seconds for which a connection is left alone after a call on it found nobody."""
+_REFUSED_S: Final = 1.0
+"""Longest time for which calls rather go to other processes than to one that refused a call."""
+_BUSIER: Final = 2
+_BUSIER_CALLS: Final = 2
+"""How much busier than the least busy one a process may be, and so many calls more, to get what it has seen before."""
+LOOK_AGAIN_S: Final = 2.0
+"""Seconds between looks for a process that none of the connections leads to, once there are as many as may be."""
+
+C = TypeVar("C")
+
+
+@dataclass(slots=True, eq=False)
+class ServerConnection(Generic[C]):
+    """One connection.
+
+    Attributes:
+        carrier: What calls are made with.
+        calls: In flight.
+        process: INDEX/COUNT of the process at its other end; empty while that is not known, or is the only one.
+        asked: Whether the server has said of this connection which process that is, or that it has one only.
+        retired: Whether it gets no further calls; to be closed once it has none in flight.
+        avoided_until_s: Monotonic seconds.
+        refused_until_s: The process at its other end has too much to do until then; monotonic seconds.
+        turn: Of its last call.
+    """
+
+    carrier: C
+    calls: int = 0
+    process: str = ""
+    asked: bool = False
+    retired: bool = False
+    avoided_until_s: float = 0.0
+    refused_until_s: float = 0.0
+    turn: int = 0
+
+    @property
+    def may_move(self) -> bool:
+        """Whether what its server says has to be read: what is not known yet, and that its process is stopping."""
+        return not self.asked or bool(self.process)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it can be closed."""
+        return self.retired and not self.calls
+
+
+class ConnectionPool(Generic[C]):
+    """The connections of one client. Lives on one event loop.
+
+    Args:
+        most: How many there may be; 0: as many as the server's processes need.
+
+    Attributes:
+        connections: Those that get calls.
+    """
+
+    def __init__(self, most: int = 0) -> None:
+        self._most = most
+        self._turns = 0
+        self._look_again_s = 0.0
+        self.connections: list[ServerConnection[C]] = []
+
+    @property
+    def wants_another(self) -> bool:
+        """Whether the next call is to have a new connection."""
+        if not self.connections:
+            return True
+        if len(self.connections) >= self._limit or any(not each.calls for each in self.connections):
+            return False
+        return bool(self._most) or self._misses_a_process
+
+    def refused(self, connection: ServerConnection[C], retry_after_s: float | None) -> bool:
+        """The process of a connection had no room for a call.
+
+        Args:
+            connection: It.
+            retry_after_s: When it said to come back; None: gRPC dropped the call before the process saw it.
+
+        Returns:
+            Whether another process is known that has refused none lately: the same call may go there at once.
+        """
+        now_s = time.monotonic()
+        for each in self.connections:
+            if each is connection or (each.process and each.process == connection.process):
+                each.refused_until_s = now_s + min(_REFUSED_S, retry_after_s or _REFUSED_S)
+        return bool(connection.process) and any(
+            each.process and each.refused_until_s <= now_s and each.avoided_until_s <= now_s
+            for each in self.connections
+        )
+
+    def least_loaded(self, content: int | None = None) -> ServerConnection[C]:
+        """The connection for the next call: of the process with the fewest calls of this client, in turn.
+
+        Args:
+            content: Number made of what the call is about. The process that it leads to is taken while that has hardly
+                more calls than the others: it has seen the content before, and remembers.
+        """
+        self._turns += 1
+        chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded(content)
+        chosen.turn = self._turns
+        return chosen
+
+    def retire(self, connection: ServerConnection[C]) -> None:
+        """Gives a connection no further calls: its process is stopping or lost, and a new one leads elsewhere."""
+        if not connection.retired:
+            connection.retired = True
+            self.connections.remove(connection)
+
+    def failed(self, connection: ServerConnection[C]) -> None:
+        """A call found nobody: the next ones go elsewhere, over a new connection where the server has processes."""
+        if connection.process:
+            self.retire(connection)
+        else:
+            connection.avoided_until_s, connection.asked = time.monotonic() + _AVOIDED_S, False
+
+    def surplus(self) -> ServerConnection[C] | None:
+        """One to be retired for a new one, which may lead to a process that none does now; None: there is no need.
+
+        While a process was away, all connections were made to the others.
+        """
+        now_s = time.monotonic()
+        if len(self.connections) < self._limit or now_s < self._look_again_s or not self._misses_a_process:
+            return None
+        self._look_again_s = now_s + LOOK_AGAIN_S
+        processes = [each.process for each in self.connections]
+        spare = [each for each in self.connections if processes.count(each.process) > 1]
+        return min(spare, key=lambda each: each.calls, default=None)
+
+    def _least_loaded(self, content: int | None) -> ServerConnection[C]:
+        now_s = time.monotonic()
+        here = [each for each in self.connections if each.avoided_until_s <= now_s] or self.connections
+        here = [each for each in here if each.refused_until_s <= now_s] or here
+        by_process: dict[object, int] = {}
+        for each in here:
+            key = each.process or each
+            by_process[key] = by_process.get(key, 0) + each.calls
+        if content is not None and (processes := self._processes) > 1:
+            home = f"{content % processes}/{processes}"
+            if by_process.get(home, sys.maxsize) <= min(by_process.values()) * _BUSIER + _BUSIER_CALLS:
+                here = [each for each in here if each.process == home]
+        return min(here, key=lambda each: (by_process[each.process or each], each.calls, each.turn))
+
+    @property
+    def _misses_a_process(self) -> bool:
+        return 1 < self._processes > len({each.process for each in self.connections if each.process})
+
+    @property
+    def _processes(self) -> int:
+        counts = [int(each.process.partition("/")[2]) for each in self.connections if each.process]
+        return max(counts, default=1)
+
+    @property
+    def _limit(self) -> int:
+        return self._most or min(MAX_CONNECTIONS, _TRIES_PER_PROCESS * self._processes)
+
+
+def process_of(value: object) -> str:
+    """What a server says of its process; empty where it is no INDEX/COUNT."""
+    text = str(value)
+    index, slash, count = text.partition("/")
+    return text if slash and index.isdecimal() and count.isdecimal() else ""

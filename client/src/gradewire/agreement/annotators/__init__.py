@@ -1,1 +1,0 @@
-"""Labels of people: how far annotators agree, and people as one more evaluator."""

@@ -1,1 +1,0 @@
-"""Figures in all draws of a bootstrap at once, and the bootstrap over questions itself."""

@@ -1,1 +1,0 @@
-"""The fit of metric `auto`: when the cascade asks its judge, and with what guarantee."""

@@ -1,1 +1,0 @@
-"""`gradewire bench`: the published tables of evaluators, on your rows."""

@@ -1,1 +1,0 @@
-"""`gradewire bench load`."""

@@ -1,1 +1,0 @@
-"""Which of two answers is the better one, who says so, and where that is kept."""

@@ -1,1 +1,0 @@
-"""What a command reads: the file, its rows, their labels."""

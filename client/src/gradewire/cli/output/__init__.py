@@ -1,1 +1,0 @@
-"""What a command writes: files, tables, progress, summaries."""

@@ -1,1 +1,0 @@
-"""`gradewire prepare`: gets the references of a file ready before answers come."""

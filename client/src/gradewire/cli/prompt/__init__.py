@@ -1,1 +1,0 @@
-"""`gradewire prompt`: what judges are shown."""

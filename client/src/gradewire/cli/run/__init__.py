@@ -1,1 +1,0 @@
-"""What happens between reading and writing: rows are scored, and scores stand beside labels."""

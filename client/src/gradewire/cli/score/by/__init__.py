@@ -1,1 +1,0 @@
-"""Figures of a run by the values of columns: `gradewire score --by`."""

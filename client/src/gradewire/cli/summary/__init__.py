@@ -1,1 +1,0 @@
-"""The summary that ends a run: for people, and as a document."""

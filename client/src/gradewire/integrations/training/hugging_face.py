@@ -1,0 +1,218 @@
+"""A callback and `compute_metrics` for Hugging Face's Trainer."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
+
+from gradewire.api import Client
+from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.integrations.training.sinks import Sink, available_sinks
+from gradewire.integrations.training.spool import SpoolLimits
+from gradewire.integrations.training.step_scores import StepScores, StepState
+from gradewire.integrations.training.validation import ValidationScorer
+from gradewire.metrics.choice import MetricsLike
+from gradewire.options import ScoreOptions
+
+try:
+    import numpy as np
+    import torch
+    from transformers import TrainerCallback
+except ImportError as error:
+    raise MissingExtra(f"ValidationCallback needs {error.name}: pip install 'gradewire[transformers]'") from error
+
+_IGNORED_ID = -100
+"""What the Trainer fills up with where sequences are shorter than others."""
+
+Answers = Callable[[Any], Sequence[str]]
+
+
+class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers is optional: mypy runs without it
+    """Hands the answers of each evaluation over, and logs scores when they come, under the step they belong to.
+
+    Answers come in one of two ways. A `Seq2SeqTrainer` with `predict_with_generate` gives them to `compute_metrics`
+    (`Seq2SeqTrainer(…, compute_metrics=callback.compute_metrics, callbacks=[callback])`). For any other trainer
+    `answers` says how the model answers the rows; it is called after each evaluation.
+
+    Scores go to `state.log_history` (and so into `trainer_state.json`) as `eval_LABEL`, and to sinks. In distributed
+    training only the first process hands over, and with `wait_s` all of them get its numbers.
+
+    Args:
+        client: HOST:PORT of a server, or a client.
+        metrics: As `Client.score`.
+        rows: Of the evaluation, in its order: mappings with references and, mostly, question.
+        directory: As `ValidationScorer`.
+        processing_class: Tokenizer or processor whose `batch_decode` reads what was generated; for `compute_metrics`.
+        answers: From the model to one answer a row.
+        name: What sinks log scores under.
+        wait_s: How long `compute_metrics` waits for scores, so that `metric_for_best_model` can be one of them.
+        close_s: How long the end of the training waits for scores, if the server answers.
+        limits: As `ValidationScorer`.
+        sinks: None: those of `available_sinks(directory)`.
+        **options: As `ValidationScorer`.
+    """
+
+    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+        self,
+        client: str | Client,
+        metrics: MetricsLike | None = None,
+        *,
+        rows: Sequence[Mapping[str, Any]],
+        directory: str | os.PathLike[str],
+        processing_class: Any = None,
+        answers: Answers | None = None,
+        name: str = "eval",
+        wait_s: float = 0.0,
+        close_s: float = 60.0,
+        limits: SpoolLimits | None = None,
+        sinks: Sequence[Sink] | None = None,
+        **options: Unpack[ScoreOptions],
+    ) -> None:
+        self._client, self._metrics, self._directory, self._options = client, metrics, directory, options
+        self._rows, self._processing_class, self._answers, self._name = rows, processing_class, answers, name
+        self._wait_s, self._close_s, self._limits, self._sinks = wait_s, close_s, limits, sinks
+        self._late: deque[StepScores] = deque()
+        self._returned: set[int] = set()
+        self._state: Any = None
+        self.scorer: ValidationScorer | None = None
+
+    def compute_metrics(self, prediction: Any) -> dict[str, float]:
+        """Hands over what was generated.
+
+        Args:
+            prediction: The Trainer's `EvalPrediction`; its predictions are token ids [rows, tokens].
+
+        Returns:
+            With `wait_s` the means by label, NaN for one that did not come in time, and `LABEL_not_scored`; else
+            nothing, for scores come later.
+
+        Raises:
+            InvalidRequest: The predictions are no token ids, or not as many as `rows`.
+        """
+        answers = self._decoded(prediction.predictions)
+        if _is_distributed():
+            # Processes with fewer rows than others repeat the first ones, which stand behind all others.
+            answers = answers[: len(self._rows)]
+        self._submit(answers)
+        return _of_first_process(self._waited_for()) if self._wait_s else {}
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Remembers the trainer's state, which knows the step."""
+        del args, control, kwargs
+        self._state = state
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """As `on_init_end`: a training that goes on has another state."""
+        self.on_init_end(args, state, control, **kwargs)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        """Asks for answers where `answers` is given, and logs scores that came."""
+        self.on_init_end(args, state, control, **kwargs)
+        if self._answers is not None and state.is_world_process_zero:
+            self._submit(self._answers(model))
+        self._log_late(state)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Logs scores that came."""
+        del args, control, kwargs
+        self._log_late(state)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Waits for scores, logs them and frees the directory; what is not scored stays there for the next run."""
+        del args, control, kwargs
+        self.close()
+        self._log_late(state)
+
+    def close(self) -> None:
+        """Waits for scores and frees the directory; done by the end of the training, and again after evaluations."""
+        scorer, self.scorer = self.scorer, None
+        if scorer is not None:
+            scorer.close(self._close_s)
+
+    def _submit(self, answers: Sequence[str]) -> None:
+        if len(answers) != len(self._rows):
+            raise InvalidRequest(
+                f"there are {len(answers)} answers for {len(self._rows)} rows: give the rows evaluated"
+            )
+        if self._state is not None and not self._state.is_world_process_zero:
+            return
+        if self.scorer is None:
+            self.scorer = self._make_scorer()
+        items = [{**row, "prediction": answer} for row, answer in zip(self._rows, answers, strict=True)]
+        self.scorer.submit(self._step, items, self._name)
+
+    @property
+    def _step(self) -> int:
+        return 0 if self._state is None else int(self._state.global_step)
+
+    def _waited_for(self) -> dict[str, float]:
+        """The means of this step; NaN where they did not come in time, so that no best model is chosen by a guess."""
+        if self.scorer is None:
+            return {}
+        self.scorer.wait(self._wait_s)
+        for scores in self.scorer.results():
+            if (scores.step, scores.name, scores.state) == (self._step, self._name, StepState.SCORED):
+                self._returned.add(scores.step)
+                return _by_label(scores)
+        labels = self.scorer.labels
+        return {label: float("nan") for label in labels} | {f"{label}_not_scored": 1.0 for label in labels}
+
+    def _make_scorer(self) -> ValidationScorer:
+        # As late as this, for the trackers of `report_to` begin their runs when the training begins.
+        sinks = available_sinks(self._directory) if self._sinks is None else self._sinks
+        return ValidationScorer(
+            self._client,
+            self._metrics,
+            directory=self._directory,
+            limits=self._limits,
+            sinks=sinks,
+            callback=self._late.append,
+            **self._options,
+        )
+
+    def _decoded(self, predictions: Any) -> list[str]:
+        ids = np.asarray(predictions[0] if isinstance(predictions, tuple) else predictions)
+        if ids.ndim != 2 or ids.dtype.kind not in "iu":
+            raise InvalidRequest(
+                f"predictions are {ids.dtype} {list(ids.shape)}, no token ids [rows, tokens]: use Seq2SeqTrainer with "
+                "predict_with_generate=True, or give ValidationCallback(answers=…)"
+            )
+        if self._processing_class is None:
+            raise InvalidRequest("processing_class: give the tokenizer that reads what the model generates")
+        padding = getattr(self._processing_class, "tokenizer", self._processing_class).pad_token_id
+        ids = np.where(ids == _IGNORED_ID, padding, ids)
+        texts: list[str] = self._processing_class.batch_decode(ids, skip_special_tokens=True)
+        return texts
+
+    def _log_late(self, state: Any) -> None:
+        # The Trainer logs by itself what `compute_metrics` returned.
+        while self._late:
+            scores = self._late.popleft()
+            if scores.state is StepState.SCORED and scores.step not in self._returned:
+                state.log_history.append({**_logged(scores), "step": scores.step})
+
+
+def _is_distributed() -> bool:
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
+
+
+def _of_first_process(metrics: dict[str, float]) -> dict[str, float]:
+    """What the first process has, in all of them: each compares models by it. All processes must call it."""
+    if not _is_distributed():
+        return metrics
+    shared = [metrics]
+    torch.distributed.broadcast_object_list(shared, src=0)
+    return shared[0]
+
+
+def _logged(scores: StepScores) -> dict[str, float]:
+    prefix = "eval_" if scores.name == "eval" else f"eval_{scores.name}_"
+    return {f"{prefix}{label}": value for label, value in _by_label(scores).items()}
+
+
+def _by_label(scores: StepScores) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for label, metric in scores.metrics.items():
+        values[label] = float("nan") if metric.mean is None else metric.mean
+        values[f"{label}_not_scored"] = metric.not_scored_share
+    return values

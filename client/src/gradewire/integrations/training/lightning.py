@@ -1,0 +1,168 @@
+"""A callback for Lightning's Trainer."""
+
+import logging
+import os
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Unpack
+
+from gradewire.api import Client
+from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.integrations.training.sinks import Sink
+from gradewire.integrations.training.spool import SpoolLimits
+from gradewire.integrations.training.step_scores import StepScores, StepState
+from gradewire.integrations.training.validation import ValidationScorer
+from gradewire.items import ItemLike
+from gradewire.metrics.choice import MetricsLike
+from gradewire.options import ScoreOptions
+
+try:
+    import torch
+    from lightning.pytorch import Callback
+except ImportError as error:
+    raise MissingExtra(f"ValidationCallback needs {error.name}: pip install 'gradewire[lightning]'") from error
+
+Items = Callable[[Any, Any], Iterable[ItemLike]]
+
+_log = logging.getLogger("gradewire.validation")
+
+
+def items_of_outputs(outputs: Any, batch: Any) -> Iterable[ItemLike]:
+    """What `validation_step` returned under "items".
+
+    Raises:
+        InvalidRequest: It returned none.
+    """
+    del batch
+    try:
+        found: Iterable[ItemLike] = outputs["items"]
+    except (TypeError, KeyError, IndexError):
+        raise InvalidRequest(
+            'validation_step returned no "items": return {"items": [{"question": …, "references": [...], '
+            '"prediction": …}, …]}, or give ValidationCallback(items=…)'
+        ) from None
+    return found
+
+
+class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is optional: mypy runs without it
+    """Hands the answers of each validation over, and logs scores when they come, under the step they belong to.
+
+    Scores go to all of the trainer's loggers, on the loop's thread. Answers of all ranks are gathered on rank 0, which
+    alone has a spool; what `DistributedSampler` repeats to fill a rank is scored twice. Answers of the sanity check are
+    read, for their form, and not scored.
+
+    Args:
+        client: HOST:PORT of a server, or a client.
+        metrics: As `Client.score`.
+        directory: As `ValidationScorer`.
+        items: From what `validation_step` returned and its batch to items; else `items_of_outputs`.
+        name: What scores are logged under; of several data loaders with their number: `validation_1`.
+        limits: As `ValidationScorer`.
+        sinks: Where scores are written to besides the trainer's loggers.
+        close_s: How long the end of the training waits for scores, if the server answers.
+        **options: As `ValidationScorer`.
+    """
+
+    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+        self,
+        client: str | Client,
+        metrics: MetricsLike | None = None,
+        *,
+        directory: str | os.PathLike[str],
+        items: Items = items_of_outputs,
+        name: str = "validation",
+        limits: SpoolLimits | None = None,
+        sinks: Sequence[Sink] = (),
+        close_s: float = 60.0,
+        **options: Unpack[ScoreOptions],
+    ) -> None:
+        self._client, self._metrics, self._directory, self._options = client, metrics, directory, options
+        self._items, self._name, self._limits, self._sinks, self._close_s = items, name, limits, sinks, close_s
+        self._collected: defaultdict[int, list[ItemLike]] = defaultdict(list)
+        self._late: deque[StepScores] = deque()
+        self.scorer: ValidationScorer | None = None
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Makes the scorer, on rank 0."""
+        del pl_module
+        if stage in {"fit", "validate"} and trainer.is_global_zero and self.scorer is None:
+            self.scorer = ValidationScorer(
+                self._client,
+                self._metrics,
+                directory=self._directory,
+                limits=self._limits,
+                sinks=self._sinks,
+                callback=self._late.append,
+                **self._options,
+            )
+
+    def on_validation_batch_end(  # noqa: PLR0913, PLR0917 - Lightning's signature
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Collects the answers of a batch."""
+        del pl_module, batch_idx
+        items = list(self._items(outputs, batch))
+        if not trainer.sanity_checking:
+            self._collected[dataloader_idx] += items
+
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Hands over what was collected."""
+        del pl_module
+        if trainer.sanity_checking:
+            return
+        collected, self._collected = dict(self._collected), defaultdict(list)
+        shards = _gathered(collected, trainer.world_size, is_first=trainer.is_global_zero)
+        if self.scorer is None:
+            return
+        for loader in sorted({loader for shard in shards for loader in shard}):
+            items = [item for shard in shards for item in shard.get(loader, ())]
+            name = f"{self._name}_{loader}" if loader else self._name
+            self.scorer.submit(trainer.global_step, items, name)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Logs scores that came."""
+        del pl_module, outputs, batch, batch_idx
+        self._log_late(trainer)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """Logs scores that came."""
+        del pl_module
+        self._log_late(trainer)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Waits for scores, logs them and frees the directory; what is not scored stays there for the next run."""
+        del pl_module, stage
+        self._close(trainer, self._close_s)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Frees the directory without waiting."""
+        del pl_module, exception
+        self._close(trainer, 0.0)
+
+    def _close(self, trainer: Any, timeout_s: float) -> None:
+        if self.scorer is not None:
+            self.scorer.close(timeout_s)
+            self.scorer = None
+            self._log_late(trainer)
+
+    def _log_late(self, trainer: Any) -> None:
+        while self._late:
+            scores = self._late.popleft()
+            if scores.state is not StepState.SCORED:
+                continue
+            for logger in trainer.loggers:
+                try:
+                    logger.log_metrics(scores.scalars(), step=scores.step)
+                except Exception:  # noqa: BLE001 - of any tracker; the training goes on
+                    _log.exception("%s failed over scores of step %d", type(logger).__name__, scores.step)
+
+
+def _gathered(
+    collected: dict[int, list[ItemLike]], world_size: int, *, is_first: bool
+) -> list[dict[int, list[ItemLike]]]:
+    """What all ranks collected, on rank 0; all ranks must call it."""
+    if world_size == 1:
+        return [collected]
+    shards: list[Any] | None = [None] * world_size if is_first else None
+    torch.distributed.gather_object(collected, shards, dst=0)
+    return shards or []

@@ -1,0 +1,62 @@
+"""Sums over a shard of the items, which add up to those over all of them: one reduction gives the means."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gradewire.reports import ScoreReport
+from gradewire.results import Status
+
+SUM: Final = 0
+SCORED: Final = 1
+CORRECT: Final = 2
+JUDGED: Final = 3
+STATUSES: Final = tuple(Status)
+COLUMNS: Final = ("sum", "scored", "correct", "judged", *map(str, STATUSES))
+"""Of one metric: the sum of its scores and their number, right answers and verdicts, and items by status."""
+
+
+def shard_totals(report: ScoreReport) -> list[list[float]]:
+    """A row of `COLUMNS` for each metric, in the order of the report's labels."""
+    rows = []
+    for label, summary in report.summary().items():
+        results = [item.scores[label] for item in report]
+        verdicts = [result.correct for result in results if result.status is Status.OK and result.correct is not None]
+        rows.append(
+            [
+                (summary.mean or 0.0) * summary.scored,
+                summary.scored,
+                sum(verdicts),
+                len(verdicts),
+                *(summary.counts.get(status, 0) for status in STATUSES),
+            ]
+        )
+    return rows
+
+
+def unanswered_totals(items: int, labels: int) -> list[list[float]]:
+    """The rows of items that had no answer at all."""
+    row = [0.0] * 4 + [float(items * (status is Status.UNAVAILABLE)) for status in STATUSES]
+    return [row] * labels
+
+
+def means(label: str, totals: Sequence[float]) -> dict[str, float]:
+    """What the totals of one metric say.
+
+    Returns:
+        `LABEL`, the mean over scored items (NaN without any), `LABEL_not_scored`, the share of items without a score,
+        and `LABEL_share_right` where the metric gives verdicts.
+    """
+    items = sum(totals[len(COLUMNS) - len(STATUSES) :])
+    found = {
+        label: totals[SUM] / totals[SCORED] if totals[SCORED] else float("nan"),
+        f"{label}_not_scored": 1 - totals[SCORED] / items if items else 0.0,
+    }
+    if totals[JUDGED]:
+        found[f"{label}_share_right"] = totals[CORRECT] / totals[JUDGED]
+    return found
+
+
+def counts(totals: Sequence[float]) -> dict[str, int]:
+    """Number of items by status, of those that occur."""
+    by_status = zip(STATUSES, totals[len(COLUMNS) - len(STATUSES) :], strict=True)
+    return {str(status): int(count) for status, count in by_status if count}

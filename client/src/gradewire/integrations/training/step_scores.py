@@ -1,0 +1,118 @@
+"""What is known of one submitted step."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Self
+
+from gradewire.reports import ScoreReport
+from gradewire.results import Status
+
+
+class StepState(StrEnum):
+    """How far a step is."""
+
+    # It waits on disk, or is in work.
+    NOT_SCORED = "not_scored"
+    SCORED = "scored"
+    # It was given up: the spool was full, or its file could not be written.
+    DROPPED = "dropped"
+    # Its file was damaged; it lies in the spool's folder `corrupt`.
+    CORRUPT = "corrupt"
+
+
+@dataclass(frozen=True, slots=True)
+class StepMetric:
+    """One metric over all items of a step.
+
+    Attributes:
+        mean: Over scored items; None when there is none.
+        share_right: Share of scored items that the metric calls correct; None where it gives no verdicts.
+        scored: Number of items with a score.
+        not_scored_share: Share of items without a score, 0 to 1; 0 of no items.
+        counts: Number of items by status.
+        line: The metric line that gives the same scores again; empty when no item reached a server.
+        digest: Of the model behind it, 64 hex digits; empty for metrics without one.
+        message: What the first item without a score was told; empty when all have one.
+    """
+
+    mean: float | None
+    share_right: float | None
+    scored: int
+    not_scored_share: float
+    counts: Mapping[str, int]
+    line: str = ""
+    digest: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepScores:
+    """One submitted step.
+
+    Attributes:
+        step: As the loop gave it.
+        name: Of the data set, as the loop gave it.
+        items: Number of items.
+        state: How far it is.
+        metrics: By label; empty unless SCORED.
+        problem: Why there are no scores (yet); empty when SCORED, or when nothing went wrong so far.
+        submitted_unix_s: When the loop handed it over, seconds since 1970.
+        ended_unix_s: When it was scored or given up; None before.
+    """
+
+    step: int
+    name: str
+    items: int
+    state: StepState
+    metrics: Mapping[str, StepMetric] = field(default_factory=dict)
+    problem: str = ""
+    submitted_unix_s: float = 0.0
+    ended_unix_s: float | None = None
+
+    def scalars(self) -> dict[str, float]:
+        """What loggers take: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, those that have a value."""
+        values: dict[str, float] = {}
+        for label, metric in self.metrics.items():
+            if metric.mean is not None:
+                values[f"{self.name}/{label}/mean"] = metric.mean
+            if metric.share_right is not None:
+                values[f"{self.name}/{label}/share_right"] = metric.share_right
+            values[f"{self.name}/{label}/not_scored"] = metric.not_scored_share
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Reads what `to_dict` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: It gave something else.
+        """
+        metrics = {label: StepMetric(**metric) for label, metric in values["metrics"].items()}
+        return cls(**{**values, "metrics": metrics, "state": StepState(values["state"])})
+
+
+def step_metrics(report: ScoreReport) -> dict[str, StepMetric]:
+    """The figures of a whole report, by label."""
+    return {label: _step_metric(report, label) for label in report.labels}
+
+
+def _step_metric(report: ScoreReport, label: str) -> StepMetric:
+    summary = report.summary()[label]
+    provenance = report.provenance.get(label)
+    unscored = (item.scores[label] for item in report if item.scores[label].status is not Status.OK)
+    first = next(unscored, None)
+    return StepMetric(
+        mean=summary.mean,
+        share_right=summary.share_right,
+        scored=summary.scored,
+        not_scored_share=1 - summary.scored / len(report) if len(report) else 0.0,
+        counts={str(status): count for status, count in summary.counts.items()},
+        line=provenance.line if provenance else "",
+        digest=provenance.model_digest if provenance else "",
+        message=first.message or str(first.status) if first else "",
+    )

@@ -1,0 +1,142 @@
+"""A metric of torchmetrics: update, compute, reset; each rank scores its own answers."""
+
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future  # noqa: TC003 - as ScoreReport below
+from typing import Any, Unpack
+
+from gradewire.api import Client
+from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.integrations.training import shard_totals
+from gradewire.metrics.choice import MetricsLike
+from gradewire.options import CallOptions, ScoreOptions
+from gradewire.reports import ScoreReport  # noqa: TC001 - torch evaluates annotations of its modules
+
+try:
+    import torch
+    import torchmetrics
+except ImportError as error:
+    raise MissingExtra(f"GradewireMetric needs {error.name}: pip install 'gradewire[torchmetrics]'") from error
+
+_log = logging.getLogger("gradewire.metric")
+
+
+class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetrics is optional: mypy runs without it
+    """Scores on a server while batches go on; `compute` waits for the rest and reduces one tensor over the ranks.
+
+    `update` returns at once and never raises over the server. An answer that was not scored in time is in no mean and
+    counts in `LABEL_not_scored`. `forward`, torchmetrics' value for each batch, waits for each; prefer `update`.
+
+    Args:
+        client: HOST:PORT of a server, or a client.
+        metrics: As `Client.score`.
+        wait_s: How long `compute` waits for scores that are on their way.
+        **options: As `Client.score`; `deadline_s`, of a batch, is `wait_s` unless said.
+
+    Raises:
+        InvalidRequest: An argument is wrong; the message names it.
+    """
+
+    is_differentiable = False
+    higher_is_better = True
+    full_state_update = False
+    totals: torch.Tensor
+
+    def __init__(
+        self,
+        client: str | Client,
+        metrics: MetricsLike = "smile",
+        *,
+        wait_s: float = 60.0,
+        **options: Unpack[ScoreOptions],
+    ) -> None:
+        super().__init__()
+        self.labels = CallOptions.of("GradewireMetric", metrics, options).choose().labels
+        self._client = Client(client) if isinstance(client, str) else client
+        # Nothing is sent for longer than anybody waits for it: the end of the program would wait for it too.
+        self._options: ScoreOptions = {"deadline_s": wait_s, **options}
+        self._metrics, self._wait_s = metrics, wait_s
+        self._pending: list[tuple[int, Future[ScoreReport]]] = []
+        zeros = torch.zeros(len(self.labels), len(shard_totals.COLUMNS), dtype=torch.float64)
+        self.add_state("totals", default=zeros, dist_reduce_fx="sum")
+
+    def update(
+        self, preds: Sequence[str], target: Sequence[str | Sequence[str]], questions: Sequence[str] | None = None
+    ) -> None:
+        """Sends the answers of a batch.
+
+        Args:
+            preds: Answers to grade.
+            target: Of each the reference answer, or several.
+            questions: Of each what was asked, for metrics that read it.
+
+        Raises:
+            InvalidRequest: The three are not equally long.
+        """
+        asked = [""] * len(preds) if questions is None else questions
+        if not len(preds) == len(target) == len(asked):
+            raise InvalidRequest(
+                f"preds, target and questions have {len(preds)}, {len(target)} and {len(asked)} entries: give one of "
+                "each for every answer"
+            )
+        items = [
+            {
+                "prediction": answer,
+                "references": [right] if isinstance(right, str) else list(right),
+                "question": question,
+            }
+            for answer, right, question in zip(preds, target, asked, strict=True)
+        ]
+        self._pending.append((len(items), self._client.submit(items, self._metrics, **self._options)))
+
+    def compute(self) -> dict[str, torch.Tensor]:
+        """By label: the mean over scored answers, `LABEL_not_scored`, and `LABEL_share_right` with verdicts."""
+        values: dict[str, float] = {}
+        for label, totals in zip(self.labels, self.totals.tolist(), strict=True):
+            values |= shard_totals.means(label, totals)
+        return {name: torch.tensor(value, dtype=torch.float64) for name, value in values.items()}
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Number of this rank's answers by label and status, once they are scored."""
+        self._settle()
+        rows = self.totals.tolist()
+        return {label: shard_totals.counts(totals) for label, totals in zip(self.labels, rows, strict=True)}
+
+    def sync(self, *args: Any, **kwargs: Any) -> None:
+        """As torchmetrics calls it before every `compute`: what is on its way is waited for before ranks meet."""
+        self._settle()
+        super().sync(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        """The value of this batch, waited for."""
+        self._settle()
+        values: dict[str, torch.Tensor] = super().forward(*args, **kwargs)
+        return values
+
+    def reset(self) -> None:
+        """Forgets all, also what is on its way."""
+        for _, future in self._pending:
+            future.cancel()
+        self._pending = []
+        super().reset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._settle()
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+    def _settle(self) -> None:
+        until_s = time.monotonic() + self._wait_s
+        pending, self._pending = self._pending, []
+        for items, future in pending:
+            rows = self._rows(items, future, until_s)
+            self.totals += torch.tensor(rows, dtype=self.totals.dtype, device=self.totals.device)
+
+    def _rows(self, items: int, future: "Future[ScoreReport]", until_s: float) -> list[list[float]]:
+        try:
+            return shard_totals.shard_totals(future.result(max(0.0, until_s - time.monotonic())))
+        except Exception as error:  # noqa: BLE001 - whatever it is, ranks must meet and the loop go on
+            future.cancel()
+            _log.warning("%d answers were not scored: %s: %s", items, type(error).__name__, error)
+            return shard_totals.unanswered_totals(items, len(self.labels))

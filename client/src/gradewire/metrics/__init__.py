@@ -1,0 +1,52 @@
+"""The metrics as values: typed parameters, and their form on the wire."""
+
+from typing import TypeAlias, get_args
+
+from gradewire.errors import InvalidRequest
+from gradewire.metrics import generated
+from gradewire.metrics.base import Metric, wire_parameters
+from gradewire.metrics.generated import *
+from gradewire.metrics.generated import METRICS, Compare, SmilePreset, SyntheticMode
+from gradewire_proto.v1 import types_pb2
+
+__all__ = [
+    "COMPARISON_TYPES",
+    "KNOWN_TYPES",
+    "METRIC_TYPES",
+    "PRESETS",
+    "SYNTHETIC_MODES",
+    "ComparisonLike",
+    "Preset",
+    "Synthetic",
+    "metric_of",
+]
+__all__ += generated.__all__
+
+Preset: TypeAlias = SmilePreset
+Synthetic: TypeAlias = SyntheticMode
+ComparisonLike: TypeAlias = str | Compare
+"""A comparison, or its line: "compare", "compare?references=true"."""
+
+PRESETS: tuple[str, ...] = get_args(Preset)
+SYNTHETIC_MODES: tuple[str, ...] = get_args(Synthetic)
+
+KNOWN_TYPES: dict[str, type[Metric]] = {kind.name: kind for kind in METRICS}
+"""All metrics and comparisons that this client knows, by name, in the order of types.proto."""
+METRIC_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_TYPES.items() if not kind.needs_pair}
+COMPARISON_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_TYPES.items() if kind.needs_pair}
+"""Metrics that compare two answers, by name; none of an item."""
+
+
+def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:
+    """The metric of a message; what it leaves unset is None.
+
+    Raises:
+        InvalidRequest: It names no metric, or one that this client does not know, or a choice that it does not know.
+    """
+    name = spec.WhichOneof("metric")
+    kind = KNOWN_TYPES.get(name) if name is not None else None
+    if name is None or kind is None:
+        raise InvalidRequest(f"a message asks for none of {', '.join(KNOWN_TYPES)}")
+    message = getattr(spec, name)
+    values = {parameter.name: parameter.read(message) for parameter in wire_parameters(name).values()}
+    return kind(**values, version=version)

@@ -1,0 +1,208 @@
+"""The base of all metrics: parameters as types.proto declares them, read from there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from gradewire.errors import InvalidRequest
+from gradewire_proto.descriptors import choices_of
+from gradewire_proto.v1 import types_pb2
+
+_MAX_UINT32 = 2**32 - 1
+_MAX_DIGITS = len(str(_MAX_UINT32))
+
+
+class ParameterKind(Enum):
+    """What values a parameter takes; the wording is for messages."""
+
+    CHOICE = "one of"
+    FLAG = "true or false"
+    COUNT = "a whole number, 0 or more"
+    NUMBER = "a number"
+    TEXT = "a string"
+
+
+_KINDS = {
+    FieldDescriptor.CPPTYPE_ENUM: ParameterKind.CHOICE,
+    FieldDescriptor.CPPTYPE_BOOL: ParameterKind.FLAG,
+    FieldDescriptor.CPPTYPE_UINT32: ParameterKind.COUNT,
+    FieldDescriptor.CPPTYPE_DOUBLE: ParameterKind.NUMBER,
+    FieldDescriptor.CPPTYPE_STRING: ParameterKind.TEXT,
+}
+# Kinds whose values stay as they are.
+_PLAIN = {ParameterKind.CHOICE: str, ParameterKind.TEXT: str, ParameterKind.FLAG: bool}
+
+
+@dataclass(frozen=True, slots=True)
+class WireParameter:
+    """One parameter.
+
+    Attributes:
+        metric: Name of the metric, for messages.
+        name: The same in the message and in the metric's dataclass.
+        kind: What values it takes.
+        choices: Of a CHOICE: number on the wire by value (SMILE_PRESET_FAST is "fast"), in the order of types.proto.
+        has_presence: Whether the message tells an unset value from a zero.
+    """
+
+    metric: str
+    name: str
+    kind: ParameterKind
+    choices: Mapping[str, int]
+    has_presence: bool
+
+    def checked(self, value: Any) -> Any:
+        """The value in the one form that lines are written from: counts as int, numbers as float.
+
+        Raises:
+            InvalidRequest: It is of another type, or no choice. Ranges are for the server to judge.
+        """
+        if self.kind is ParameterKind.CHOICE and not (isinstance(value, str) and value in self.choices):
+            raise InvalidRequest(f"{self.metric} has no {self.name} {value!r}: take one of {self.allowed}")
+        if self.kind is ParameterKind.COUNT and _is_count(value):
+            return int(value)
+        if self.kind is ParameterKind.NUMBER and not isinstance(value, bool) and isinstance(value, Real):
+            return float(value)
+        if self.kind in _PLAIN and isinstance(value, _PLAIN[self.kind]):
+            return value
+        raise InvalidRequest(f"{self.metric}: {self.name} is {self.allowed}, not {value!r}")
+
+    def parse(self, text: str) -> Any:
+        """The value that a text stands for, not yet checked.
+
+        Raises:
+            InvalidRequest: It stands for none.
+        """
+        if self.kind is ParameterKind.FLAG and text in {"true", "false"}:
+            return text == "true"
+        if self.kind is ParameterKind.COUNT and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
+            return int(text)
+        if self.kind is ParameterKind.NUMBER:
+            try:
+                return float(text)
+            except ValueError:
+                raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is no number") from None
+        if self.kind in {ParameterKind.CHOICE, ParameterKind.TEXT}:
+            return text
+        raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is not {self.allowed}")
+
+    @property
+    def allowed(self) -> str:
+        """The values that it takes, in words."""
+        return ", ".join(self.choices) if self.kind is ParameterKind.CHOICE else self.kind.value
+
+    def write(self, message: Message, value: Any) -> None:
+        """Writes a value into a message; None leaves it unset."""
+        if value is not None:
+            setattr(message, self.name, self.choices[value] if self.kind is ParameterKind.CHOICE else value)
+
+    def read(self, message: Message) -> Any:
+        """What a message says; None where it says nothing.
+
+        Raises:
+            InvalidRequest: A choice of a later version.
+        """
+        value = getattr(message, self.name)
+        if not (message.HasField(self.name) if self.has_presence else value):
+            return None
+        if self.kind is not ParameterKind.CHOICE:
+            return value
+        for choice, number in self.choices.items():
+            if number == value:
+                return choice
+        raise InvalidRequest(f"{self.metric}: {self.name} is number {value}, which this client does not know")
+
+
+@cache
+def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
+    """The parameters of a metric of `MetricSpec`, by name, in alphabetical order."""
+    message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric].message_type
+    fields = sorted(message.fields, key=lambda field: field.name) if message is not None else ()
+    return {
+        field.name: WireParameter(
+            metric=metric,
+            name=field.name,
+            kind=_KINDS[field.cpp_type],
+            choices={name: number for number, name in _choices(metric, field).items()},
+            has_presence=field.has_presence,
+        )
+        for field in fields
+    }
+
+
+def _is_count(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and 0 <= int(value) <= _MAX_UINT32
+
+
+def _choices(metric: str, field: FieldDescriptor) -> Mapping[int, str]:
+    return choices_of(metric, field.enum_type) if field.enum_type is not None else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric as a value: a name, and typed parameters; None leaves one to the call, then to the server.
+
+    Fields are named as in the metric's message in types.proto, from which form on the wire, line and checks follow. A
+    `reference_set` beside them names what a parameter with the value prepared reads.
+
+    Attributes:
+        version: Insist on this version of the metric's definition; None: any.
+
+    Raises:
+        InvalidRequest: A value is of the wrong type, or not among the choices. Ranges are for the server to judge.
+    """
+
+    name: ClassVar[str]
+    # Whether `model` is a judge, a language model, and no encoder.
+    needs_judge: ClassVar[bool] = False
+    # Whether `model` is a grader, which reads question, reference and answer together, and no encoder.
+    needs_grader: ClassVar[bool] = False
+    # The parameter that names a judge beside the encoder `model`; "" where there is none.
+    judge_parameter: ClassVar[str] = ""
+    # What an item must have so that the metric with its defaults can grade it, beside one reference.
+    needs_question: ClassVar[bool] = False
+    least_references: ClassVar[int] = 1
+    needs_values: ClassVar[bool] = False
+    # Whether it counts over references of several items: by default the request's.
+    needs_corpus: ClassVar[bool] = False
+    # Whether it compares a pair of answers, and grades no item.
+    needs_pair: ClassVar[bool] = False
+    version: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, parameter in wire_parameters(self.name).items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, parameter.checked(value))
+
+    def to_spec(self) -> types_pb2.MetricSpec:
+        """The metric as the wire has it, where the reference set belongs to the request."""
+        spec = types_pb2.MetricSpec()
+        message = getattr(spec, self.name)
+        message.SetInParent()
+        for name, parameter in wire_parameters(self.name).items():
+            parameter.write(message, getattr(self, name))
+        return spec
+
+    @classmethod
+    def asks_judge(cls) -> bool:
+        """Whether it may ask a judge, so that an item may take seconds and not milliseconds."""
+        return cls.needs_judge or bool(cls.judge_parameter)
+
+    @property
+    def prepared_parameter(self) -> str | None:
+        """The parameter whose value prepared reads the call's reference set; None where there is none."""
+        return next(
+            (name for name, parameter in wire_parameters(self.name).items() if "prepared" in parameter.choices), None
+        )
+
+    @property
+    def reads_prepared(self) -> bool:
+        """Whether the score depends on the call's reference set, as far as the metric says itself."""
+        return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"

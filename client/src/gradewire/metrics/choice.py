@@ -1,0 +1,313 @@
+"""Metrics as callers write them: which ones, with which prompt, under which labels."""
+
+import hashlib
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from gradewire.errors import InvalidRequest
+from gradewire.metrics import Compare, Preset, Smile, Synthetic
+from gradewire.metrics.base import Metric, wire_parameters
+from gradewire.metrics.line import parameter_names, parse_metric_line, write_line
+from gradewire_proto.v1 import types_pb2
+from gradewire_proto.wire_rules import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES, with_digest
+
+
+@dataclass(frozen=True, slots=True)
+class PromptText:
+    """A prompt file.
+
+    Attributes:
+        metric: Metric that it is for.
+        name: NAME/VERSION.
+        digest: SHA-256 of the file, 64 hex digits.
+        text: All of it.
+    """
+
+    metric: str
+    name: str
+    digest: str
+    text: str
+
+    @property
+    def pinned(self) -> str:
+        """NAME/VERSION@DIGEST as metric lines have it."""
+        return with_digest(self.name, self.digest)
+
+    def is_named_by(self, prompt: str) -> bool:
+        """Whether NAME/VERSION or NAME/VERSION@DIGEST means this file."""
+        name, _, digest = prompt.partition("@")
+        return name == self.name and self.digest.startswith(digest.lower())
+
+
+def read_prompt_text(data: bytes, place: str) -> PromptText:
+    """Reads what a client needs of a prompt file; whether it is a good one is for the server to say.
+
+    Args:
+        data: The file.
+        place: Its name, for messages.
+
+    Raises:
+        InvalidRequest: It is too long, no UTF-8, no TOML, or does not say its name, version and metric.
+    """
+    if len(data) > MAX_PROMPT_BYTES:
+        raise InvalidRequest(f"{place} has {len(data)} bytes: a prompt file has at most {MAX_PROMPT_BYTES}")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{place} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
+    head = _head(text)
+    if isinstance(head, str):
+        raise InvalidRequest(f"{place} {head}")
+    metric, name = head
+    return PromptText(metric, name, hashlib.sha256(data).hexdigest(), text)
+
+
+@lru_cache(maxsize=64)
+def short_prompt(prompt: str) -> str:
+    """What stands for a prompt in a label: a name as it is, for a whole text NAME/VERSION@DIGEST."""
+    if "\n" not in prompt:
+        return prompt
+    head = _head(prompt)
+    name = "inline" if isinstance(head, str) else head[1]
+    digest = hashlib.sha256(prompt.encode(errors="surrogatepass")).hexdigest()
+    return with_digest(name, digest)
+
+
+def _head(text: str) -> tuple[str, str] | str:
+    """Metric and NAME/VERSION, or what is wrong."""
+    if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
+        return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break it"
+    try:
+        fields: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        return f"is not TOML: {error}"
+    for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
+        if not isinstance(fields.get(field), kind) or not fields[field]:
+            line = f"{field} = {example}"
+            return f"does not say its {field}: write a line {line} at its top (docs/reference/prompt-files.md)"
+    return fields["metric"], f"{fields['name']}/{fields['version']}"
+
+
+MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
+
+_USUAL_PRESET: Final = "v1"
+# What a call says for all metrics that have the parameter, and how it is refused where none has.
+_FOR_SOME = {
+    "preset": "preset is for smile, which is not among the metrics: leave it out",
+    "model": "model: none of the metrics uses one (a judge is given as judge, a grader as 'grader?model=NAME'), "
+    "leave it out",
+    "judge": "judge: none of the metrics asks one, leave it out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChoice:
+    """The metrics of a call.
+
+    Attributes:
+        labels: What each result is called, one per metric, distinct.
+        metrics: With the call's defaults filled in.
+        specs: The same for the wire.
+        reference_set: Of the call; empty without.
+    """
+
+    labels: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    specs: tuple[types_pb2.MetricSpec, ...]
+    reference_set: str = ""
+
+    @property
+    def named(self) -> dict[str, Metric]:
+        """The metrics by their labels, as `choose_metrics` takes them."""
+        return dict(zip(self.labels, self.metrics, strict=True))
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
+        return any(metric.asks_judge() for metric in self.metrics)
+
+    @property
+    def image_labels(self) -> frozenset[str]:
+        """Labels of the metrics that show a judge the items' pictures."""
+        return frozenset(label for label, metric in self.named.items() if getattr(metric, "image", None))
+
+    @property
+    def shows_images(self) -> bool:
+        """Whether one of the metrics shows pictures; else none is sent."""
+        return any(getattr(metric, "image", None) for metric in self.metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDefaults:
+    """What a call says for those of its metrics that do not say it themselves.
+
+    Arguments of `Client.score`: `model` is for encoders, `judge` becomes the `model` of metrics that ask one, or the
+    `judge_model` of those that name both.
+    """
+
+    preset: Preset | None = None
+    synthetic: Synthetic | None = None
+    model: str | None = None
+    reference_set: str | None = None
+    judge: str | None = None
+
+    def of(self, metric: Metric) -> dict[str, Any]:
+        """The call's defaults for the parameters of one metric, by their names."""
+        model = None if metric.needs_grader else self.judge if metric.needs_judge else self.model
+        preset = self.preset if isinstance(metric, Smile) else None
+        said = {"preset": preset, "synthetic": self.synthetic, "model": model}
+        if metric.judge_parameter:
+            said[metric.judge_parameter] = self.judge
+        return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
+
+
+def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
+    """Resolves metrics.
+
+    A label is the metric as it is written, without what the call says of it; of a whole line the name. So it is the
+    same whatever else is asked.
+
+    Args:
+        metrics: `"smile,sbert"`, `"smile:fast"`, whole metric lines, typed metrics, a sequence of these, or one of them
+            by each label.
+        defaults: The call's own arguments. A metric that says something itself keeps it.
+
+    Raises:
+        InvalidRequest: An unknown or repeated metric, none at all, a preset or model that no metric takes, or more than
+            one reference set.
+    """
+    if isinstance(metrics, str):
+        return _choose_written(metrics, defaults)
+    if isinstance(metrics, Mapping):
+        return _choose_named(metrics, defaults)
+    return _choose([metrics] if isinstance(metrics, Metric) else list(metrics), defaults)
+
+
+def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults) -> MetricChoice:
+    for label, written in metrics.items():
+        if not isinstance(label, str) or not label:
+            raise InvalidRequest(f"metrics: {label!r} is no label: give a text")
+        if isinstance(written, str) and "," in written:
+            raise InvalidRequest(f"metrics[{label!r}] is several metrics: give one for each label")
+    return _choose(list(metrics.values()), defaults, labels=tuple(metrics))
+
+
+@lru_cache(maxsize=128)
+def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
+    """Most programs call with the same few words again and again."""
+    return _choose([metrics], defaults)
+
+
+def _choose(
+    written: Sequence[str | Metric], defaults: MetricDefaults, labels: tuple[str, ...] | None = None
+) -> MetricChoice:
+    parsed: list[Metric] = []
+    for entry in written:
+        if isinstance(entry, str):
+            parsed += [parse_metric_line(line) for line in entry.split(",")]
+        elif isinstance(entry, Compare):
+            raise InvalidRequest(
+                f"{entry.name} compares two answers and scores no item: use Client.compare(pairs, by=…)"
+            )
+        elif isinstance(entry, Metric):
+            parsed.append(entry)
+        else:
+            raise InvalidRequest(f"metrics[{len(parsed)}] is a {type(entry).__name__}: give a name, a line or a metric")
+    if not parsed:
+        raise InvalidRequest("metrics is empty: name at least one, for instance smile")
+    for name, way_out in _FOR_SOME.items():
+        if getattr(defaults, name) is not None and not any(_takes(metric, name) for metric in parsed):
+            raise InvalidRequest(way_out)
+    filled = tuple(_fill(metric, defaults) for metric in parsed)
+    specs = tuple(metric.to_spec() for metric in filled)
+    return MetricChoice(labels or _labels(parsed), filled, specs, _reference_set(filled, defaults))
+
+
+def _takes(metric: Metric, name: str) -> bool:
+    if name == "judge" and metric.judge_parameter:
+        return True
+    if name in {"judge", "model"} and (metric.needs_grader or metric.needs_judge != (name == "judge")):
+        return False
+    if name == "preset":
+        return isinstance(metric, Smile)
+    return ("model" if name == "judge" else name) in wire_parameters(metric.name)
+
+
+def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
+    said = defaults.of(metric)
+    if metric.prepared_parameter and getattr(metric, "reference_set", None):
+        # Who names a set wants what is in it, whatever the call says of other metrics.
+        said[metric.prepared_parameter] = "prepared"
+    missing = {name: value for name, value in said.items() if value is not None and getattr(metric, name) is None}
+    return replace(metric, **missing)
+
+
+def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
+    named = {}
+    for metric in metrics:
+        if of_metric := getattr(metric, "reference_set", None):
+            if not metric.reads_prepared:
+                reader = metric.prepared_parameter or ""
+                raise InvalidRequest(
+                    f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}: a set is "
+                    f"for {reader}='prepared', leave one out"
+                )
+            named[of_metric] = "a metric"
+    if defaults.reference_set:
+        named[defaults.reference_set] = "the call"
+    if len(named) > 1:
+        said = " and ".join(f"{who} says {name!r}" for name, who in named.items())
+        raise InvalidRequest(f"reference_set: {said}, and a call reads one set: leave one out, or make two calls")
+    return next(iter(named), "")
+
+
+def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
+    """What the results of these metrics, as they were written, are called."""
+    labels = [_label(metric) for metric in metrics]
+    if len(set(labels)) < len(labels):
+        labels = _differing_labels(metrics)
+    if repeated := [label for label, count in Counter(labels).items() if count > 1]:
+        raise InvalidRequest(f"metrics asks for {repeated[0]} twice: leave one")
+    return tuple(labels)
+
+
+def _label(metric: Metric) -> str:
+    """The line of what a metric says itself, whatever else is asked; of a whole line, as summaries print it, the name.
+
+    A preset is always a part, but for the one that the server takes without any.
+    """
+    told = _as_labelled(metric)
+    if getattr(told, "preset", None) == _USUAL_PRESET:
+        usual: dict[str, Any] = {"preset": None}
+        told = replace(told, **usual)
+    return write_line(told, () if metric.version is not None else parameter_names(metric.name))
+
+
+def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
+    """Labels of metrics among which several have the same: by what differs between those of one name."""
+    explicit = [_as_labelled(metric) for metric in metrics]
+    times = Counter(metric.name for metric in explicit)
+    differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
+    return [
+        metric.name if times[metric.name] == 1 else write_line(metric, differing[metric.name]) for metric in explicit
+    ]
+
+
+def _as_labelled(metric: Metric) -> Metric:
+    """The metric as labels name it."""
+    told: dict[str, Any] = {}
+    if hasattr(metric, "preset"):
+        # Without a preset the server takes v1, so that is what two metrics are told apart by.
+        told["preset"] = metric.preset or _USUAL_PRESET
+    if prompt := getattr(metric, "prompt", None):
+        told["prompt"] = short_prompt(prompt)
+    return replace(metric, **told) if told else metric
+
+
+def _differing(name: str, metrics: Sequence[Metric]) -> frozenset[str]:
+    keys = ("version", *parameter_names(name))
+    return frozenset(key for key in keys if len({getattr(metric, key) for metric in metrics}) > 1)

@@ -1,1 +1,0 @@
-"""Pairs of answers, and what comparing them gives."""

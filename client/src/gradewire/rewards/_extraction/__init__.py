@@ -1,1 +1,0 @@
-"""Where final answers stand in completions; each reader takes linear time."""

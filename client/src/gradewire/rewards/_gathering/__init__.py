@@ -1,1 +1,0 @@
-"""Single calls become batches, on streams that each take several batches one after the other."""

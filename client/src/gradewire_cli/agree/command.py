@@ -1,0 +1,220 @@
+"""`gradewire agree`: compares scores with human labels."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire_cli.agree.result import agreement_document, compute_agreement
+from gradewire_cli.agree.tables import (
+    agreement_tables,
+    annotator_lines,
+    annotator_pair_lines,
+    metric_lines,
+    model_tables,
+    positions_by_level,
+    system_intervals,
+    system_notes,
+)
+from gradewire_cli.options.common import OUTPUT_FILE
+from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
+from gradewire_cli.results.interval_notes import agreement_interval_notes, interval_notes
+from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
+from gradewire_cli.results.tables import show_tables
+from gradewire_cli.rows.input_file import ALIAS_HELP
+from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
+from gradewire_cli.scoring.labelled_rows import label_named
+from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
+from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
+from gradewire_stats.systems import models_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from gradewire_cli.agree.result import AgreementResult
+    from gradewire_cli.results.tables import Table
+    from gradewire_stats.agreement_table import Level
+
+SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
+COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
+LEVELS: tuple[Level, ...] = ("cell", "dataset", "model", "group")
+SHOWN_LEVELS: tuple[Level, ...] = ("cell", "dataset", "model")
+
+
+def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    del ctx, parameter
+    names = tuple(name.strip() for name in value.split(",")) if value else ()
+    if value == "all":
+        return ALL_STATISTICS
+    if unknown := [name for name in names if name not in ALL_STATISTICS]:
+        raise click.BadParameter(f"there is no {unknown[0]!r}, there are: {', '.join(ALL_STATISTICS)} (or all)")
+    return names
+
+
+def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
+    """The pairs to be compared; raises InputError where one names no metric, or one metric twice."""
+    named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
+    for (one, other), given in zip(named, compare, strict=True):
+        if one == other:
+            raise InputError(f"--compare {' '.join(given)}: these are one metric")
+    rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
+    return list(dict.fromkeys([*named, *rest]))
+
+
+def _optional_tables(found: AgreementResult) -> list[str]:
+    """What the short view leaves out, and how to see it."""
+    names = [f"by {name}" for name in positions_by_level(found.report.metrics[0], SHOWN_LEVELS)]
+    if found.systems and found.labelled.against is None:
+        names.append("means by model")
+    if found.annotators is not None:
+        names.append("pairs of annotators")
+    return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
+
+
+def _all_tables(  # noqa: PLR0913 - what is shown, and how
+    found: AgreementResult,
+    statistics: Sequence[Statistic],
+    levels: Sequence[Level],
+    *,
+    details: bool,
+    intervals: bool,
+    full: bool,
+) -> Iterator[Table]:
+    """Tables of agreement, then those of models; the latter, unless all are asked for, only against an evaluator."""
+    yield from agreement_tables(found.report, statistics, levels, details=details, intervals=intervals)
+    if found.accuracies is not None:
+        yield from (accuracy_tables if full else accuracy_headline)(found.accuracies, found.people)
+    if full or found.labelled.against is not None:
+        yield from model_tables(found.systems, found.people)
+
+
+def _optional_intervals(found: AgreementResult) -> list[str]:
+    """Notes on the intervals of the tables of models."""
+    figures = list(system_intervals(found.systems, found.people))
+    if found.accuracies is not None:
+        figures += accuracy_intervals(found.accuracies, found.people)
+    return interval_notes(figures) if figures else []
+
+
+@click.command(
+    "agree",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire agree answers.jsonl --metrics smile,exact_match
+  gradewire agree answers.jsonl --metrics smile:v1,smile:fast --compare smile:fast smile:v1 --report report.html
+  gradewire agree answers.jsonl --metrics all --compare-all --statistics pearson,auc,accuracy,f1
+  gradewire agree vqa.csv --map labels=rater1,rater2,rater3,rater4,rater5 --labels lave --by group
+  gradewire agree unlabelled.jsonl --metrics smile,exact_match --against lave
+  gradewire agree answers.jsonl --scores scores.jsonl --json agreement.json --markdown agreement.md
+
+Labels in [0, 1] count as right from 0.5 upward; with other labels there are no figures of verdicts and no AUC.
+Intervals are 95 % percentile intervals over draws of whole questions; statistics of ranks use 1000 draws at most,
+because every draw has to be ranked again. "{"cells' mean"}" is the mean over the cells (data set and model).
+
+Rows that failed are counted beside the figures and do not change the exit code.
+
+{exit_codes(failed_rows="")}""",
+)
+@labelled_run_options
+@click.option(
+    "--statistics",
+    metavar="NAME,…",
+    callback=_statistics,
+    help=f"What the tables show, or all: {', '.join(ALL_STATISTICS)}. Default: {','.join(SHOWN)}.",
+)
+@click.option(
+    "--by",
+    "levels",
+    type=click.Choice(LEVELS),
+    multiple=True,
+    help="Which cells: data set and model together (cell), either, or the column group. May be repeated.",
+)
+@click.option("--details", is_flag=True, help="A table for each metric, with intervals for every cell.")
+@click.option(
+    "--compare",
+    nargs=2,
+    multiple=True,
+    metavar="A B",
+    help="A minus B with a paired interval and p value; A and B as the tables call them. May be repeated.",
+)
+@click.option("--compare-all", is_flag=True, help="Every metric minus the first.")
+@click.option(
+    "--compare-statistics",
+    metavar="NAME,…",
+    callback=_statistics,
+    help=f"What is compared. Default: as --statistics says, else {','.join(COMPARED)}.",
+)
+@all_tables_option
+@table_file_options
+@click.option("--report", type=OUTPUT_FILE, help="Write a report page here (HTML).")
+@click.pass_context
+def agree_command(  # noqa: PLR0913 - one argument per option
+    ctx: click.Context,
+    /,
+    *,
+    statistics: Sequence[Statistic],
+    levels: Sequence[Level],
+    details: bool,
+    compare: Sequence[tuple[str, str]],
+    compare_all: bool,
+    compare_statistics: Sequence[Statistic],
+    all_tables: bool,
+    report: Path | None,
+    **options: Any,
+) -> None:
+    """Score the answers of FILE and compare the scores with its human labels.
+
+    Prints, for each metric, Pearson, Kendall's tau-b and ROC-AUC (or what --statistics names) with 95 % intervals, over
+    all rows and as mean over data sets and models; with --by or --all-tables for each of these, too. Files have all
+    tables. Rows that failed are counted and enter no figure.
+    """
+    run = labelled_run_of(options)
+    if run.against and report is not None:
+        raise click.UsageError("--report shows answers beside what people said of them: leave it out with --against")
+    files = TableFiles.of(options)
+    run.check_outputs([*files.named, ("--report", report)])
+    pairs = functools.partial(_pairs, compare=compare, compare_all=compare_all)
+    with exit_on_interrupt():
+        found = compute_agreement(
+            run,
+            run.collect(ctx.obj, keeps_rows=report is not None, check=pairs),
+            pairs=pairs,
+            compared=compare_statistics or statistics or COMPARED,
+            with_groups="group" in levels,
+        )
+    shown = statistics or SHOWN
+    tables = functools.partial(_all_tables, found, shown, details=details)
+    lines, left_out = list(metric_lines(found, shown)), found.labelled.left_out()
+    every_note = [
+        *lines,
+        *annotator_pair_lines(found.annotators),
+        *agreement_interval_notes(found.report, shown),
+        *system_notes(found.systems, len(models_of(found.rows))),
+        *_optional_intervals(found),
+    ]
+    if all_tables:
+        show_tables(tables(levels or SHOWN_LEVELS, intervals=False, full=True), every_note, left_out)
+    else:
+        printed = levels or (SHOWN_LEVELS if details else ())
+        notes = agreement_interval_notes(found.report, shown, levels=printed)
+        if found.labelled.against is not None:
+            notes = [*notes, *system_notes(found.systems, len(models_of(found.rows)))]
+        further = [] if levels or details else _optional_tables(found)
+        show_tables(
+            tables(printed, intervals=False, full=False),
+            [*lines, *annotator_lines(found.annotators), *notes],
+            [*left_out, *further],
+        )
+    files.write(
+        agreement_document(found),
+        list(tables(levels or SHOWN_LEVELS, intervals=True, full=True)),
+        [*every_note, *left_out],
+    )
+    if report is not None:
+        from gradewire_cli.agree.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+
+        write_page(report, found)

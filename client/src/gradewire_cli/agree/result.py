@@ -1,0 +1,150 @@
+"""The result of a run of `agree`, computed once for tables, JSON and page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.interval_notes import draws_by_statistic
+from gradewire_cli.scoring.accuracy_tables import people_of
+from gradewire_cli.scoring.labelled_run import described_run
+from gradewire_stats.curves import abstention
+from gradewire_stats.intervals import LEAST_QUESTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_cli.scoring.labelled_rows import LabelledRows
+    from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
+    from gradewire_stats.annotators import AnnotatorAgreement
+    from gradewire_stats.curves import Abstention
+    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.systems import SystemTable
+    from gradewire_stats.verdicts import ModelAccuracyTable
+
+
+class _Draws(TypedDict):
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementResult:
+    """What was compared, and the figures.
+
+    Attributes:
+        run: The options.
+        labelled: Rows as they came, with what was left out.
+        rows: The same as arrays.
+        by_verdict: The same with an evaluator's verdicts as labels, where it stands in the place of people.
+        report: Agreement of the metrics with the labels.
+        annotators: Agreement of the annotators with one another; None where no row has several.
+        systems: Means by model and system-level ranks, by data set and over all rows; empty for one model.
+        accuracies: How right each metric sees the models, beside the evaluator that stands in the place of people; None
+            where people labelled the rows, or the evaluator gives no verdicts.
+    """
+
+    run: LabelledRun
+    labelled: LabelledRows
+    rows: JudgedRows
+    by_verdict: JudgedRows
+    report: AgreementReport
+    annotators: AnnotatorAgreement | None
+    systems: Sequence[SystemTable]
+    accuracies: ModelAccuracyTable | None
+
+    @property
+    def people(self) -> People:
+        """Who labelled the rows."""
+        return people_of(self.labelled.against)
+
+    def abstention(self, label: str) -> Abstention | None:
+        """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
+        return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.by_verdict.labels)
+
+
+def compute_agreement(
+    run: LabelledRun,
+    labelled: LabelledRows,
+    *,
+    pairs: Callable[[Sequence[str]], Sequence[tuple[str, str]]],
+    compared: Sequence[Statistic],
+    with_groups: bool,
+) -> AgreementResult:
+    """Computes the figures of what a run collected.
+
+    `pairs` gives, for the labels of the metrics, those that are compared with one another by the statistics `compared`.
+
+    Raises:
+        InputError: There is nothing to judge, or scipy is not installed.
+    """
+    from gradewire_stats.agreement import MissingScipyError, agreement, agreement_with_evaluator  # noqa: PLC0415 - scipy takes a second to load
+    from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
+    from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
+    from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - as above
+
+    rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
+    ratings = labelled.ratings()
+    drawn: _Draws = {"resamples": run.resamples, "seed": run.seed}
+    compare = pairs(list(rows.scores))
+    try:
+        if labelled.against is None:
+            report = agreement(rows, compare=compare, compare_statistics=compared, **drawn)
+        else:
+            verdicts = labelled.against.verdicts()
+            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **drawn)
+        annotators = annotator_agreement(ratings, **drawn) if len(ratings) else None
+        systems = system_tables(rows, **drawn)
+        accuracies = None
+        if labelled.against is not None and labelled.against.has_verdicts:
+            accuracies = model_accuracy(by_verdict, **drawn)
+    except MissingScipyError as error:
+        raise InputError(str(error)) from error
+    return AgreementResult(
+        run=run,
+        labelled=labelled,
+        rows=rows,
+        report=report,
+        annotators=annotators,
+        by_verdict=by_verdict,
+        systems=systems,
+        accuracies=accuracies,
+    )
+
+
+def agreement_document(found: AgreementResult) -> dict[str, Any]:
+    """Everything that was computed, as `write_json` takes it."""
+    judged = described_run(found.run, found.labelled)
+    draws = {"draws": draws_by_statistic(found.report), "least_questions": LEAST_QUESTIONS}
+    return {
+        **judged,
+        "bootstrap": judged["bootstrap"] | draws,
+        "annotators": found.annotators,
+        "metrics": {metric.metric: _metric(metric, found) for metric in found.report.metrics},
+        "comparisons": found.report.comparisons,
+        "systems": found.systems,
+        "accuracies": None
+        if found.accuracies is None
+        else {"reference": found.accuracies.cells, "evaluators": found.accuracies.evaluators},
+    }
+
+
+def _metric(metric: MetricAgreement, found: AgreementResult) -> dict[str, Any]:
+    tally = found.labelled.tallies[metric.metric]
+    return {
+        "line": tally.line,
+        "statuses": dict(tally.statuses),
+        "headline": metric.headline,
+        "abstention": found.abstention(metric.metric),
+        "cells": [_flat(cell) for cell in metric.cells],
+    }
+
+
+def _flat(cell: CellAgreement) -> dict[str, Any]:
+    """The cell with its figures beside the other fields."""
+    named = {field.name: getattr(cell, field.name) for field in fields(cell)}
+    estimates = named.pop("estimates")
+    return {**named, **estimates}

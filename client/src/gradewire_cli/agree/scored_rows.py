@@ -1,0 +1,128 @@
+"""`python -m gradewire_cli.agree.scored_rows`: the report of rows whose scores somebody else has.
+
+Standard input brings lines of ``{"row": {…}, "scores": {…}}``: a row as a file has it, and its scores as
+`gradewire score` writes them. On standard output comes the page of `gradewire agree --report`. The HTTP gateway starts
+it for its page; what it says of rows that cannot be used goes to standard error, with exit code 2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import resource
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire_cli.agree.command import agree_command
+from gradewire_cli.problems import InputError, fail
+from gradewire_cli.scoring.labelled_run import labelled_run_of
+from gradewire_proto.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_NICENESS = 10
+"""What it computes can wait for the server on the same cores."""
+_FIRST_TO_GO = Path("/proc/self/oom_score_adj")
+_MOST_CPU_S = 600
+"""Who starts it ends it long before; where that one was killed, nobody else does."""
+_TEXTS = ("line", "message", "best_window")
+
+
+def report_of(lines: bytes, folder: Path) -> bytes:
+    """The page of these lines.
+
+    Args:
+        lines: As above, in UTF-8.
+        folder: An empty one for files on the way.
+
+    Raises:
+        click.ClickException: The rows or their labels cannot be used.
+    """
+    given = [_line(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
+    if not given:
+        raise InputError("there are no rows")
+    # By names without their folder, which errors and the page may show.
+    rows, scores, page = Path("rows.jsonl"), Path("scores.jsonl"), Path("report.html")
+    arguments = [str(rows), "--scores", str(scores), "--report", str(page), "--quiet"]
+    with contextlib.chdir(folder):
+        rows.write_text("".join(f"{json.dumps(one['row'])}\n" for one in given))
+        _write_scores(scores, arguments, given)
+        with contextlib.redirect_stdout(io.StringIO()):  # tables for a terminal
+            agree_command.main(arguments, prog_name="gradewire agree", standalone_mode=False)
+        return page.read_bytes()
+
+
+def _write_scores(path: Path, arguments: Sequence[str], given: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the scores as the command reads them: beside the digests of the rows as it reads these."""
+    with agree_command.make_context("agree", list(arguments)) as context:
+        run = labelled_run_of(context.params)
+    with path.open("w") as file:
+        for row in run.source.open().rows:
+            result = {"id": row.id, "index": row.index, "digest": row.digest, "scores": given[row.index]["scores"]}
+            file.write(f"{json.dumps(result)}\n")
+
+
+def _line(number: int, line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"line {number} is not JSON that can be read: {error}") from None
+    parts = [value.get(name) for name in ("row", "scores")] if isinstance(value, dict) else []
+    results = list(parts[1].values()) if parts and isinstance(parts[1], dict) else []
+    well = bool(results) and isinstance(parts[0], dict) and all(map(_is_result, results))
+    if not well:
+        raise InputError(f'line {number} is not {{"row": {{…}}, "scores": {{METRIC: {{"score", "status", …}}}}}}')
+    return dict(value)
+
+
+def _is_result(value: object) -> bool:
+    """Whether it has what the command reads of its own results, each of its kind: here they come from anybody."""
+    if not isinstance(value, dict) or not isinstance(value.get("status"), str):
+        return False
+    warnings = value.get("warnings", [])
+    return (
+        _is_score(value.get("score"))
+        and isinstance(value.get("correct", True), bool)
+        and all(isinstance(value.get(name, ""), str) for name in _TEXTS)
+        and isinstance(value.get("matched_reference", 0), int)
+        and isinstance(warnings, list)
+        and all(isinstance(warning, str) for warning in warnings)
+    )
+
+
+def _is_score(value: object) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _stand_back() -> None:
+    """Lets the server go first: in computing time, and where memory runs out."""
+    os.nice(_NICENESS)
+    _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
+    most = _MOST_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_CPU_S)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    if _FIRST_TO_GO.exists():  # of Linux alone
+        _FIRST_TO_GO.write_text("1000")
+
+
+def main() -> None:
+    """Reads, computes, writes."""
+    _stand_back()
+    with tempfile.TemporaryDirectory(prefix="gradewire-report-") as folder:
+        try:
+            page = report_of(sys.stdin.buffer.read(), Path(folder))
+        except click.ClickException as error:
+            fail(error, ExitCode.UNUSABLE)
+    sys.stdout.buffer.write(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+"""Agreement as tables and lines below them: rows, data sets, models, groups, and ranks of the models under test."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.tables import (
+    ALL_ROWS,
+    CELLS_MEAN,
+    TITLES,
+    Cell,
+    Table,
+    Value,
+    bare,
+    cells_mean,
+    count,
+    differing,
+    estimated,
+    names_of,
+    number,
+    of_cells,
+)
+from gradewire_stats.annotators import SHOWN_PAIRS
+from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire_cli.agree.result import AgreementResult
+    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_stats.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
+    from gradewire_stats.agreement_table import Level
+    from gradewire_stats.annotators import AnnotatorAgreement
+    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.systems import SystemTable
+
+
+CORRELATIONS = (("kendall", "tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson"))
+
+
+def agreement_tables(
+    report: AgreementReport,
+    statistics: Sequence[Statistic],
+    levels: Sequence[Level],
+    *,
+    details: bool,
+    intervals: bool,
+) -> Iterator[Table]:
+    """Yield the headline, a table for each statistic and level, and paired differences.
+
+    One metric alone, and with `details` each of several, has a table for each level with all statistics; with
+    `intervals` the figures of several metrics side by side have theirs.
+    """
+    metrics = report.metrics
+    yield from _one_metric(metrics[0], statistics) if len(metrics) == 1 else _all_rows(metrics, statistics)
+    places = positions_by_level(metrics[0], levels)
+    if len(metrics) > 1:
+        for statistic in statistics:
+            for title, chosen in places.items():
+                yield _side_by_side(metrics, statistic, title, chosen, intervals=intervals)
+    if details or len(metrics) == 1:
+        for metric in metrics:
+            yield from (_in_full(metric, statistics, title, chosen) for title, chosen in places.items())
+    yield from _comparisons(report)
+
+
+def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
+    """Places of the metric's cells by what these have in common ("data set and model", "group"), in the order found.
+
+    A level that would repeat the cells is not computed: with one model under test the cells are the data sets. A single
+    cell is all rows, and is left out.
+    """
+    there = {cell.level for cell in metric.cells}
+    wanted = set(levels)
+    if wanted & {"dataset", "model"} and not there & {"dataset", "model"}:
+        wanted.add("cell")
+    places: dict[str, list[int]] = {}
+    for place, cell in enumerate(metric.cells[:-1]):
+        if cell.level in wanted:
+            places.setdefault(cell.level, []).append(place)
+    titles = {"cell": _cell_columns(metric), "dataset": "data set", "model": "model", "group": "group"}
+    return {titles[level]: chosen for level, chosen in places.items()}
+
+
+def _cell_columns(metric: MetricAgreement) -> str:
+    cells = [cell for cell in metric.cells if cell.level == "cell"]
+    named = {"data set": any(cell.dataset for cell in cells), "model": any(cell.model for cell in cells)}
+    return " and ".join(name for name, is_named in named.items() if is_named)
+
+
+def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
+    """A line for each statistic: as narrow as a terminal may be."""
+    every, cells = metric.cells[-1], _finest(metric)
+    several = cells > 1
+    yield Table(
+        f"{metric.metric}: {every.rows} rows, {every.failed} failed",
+        ["", ALL_ROWS, *([f"mean of {cells} cells"] if several else [])],
+        [
+            [
+                TITLES[statistic],
+                estimated(every.estimates[statistic]),
+                *([cells_mean(metric.headline[statistic])] if several else []),
+            ]
+            for statistic in statistics
+        ],
+    )
+
+
+def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic]) -> Iterator[Table]:
+    """All metrics over all rows, and as mean of the cells."""
+    heads = [TITLES[statistic] for statistic in statistics]
+    yield Table(
+        "All rows",
+        ["metric", "rows", "failed", *heads],
+        [_cell_values(metric.metric, metric.cells[-1], statistics) for metric in metrics],
+    )
+    if (cells := _finest(metrics[0])) > 1:
+        yield Table(
+            f"Mean of {cells} cells (data set and model), or of those in which the figure is defined",
+            ["metric", *heads],
+            [[metric.metric, *(cells_mean(metric.headline[name]) for name in statistics)] for metric in metrics],
+        )
+
+
+def _side_by_side(
+    metrics: Sequence[MetricAgreement], statistic: Statistic, title: str, chosen: Sequence[int], *, intervals: bool
+) -> Table:
+    """A statistic of all metrics in the chosen cells."""
+    written = estimated if intervals else bare
+    return Table(
+        f"{TITLES[statistic]} by {title}",
+        ["metric", *names_of([metrics[0].cells[place] for place in chosen], between="\n")],
+        [
+            [metric.metric, *(written(metric.cells[place].estimates[statistic]) for place in chosen)]
+            for metric in metrics
+        ],
+    )
+
+
+def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: str, chosen: Sequence[int]) -> Table:
+    """All statistics of a metric in the chosen cells, a line for each."""
+    cells = [metric.cells[place] for place in chosen]
+    return Table(
+        f"{metric.metric} by {title}",
+        ["", "rows", "failed", *(TITLES[statistic] for statistic in statistics)],
+        [_cell_values(name, cell, statistics) for name, cell in zip(names_of(cells), cells, strict=True)],
+    )
+
+
+def _comparisons(report: AgreementReport) -> Iterator[Table]:
+    """Paired differences, over all rows and, where there are several cells, as mean of these."""
+    defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
+    if not defined:
+        return
+    several = _finest(report.metrics[0]) > 1
+    yield Table(
+        "Paired differences, on the rows that both scored",
+        ["", "", "rows", ALL_ROWS, *([CELLS_MEAN] if several else [])],
+        [
+            [
+                f"{found.metric} minus {found.baseline}",
+                TITLES[found.statistic],
+                count(found.rows),
+                differing(found.all_rows),
+                *([of_cells(differing(found.mean_of_cells), found.cells, found.cells_in_all)] if several else []),
+            ]
+            for found in defined
+        ],
+        heads=2,
+    )
+
+
+def _finest(metric: MetricAgreement) -> int:
+    return sum(cell.level == "cell" for cell in metric.cells)
+
+
+def _cell_values(name: str, cell: CellAgreement, statistics: Sequence[Statistic]) -> list[Cell]:
+    figures = (estimated(cell.estimates[statistic]) for statistic in statistics)
+    return [name, count(cell.rows), count(cell.failed), *figures]
+
+
+def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Table]:
+    """Yield means by model (rank in brackets), then the correlations; `people` is who labelled the rows."""
+    for table in tables:
+        of = f" of {table.dataset}" if table.dataset else ""
+        rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
+        for line in table.lines:
+            rows.append([line.metric, *_ranked(line.means)])
+            # Where it scored all rows, the line of people is the one above.
+            if line.failed:
+                rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
+        yield Table(f"Mean score by model{of} (rank)", ["", *table.models], rows)
+    if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
+        several = len(tables) > 1
+        fewest, most = (how(len(table.models) for table in tables) for how in (min, max))
+        yield Table(
+            f"System-level correlation with {people.several}: means of {_span(fewest, most)} models",
+            ["metric", *(["data set"] if several else []), *(title for _, title in CORRELATIONS)],
+            [
+                [
+                    line.metric,
+                    *([table.dataset or "all rows"] if several else []),
+                    *(estimated(getattr(line, name)) for name, _ in CORRELATIONS),
+                ]
+                for place in range(len(tables[-1].lines))
+                for table in tables
+                for line in [table.lines[place]]
+            ],
+            heads=1 + several,
+        )
+
+
+def _span(fewest: int, most: int) -> str:
+    return f"{most}" if fewest == most else f"{fewest} to {most}"
+
+
+def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
+    """What the tables leave out; `models` is how many there are."""
+    if models > MOST_MODELS:
+        yield f"no means by model and no correlation at the system level: there are {models} models, over {MOST_MODELS}"
+    if tables and len(tables[-1].models) < LEAST_MODELS:
+        there = len(tables[-1].models)
+        yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
+
+
+def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
+    """All figures of the tables; `people` as in `model_tables`."""
+    for table in tables:
+        for model, mean in zip(table.models, table.people, strict=True):
+            yield PlacedEstimate(people.name, "mean by model", f"{table.dataset} {model}".strip(), mean)
+        for line in table.lines:
+            for model, mean in zip(table.models, line.means, strict=True):
+                yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)
+            for name, title in CORRELATIONS:
+                yield PlacedEstimate(
+                    line.metric, f"system-level {title}", table.dataset or "all rows", getattr(line, name)
+                )
+
+
+def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
+    """Each mean with its rank, 1 the highest; equal ones share the better rank."""
+    for mean in means:
+        if math.isnan(mean.value):
+            yield estimated(mean)
+        else:
+            yield estimated(mean).beside(str(1 + sum(other.value > mean.value for other in means)))
+
+
+def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
+    """What reproduces each metric, what failed, is undefined or uncertain."""
+    if found.labelled.against is not None:
+        yield found.labelled.against.told()
+    for metric in found.report.metrics:
+        yield found.labelled.tallies[metric.metric].told(metric.metric)
+    for metric in found.report.metrics:
+        yield from _undefined(metric, statistics)
+    yield from abstention_lines(found)
+
+
+def abstention_lines(found: AgreementResult) -> Iterator[str]:
+    """A line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
+    for label in found.rows.verdicts:
+        if (told := found.abstention(label)) is not None:
+            yield (
+                f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
+                f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "
+                f"{number(told.accuracy)} of all"
+            )
+
+
+def annotator_lines(annotators: AnnotatorAgreement | None) -> Iterator[str]:
+    """How far annotators agree, all in all; nothing where no row has several."""
+    if annotators is not None:
+        yield _alphas(annotators)
+
+
+def annotator_pair_lines(annotators: AnnotatorAgreement | None) -> Iterator[str]:
+    """As `annotator_lines`, with the agreement of pairs of annotators."""
+    if annotators is not None:
+        yield f"{_alphas(annotators)}; Cohen's kappa {_kappas(annotators)}{_draws_of_rows(annotators)}"
+
+
+def _alphas(annotators: AnnotatorAgreement) -> str:
+    alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in annotators.alpha.items())
+    return (
+        f"annotators: {annotators.items} rows with at least two of up to {annotators.annotators}; "
+        f"Krippendorff's alpha {alphas}"
+    )
+
+
+def _kappas(annotators: AnnotatorAgreement) -> str:
+    """Kappa of the pairs of columns with the most rows, and how many more pairs there are."""
+    if not annotators.pairs:
+        return "of no pair"
+    shown = ", ".join(
+        f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
+        for pair in annotators.pairs[:SHOWN_PAIRS]
+    )
+    more = len(annotators.pairs) - SHOWN_PAIRS
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _draws_of_rows(annotators: AnnotatorAgreement) -> str:
+    figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
+    made = {each.resamples + each.undefined for each in figures if each.resamples}
+    return f"; {max(made)} draws of rows" if made else ""
+
+
+def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
+    """In how many cells which statistics are not defined, because scores or labels are all alike there."""
+    cells = [cell for cell in metric.cells if cell.level == "cell"]
+    counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
+    # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.
+    listed = ", ".join(
+        f"{TITLES[statistic]} in {count} of {len(cells)} cells"
+        for statistic, count in counts.items()
+        if 0 < count < len(cells)
+    )
+    if listed:
+        yield f"{metric.metric}: not defined, and not in the cells' mean: {listed}"

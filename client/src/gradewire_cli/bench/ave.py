@@ -1,0 +1,271 @@
+"""`gradewire bench ave`: alignment, consistency and generalisation of evaluators on the AVE benchmark."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from gradewire_cli.bench.ave_samples import AVE_COLUMNS, PARTS, AveFile, ave_scores, write_items
+from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
+from gradewire_cli.options.common import OUTPUT_FILE, choice_option
+from gradewire_cli.options.labelled import draw_options
+from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.tables import Table, count, differing, estimated, measured
+from gradewire_cli.scoring.labelled_rows import label_named
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, labelled_run_of
+from gradewire_cli.scoring.plan import scoring_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire_cli.bench.ave_samples import AveScores
+    from gradewire_cli.bench.engine import TableCall
+    from gradewire_stats.ave import AveDifferences, AveProperties, AveRows
+
+_NO_DATASET = "(none)"
+# AVE has four. A file has as many as it likes, and calls them as it likes.
+_SHOWN_DATASETS = 20
+_NAME_CHARACTERS = 40
+
+
+def _compute(call: TableCall) -> TableResult | None:
+    options, baseline = call.options, call.options["baseline"]
+    # The rows come with the samples.
+    run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
+    where = call.source.options.where
+    file = AveFile.read(call.source.records(), call.columns, where=where, half=options["half"])
+    if options["items"] is not None:
+        write_items(options["items"], file.samples)
+        click.echo(f"{len(file.samples)} samples written as items to {options['items']}", err=True)
+        return None
+
+    def baseline_among(labels: Sequence[str]) -> str | None:
+        return None if baseline is None else label_named(labels, baseline, "--baseline")
+
+    scores = ave_scores(file, run, options["merge"], call.transport, baseline_among)
+    from gradewire_stats.ave import AveOptions, ave_differences, ave_properties  # noqa: PLC0415 - after the scores
+
+    left_open = AveOptions(
+        log_base=options["log_base"],
+        variance=options["variance"],
+        dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
+    )
+    draws = {"resamples": run.resamples, "seed": run.seed}
+    found = {label: ave_properties(rows, left_open, **draws) for label, rows in scores.rows.items()}
+    baseline = baseline_among(list(found))
+    gains = {
+        label: ave_differences(rows, scores.rows[baseline], left_open, **draws)
+        for label, rows in scores.rows.items()
+        if baseline is not None and label != baseline
+    }
+    chosen = {name: options[name] for name in ("merge", "variance", "log_base", "dataset_alignment")}
+    values = {column: sorted(allowed) for column, allowed in where.items()}
+    return TableResult(
+        tables=list(_tables(found, gains, baseline)),
+        headline=list(_headline(found, gains, baseline)),
+        notes=list(_notes(scores, found)),
+        intervals=_intervals(found, gains, baseline),
+        left_out=file.sentences(),
+        document={
+            "file": ", ".join(options["files"]),
+            "half": options["half"],
+            "where": list(options["where"]),
+            "samples": len(file.chosen),
+            "left_out": dict(file.left_out.counts),
+            "options": chosen,
+            "bootstrap": described_draws(run.resamples, run.seed, unit="question"),
+            "evaluators": found,
+            "baseline": options["baseline"],
+            "differences": gains,
+            "metrics": described_tallies(scores.tallies),
+        },
+        parameters=run_parameters(run) | chosen | {"half": options["half"], "where": values},
+        rows=len(file.chosen),
+        tallies=scores.tallies,
+        server_version=scores.server_version,
+        place=place_of(run),
+    )
+
+
+def _tables(
+    found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
+) -> Iterator[Table]:
+    """The table of the paper, alignments by data set, and the gains over a baseline where there is one."""
+    headline, *differences = _headline(found, gains, baseline)
+    yield headline
+    yield _by_dataset(found)
+    yield from differences
+
+
+def _headline(
+    found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
+) -> Iterator[Table]:
+    """As `_tables`, without the data sets."""
+    yield Table(
+        "Alignment with people (Spearman by part, and their mean), consistency, generalization",
+        ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
+        [
+            [
+                label,
+                *(estimated(part) for part in each.parts),
+                *(estimated(value) for value in (each.alignment, each.consistency, each.generalization)),
+            ]
+            for label, each in found.items()
+        ],
+    )
+    if gains:
+        yield Table(
+            f"Difference from {baseline}, on the scores that both have",
+            ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "consistency / spread"],
+            [
+                [
+                    label,
+                    *(differing(part) for part in gain.parts),
+                    *(differing(each) for each in (gain.alignment, gain.consistency, gain.relative_consistency)),
+                ]
+                for label, gain in gains.items()
+            ],
+        )
+
+
+def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
+    datasets = list(dict.fromkeys(name for each in found.values() for name in each.datasets))[:_SHOWN_DATASETS]
+    return Table(
+        "Alignment by data set, consistency of scores divided by their spread, samples",
+        ["evaluator", *map(_named, datasets), "consistency / spread", "samples", "failed by part"],
+        [
+            [
+                label,
+                *(measured(each.datasets.get(name, math.nan)) for name in datasets),
+                estimated(each.relative_consistency),
+                count(each.samples),
+                " ".join(map(str, each.failed)),
+            ]
+            for label, each in found.items()
+        ],
+    )
+
+
+def _notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[str]:
+    """What each evaluator is, what failed, and why a figure is missing."""
+    yield from (tally.told(label) for label, tally in scores.tallies.items())
+    every = next(iter(scores.rows.values()))
+    if len(every.labels) and every.labels.min() == every.labels.max():
+        yield f"no alignment: all {len(every.labels)} samples have the grade {every.labels[0]:g}"
+    elif len(set(every.datasets)) < 2:
+        yield "no generalization: there is one data set (column dataset), and it is the variance between several"
+    for label, each in found.items():
+        for part, why in _undefined(scores.rows[label], each):
+            yield f"{label} has no figure for part {part}: {why}"
+        silent = [name for name, aligned in each.datasets.items() if math.isnan(aligned)]
+        if silent and not math.isnan(each.alignment.value) and len(each.datasets) > 1:
+            others = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+            why = f"all scores or grades of a part are alike in {_named(silent[0])}{others}"
+            yield f"{label} has no generalization: {why}"
+    if (further := len(set(every.datasets)) - _SHOWN_DATASETS) > 0:
+        yield f"{further} further data sets are in --json alone"
+
+
+def _named(dataset: str) -> str:
+    return (
+        _NO_DATASET
+        if not dataset
+        else dataset
+        if len(dataset) <= _NAME_CHARACTERS
+        else f"{dataset[:_NAME_CHARACTERS]}…"
+    )
+
+
+def _undefined(rows: AveRows, found: AveProperties) -> Iterator[tuple[int, str]]:
+    varied = len(rows.labels) and rows.labels.min() < rows.labels.max()
+    for place, part in enumerate(PARTS):
+        scored = rows.scores[~np.isnan(rows.scores[:, place]), place]
+        if not len(scored):
+            yield part, "no sample has a score there"
+        elif varied and math.isnan(found.parts[place].value):
+            equal = scored.min() == scored.max()
+            yield part, f"all scores are {scored[0]:.4g}" if equal else "the samples scored there have one grade"
+
+
+def _intervals(
+    found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
+) -> Iterator[PlacedEstimate]:
+    for label, each in found.items():
+        for part, estimate in enumerate(each.parts, 1):
+            yield PlacedEstimate(label, "Spearman", f"part {part}", estimate)
+        for name in ("alignment", "consistency", "generalization"):
+            if math.isfinite((estimate := getattr(each, name)).value):
+                yield PlacedEstimate(label, name, "all samples", estimate)
+    for label, gain in gains.items():
+        for name in ("alignment", "consistency"):
+            if math.isfinite((estimate := getattr(gain, name)).value):
+                yield PlacedEstimate(f"{label} minus {baseline}", name, "all samples", estimate)
+
+
+ave_command = TableSpec(
+    name="ave",
+    about="""Alignment, consistency and generalization of evaluators on the samples of FILE.
+
+    Failed rows and samples without a part enter no figure of that part, and are counted.
+    """,
+    columns=AVE_COLUMNS,
+    metrics="sbert,sfve,bertscore,smile,rouge_l,bleu,meteor,exact_match",
+    options=[
+        scoring_options,
+        click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated."),
+        click.option(
+            "--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash."
+        ),
+        click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it."),
+        choice_option(
+            "--merge", among=("mean", "median", "max"), about="How the scores of a sample's descriptions are combined."
+        ),
+        choice_option(
+            "--variance", among=("population", "sample"), about="Divide by the number of values, or by one less."
+        ),
+        click.option(
+            "--log-base",
+            type=click.FloatRange(min=1, min_open=True),
+            default=2.0,
+            help="Base of the logarithms; 2 fits the published values.",
+        ),
+        choice_option(
+            "--dataset-alignment",
+            among=("mean-of-parts", "pooled"),
+            about="Alignment of a data set: the mean over its parts, or of all its parts at once.",
+        ),
+        click.option(
+            "--scores",
+            type=OUTPUT_FILE,
+            multiple=True,
+            help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
+        ),
+        click.option(
+            "--items",
+            type=OUTPUT_FILE,
+            help="Write what would be scored here, one labelled row for each text, and score nothing.",
+        ),
+        draw_options(resamples=RESAMPLES),
+    ],
+    compute=_compute,
+    has_headline=True,
+    epilog="""
+Descriptions (part 2) and shifted references (part 3) are a text or a list; --map descriptions=COLUMN,COLUMN takes one
+from each column, and --map labels=COLUMN,COLUMN one annotator's grade from each.
+
+\b
+Examples:
+  gradewire bench ave ave.json --map prediction=response --map descriptions=desc1,desc2,desc3
+  gradewire bench ave standin.jsonl --half b --baseline sbert
+  gradewire bench ave standin.jsonl --metrics 'sfve?model=all-MiniLM-L6-v2,sfve?model=sfve-mini'
+  gradewire bench ave standin.jsonl --items items.jsonl   (then: gradewire score items.jsonl --out scores.jsonl,
+                                                          gradewire bench ave standin.jsonl --scores scores.jsonl)
+
+Alignment is the mean over the parts of Spearman's correlation with the grades; consistency the logarithm of 1 / the
+mean variance of a sample's scores over the parts, on the scores as they are and, free of their scale, divided by their
+spread; generalization the logarithm of 1 / the variance of the alignments of the data sets.
+""",
+).command()

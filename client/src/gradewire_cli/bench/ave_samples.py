@@ -1,0 +1,330 @@
+"""Samples of the AVE benchmark: an answer, its descriptions, and its references in another form; and their scores."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gradewire_cli.bench.engine import Columns, fields_of
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.table_forms import write_text
+from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.formats import Record, printable
+from gradewire_cli.rows.input_file import InputFile
+from gradewire_cli.rows.labels import LeftOut, read_labels
+from gradewire_cli.rows.row import RowOptions, is_wanted
+from gradewire_stats.ave import AveRows, merged_descriptions
+from gradewire_stats.calibration.labelled_rows import half_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire.transport import Transport
+    from gradewire_cli.results.summary import MetricTally
+    from gradewire_cli.scoring.labelled_run import LabelledRun
+
+AVE_COLUMNS = Columns(
+    {
+        "id": ("id",),
+        "question": ("question",),
+        "references": ("references", "reference", "answers", "answer"),
+        "prediction": ("prediction", "pred", "response", "candidate"),
+        "descriptions": ("descriptions", "description"),
+        "shifted_references": ("shifted_references", "shifted_reference", "synonym"),
+        "label": ("label", "human_score", "grade", "score"),
+        "labels": ("labels", "annotations", "grades"),
+        "dataset": ("dataset", "group"),
+        "question_id": ("question_id",),
+        "image": ("image_id", "image"),
+    },
+    frozenset({"descriptions", "labels", "shifted_references"}),
+)
+PARTS = (1, 2, 3)
+# Each is a text to be scored; AVE has three.
+MOST_DESCRIPTIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AveSample:
+    """A graded answer, and the same question and answer in other forms.
+
+    Attributes:
+        number: Place in the file among the samples that can be read, from 0.
+        id: The file's id, else the number.
+        question: "" where the file has none.
+        references: At least one.
+        prediction: The answer that people graded.
+        descriptions: The same answer as sentences; empty without part 2.
+        shifted_references: The references in another form; empty without part 3.
+        label: Human grade, any scale; None without one.
+        dataset: "" where the file has none.
+        told_apart: Further columns that tell questions of the same words apart.
+        chosen: Whether the options want it and it has a label.
+    """
+
+    number: int
+    id: str
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+    descriptions: tuple[str, ...]
+    shifted_references: tuple[str, ...]
+    label: float | None
+    dataset: str
+    told_apart: Mapping[str, str]
+    chosen: bool
+
+    def parts(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """What is scored, each with its part, as a row of a labelled file."""
+        yield 1, self._item(1, "1", self.references, self.prediction)
+        for place, description in enumerate(self.descriptions, 1):
+            yield 2, self._item(2, f"2.{place}", self.references, description)
+        if self.shifted_references:
+            yield 3, self._item(3, "3", self.shifted_references, self.prediction)
+
+    def _item(self, part: int, name: str, references: Sequence[str], prediction: str) -> dict[str, Any]:
+        return {
+            "id": f"{self.id}/{name}",
+            "question": self.question,
+            "references": list(references),
+            "prediction": prediction,
+            "label": self.label,
+            "dataset": self.dataset,
+            "part": part,
+            "half": half_of(self.question),
+            **self.told_apart,
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class AveFile:
+    """The samples of a file.
+
+    Attributes:
+        samples: Those that can be read.
+        left_out: Rows and samples that enter no figure.
+    """
+
+    samples: list[AveSample] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    @classmethod
+    def read(
+        cls,
+        records: Iterable[Record],
+        columns: Columns,
+        *,
+        where: Mapping[str, frozenset[str]],
+        half: str | None,
+    ) -> Self:
+        """Reads a file.
+
+        Args:
+            records: Its rows.
+            columns: Where the fields stand.
+            where: Allowed values by column; other samples are not chosen.
+            half: "a" or "b": samples whose question is of the other half are not chosen.
+
+        Raises:
+            InputError: There is no sample to be judged, or a column is in no row; says what there is.
+        """
+        found = cls()
+        present: dict[str, None] = {}
+        for record, fields in fields_of(records, found.left_out):
+            present |= dict.fromkeys(fields)
+            try:
+                sample, reason = _sample(record, fields, columns, len(found.samples))
+            except ValueError as error:
+                found.left_out.add(str(error), record.place)
+                continue
+            wanted = is_wanted(fields, where) and half in {None, half_of(sample.question)}
+            if wanted and reason:
+                found.left_out.add(reason, record.place)
+            found.samples.append(sample if wanted and not reason else replace(sample, chosen=False))
+        _check_columns(present, columns, where)
+        if not any(sample.chosen for sample in found.samples):
+            raise InputError(
+                f"there is no sample to be judged: {'; '.join(found.sentences()) or 'the file has none'}"
+                f" (its columns: {', '.join(map(printable, present)) or 'none'}; --map FIELD=COLUMN names others)"
+            )
+        return found
+
+    @property
+    def chosen(self) -> list[AveSample]:
+        """Samples that enter the figures."""
+        return [sample for sample in self.samples if sample.chosen]
+
+    def sentences(self) -> list[str]:
+        """What was left out and why."""
+        sentences = self.left_out.sentences("rows")
+        chosen = self.chosen
+        for part, name in ((2, "descriptions"), (3, "shifted_references")):
+            if absent := sum(not getattr(sample, name) for sample in chosen):
+                usual = ", ".join(AVE_COLUMNS.usual[name])
+                sentences.append(f"{absent} of {len(chosen)} samples have no part {part} (looked for {usual})")
+        return sentences
+
+
+def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number: int) -> tuple[AveSample, str]:
+    """Return a sample, and why it enters no figure, or ""; ValueError where the row cannot be read."""
+    values = {
+        name: _values(fields, columns.of(name), spread=len(columns.named.get(name, ())) > 1) for name in columns.usual
+    }
+
+    def text(name: str) -> str:
+        return values[name][0] if values[name] else ""
+
+    if not values["references"]:
+        raise ValueError("the row has no reference")
+    if not values["prediction"]:
+        raise ValueError("the row has no prediction")
+    if len(values["descriptions"]) > MOST_DESCRIPTIONS:
+        raise ValueError(f"the row has more than {MOST_DESCRIPTIONS} descriptions")
+    spread = columns.of("labels") if "labels" in columns.named else ()
+    listed = [fields.get(name) for name in spread] if len(spread) > 1 else columns.value(fields, "labels")
+    human = read_labels(columns.value(fields, "label"), listed)
+    reason = "the label cannot be read as a number" if human.unreadable else ""
+    sample = AveSample(
+        number=number,
+        id=text("id") or str(record.index),
+        question=text("question"),
+        references=values["references"],
+        prediction=text("prediction"),
+        descriptions=values["descriptions"],
+        shifted_references=values["shifted_references"],
+        label=human.value,
+        dataset=text("dataset"),
+        told_apart={name: text(name) for name in ("question_id", "image") if text(name)},
+        chosen=True,
+    )
+    return sample, reason or ("the row has no label" if human.value is None else "")
+
+
+def _values(fields: Mapping[str, Any], columns: Sequence[str], *, spread: bool) -> tuple[str, ...]:
+    """Return texts of a field: of all its columns where --map names several, else of the first that has some."""
+    found = [_texts(fields.get(name)) for name in columns]
+    return tuple(text for texts in found for text in texts) if spread else next(filter(None, found), ())
+
+
+def _texts(cell: Any) -> tuple[str, ...]:
+    cell = unpacked(cell)
+    # A mapping names its texts, by description or by annotator.
+    entries = list(cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list) else [cell]
+    return tuple(str(entry) for entry in entries if _is_text(entry))
+
+
+def _is_text(entry: Any) -> bool:
+    """Whether an entry is a text with something in it, or a number that stands for one; NaN says that there is none."""
+    if isinstance(entry, float):
+        return math.isfinite(entry)
+    return isinstance(entry, str | int) and not isinstance(entry, bool) and bool(str(entry).strip())
+
+
+def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str, frozenset[str]]) -> None:
+    there = list(present)
+    for column in (*(name for names in columns.named.values() for name in names), *where):
+        if there and column not in there:
+            raise InputError(f"there is no column {column!r}; the columns are: {', '.join(map(printable, there))}")
+
+
+@dataclass(frozen=True, slots=True)
+class AveScores:
+    """Scores on the chosen samples, by evaluator.
+
+    Attributes:
+        tallies: What became of its items.
+        missing: How many samples have each part, but no score there.
+        server_version: Version of gradewire where they were scored; "" where scores were read.
+    """
+
+    rows: Mapping[str, AveRows]
+    tallies: Mapping[str, MetricTally]
+    missing: Mapping[str, Sequence[int]]
+    server_version: str = ""
+
+
+def write_items(path: Path, samples: Sequence[AveSample]) -> None:
+    """Writes everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
+
+    All samples, so that an item keeps its line whatever is chosen.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    lines = (
+        json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
+        for sample in samples
+        for _, item in sample.parts()
+    )
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def ave_scores(
+    file: AveFile,
+    run: LabelledRun,
+    merge: Any,
+    transport: Transport | None,
+    check: Callable[[Sequence[str]], object],
+) -> AveScores:
+    """Scores the chosen samples, or reads their scores.
+
+    Args:
+        file: The samples.
+        run: Metrics, connection, earlier scores; its rows are replaced by the samples.
+        merge: How the descriptions of a sample become one score, as in `merged_descriptions`.
+        transport: From tests, in place of the connection.
+        check: Given the labels of the metrics before anything is scored.
+
+    Raises:
+        click.ClickException: A metric, the server or a file of scores is not as it has to be.
+    """
+    with tempfile.TemporaryDirectory(prefix="gradewire-ave-") as directory:
+        items = Path(directory) / "items.jsonl"
+        write_items(items, file.samples)
+        source = InputFile(
+            (str(items),), RowOptions({}, {"chosen": frozenset("1")}, ("references", "prediction", "label"))
+        )
+        labelled = replace(run, source=source).collect(transport, check=check)
+    judged = labelled.judged()
+    rows, missing = {}, {}
+    # Part 1 of a sample has the references that tell questions of the same words apart.
+    firsts = np.cumsum([0, *(1 + len(each.descriptions) + bool(each.shifted_references) for each in file.chosen)])[:-1]
+    for label, scores in judged.scores.items():
+        by_part, absent = _by_part(file.chosen, scores, merge)
+        rows[label] = AveRows(
+            scores=by_part,
+            labels=np.array([sample.label for sample in file.chosen], dtype=np.float64),
+            datasets=[sample.dataset for sample in file.chosen],
+            questions=[judged.questions[first] for first in firsts],
+        )
+        missing[label] = [int(count) for count in (np.isnan(by_part) & ~absent).sum(axis=0)]
+    return AveScores(rows, labelled.tallies, missing, labelled.server_version)
+
+
+def _by_part(
+    samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """float64[samples, parts], and where the sample has no such part."""
+    found = np.full((len(samples), len(PARTS)), np.nan)
+    most = max((len(sample.descriptions) for sample in samples), default=0)
+    described = np.full((len(samples), max(1, most)), np.nan)
+    absent = np.zeros(found.shape, dtype=bool)
+    # As `AveSample.parts` gives them.
+    remaining = iter(scores.tolist())
+    for number, sample in enumerate(samples):
+        found[number, 0] = next(remaining)
+        described[number, : len(sample.descriptions)] = list(islice(remaining, len(sample.descriptions)))
+        if sample.shifted_references:
+            found[number, 2] = next(remaining)
+        absent[number] = (False, not sample.descriptions, not sample.shifted_references)
+    found[:, 1] = merged_descriptions(described, how=merge)
+    return found, absent

@@ -1,0 +1,241 @@
+"""The engine of the tables of papers: a spec says what is read and computed, everything else is done here, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from gradewire_cli.options.common import option_group
+from gradewire_cli.problems import exit_codes, exit_on_interrupt
+from gradewire_cli.results.interval_notes import interval_notes
+from gradewire_cli.results.manifest import RunClock, RunManifest, versions
+from gradewire_cli.results.manifest_file import (
+    digests_of,
+    forget_manifest,
+    manifest_option,
+    manifest_path_of,
+    metric_fields,
+    save_manifest,
+    tallied_counts,
+)
+from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
+from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
+from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire.transport import Transport
+    from gradewire_cli.results.interval_notes import PlacedEstimate
+    from gradewire_cli.results.summary import MetricTally
+    from gradewire_cli.results.tables import Table
+    from gradewire_cli.rows.formats import Record
+    from gradewire_cli.rows.input_file import InputFile
+    from gradewire_cli.rows.labels import LeftOut
+    from gradewire_cli.scoring.labelled_run import LabelledRun
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns in which fields stand, the first that a row has wins.
+
+    Attributes:
+        usual: Their names, by field.
+        spread: Fields that --map may take from several columns, one value in each.
+        named: Those of --map.
+    """
+
+    usual: Mapping[str, tuple[str, ...]]
+    spread: frozenset[str] = frozenset()
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def help(self) -> str:
+        """The columns, for people."""
+        width = max(map(len, self.usual)) + 1
+        listed = "\n".join(f"  {name:<{width}} {' '.join(usual)}" for name, usual in self.usual.items())
+        return f"\b\nColumns, by the first of these names that a row has:\n{listed}\n"
+
+    def mapped(self, pairs: Sequence[str]) -> Self:
+        """Return the same with the FIELD=COLUMN of --map; raises click.UsageError where one is no such pair."""
+        named = {
+            name: tuple(column.split(",")) if name in self.spread else (column,)
+            for name, column in named_columns("--map", pairs, self.usual).items()
+        }
+        return type(self)(self.usual, self.spread, named)
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return the columns of a field."""
+        return self.named.get(name, self.usual[name])
+
+    def value(self, fields: Mapping[str, Any], name: str) -> Any:
+        """Return the first value of a field that is there; None without one."""
+        return next((fields[column] for column in self.of(name) if fields.get(column) is not None), None)
+
+
+def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Record, Mapping[str, Any]]]:
+    """Yield the records that can be read, with their fields; counts the others."""
+    for record in records:
+        if record.fields is None:
+            left_out.add("the row cannot be read", record.place)
+        else:
+            yield record, record.fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCall:
+    """A call of a table command.
+
+    Attributes:
+        options: Values of its options, with the metrics of the spec where none are named.
+        source: The file.
+        columns: Where its fields stand; of a labelled file, nothing.
+        names_metrics: Whether --metrics was given.
+        transport: From tests, in place of the connection.
+    """
+
+    options: Mapping[str, Any]
+    source: InputFile
+    columns: Columns
+    names_metrics: bool
+    transport: Transport | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableResult:
+    """Everything that a table command found.
+
+    Attributes:
+        tables: All tables; files have them in any case.
+        headline: Those that are printed unless all are asked for; None: all.
+        notes: Sentences below the tables.
+        intervals: Estimates of the tables; further notes say how many draws their intervals rest on.
+        left_out: Sentences on what is left out.
+        document: The JSON file.
+        parameters: Options that change what comes out, for the manifest; those without a value are left out.
+        rows: Rows that count.
+        tallies: Results by metric.
+        server_version: Version of gradewire where rows were scored; "" where nothing was.
+        place: Where that was.
+    """
+
+    tables: Sequence[Table]
+    headline: Sequence[Table] | None = None
+    notes: Sequence[str]
+    intervals: Iterable[PlacedEstimate]
+    left_out: Sequence[str]
+    document: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    rows: int
+    tallies: Mapping[str, MetricTally]
+    server_version: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """A table of a paper.
+
+    Attributes:
+        name: The command.
+        about: What it does.
+        epilog: Examples, and what the columns of its tables mean.
+        options: Options of rows and statistics.
+        compute: Computes the tables; None where the call asks for none.
+        columns: Columns that it reads; None: those of labelled files.
+        metrics: What is scored where --metrics says nothing; None: nothing, or the command says.
+        has_headline: Whether not all tables are printed by default.
+    """
+
+    name: str
+    about: str
+    epilog: str
+    options: Sequence[Callable[[Any], Any]]
+    compute: Callable[[TableCall], TableResult | None]
+    columns: Columns | None = None
+    metrics: str | None = None
+    has_headline: bool = False
+
+    def command(self) -> click.Command:
+        """Return the command."""
+
+        def run(ctx: click.Context, /, **options: Any) -> None:
+            self._run(ctx, options)
+
+        columns = ALIAS_HELP if self.columns is None else self.columns.help
+        add = option_group(
+            *self.options, *([all_tables_option] if self.has_headline else []), table_file_options, manifest_option
+        )
+        epilog = f"{columns}{self.epilog}\n{exit_codes(failed_rows='')}"
+        return click.command(self.name, help=self.about, epilog=epilog)(add(click.pass_context(run)))
+
+    def _run(self, ctx: click.Context, options: Mapping[str, Any]) -> None:
+        names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
+        if self.metrics and not names_metrics:
+            options = {**options, "metrics": self.metrics}
+        files, clock = TableFiles.of(options), RunClock()
+        manifest = manifest_path_of(options["manifest"], files.json, files.markdown, files.csv, files.latex)
+        mapped = () if self.columns else options["columns"]
+        source = input_file({**options, "columns": mapped})
+        columns = self.columns.mapped(options["columns"]) if self.columns else Columns({})
+        scores = options.get("scores") or ()
+        check_outputs(
+            [*files.named, ("--items", options.get("items")), ("--manifest", manifest)],
+            source.named_paths | {f"--scores {path}": path for path in scores},
+        )
+        call = TableCall(
+            options=options, source=source, columns=columns, names_metrics=names_metrics, transport=ctx.obj
+        )
+        with exit_on_interrupt():
+            found = self.compute(call)
+        if found is None:
+            return
+        notes = [*found.notes, *interval_notes(found.intervals)]
+        if found.headline is None or options["all_tables"]:
+            show_tables(found.tables, notes, found.left_out)
+        else:
+            show_tables(found.headline, notes, [*found.left_out, FURTHER_TABLES])
+        files.write(found.document, found.tables, [*notes, *found.left_out])
+        if manifest is not None:
+            self._save(manifest, found, [*source.named_paths.values(), *scores], clock)
+
+    def _save(self, path: Path, found: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> None:
+        forget_manifest(path)
+        manifest = RunManifest(
+            command=f"bench {self.name}",
+            versions=versions(found.server_version),
+            place=found.place,
+            **metric_fields({label: tally.line for label, tally in found.tallies.items()}),
+            inputs=digests_of(inputs),
+            parameters={name: value for name, value in found.parameters.items() if value not in (None, "", [], {})},
+            counts=tallied_counts(found.tallies, rows=found.rows),
+            times=clock.times(),
+            machine=clock.machine(),
+        )
+        save_manifest(path, manifest)
+
+
+def place_of(run: LabelledRun) -> str:
+    """Return where rows are scored; "" where scores are read."""
+    return "" if run.scores else run.connection.place
+
+
+def run_parameters(run: LabelledRun) -> dict[str, Any]:
+    """Return options that all tables of labelled rows have, by name."""
+    return {
+        "where": {column: sorted(values) for column, values in run.source.options.where.items()},
+        "without_flags": sorted(run.without_flags),
+        "labels": run.labels,
+        "against": run.against,
+        "resamples": run.resamples,
+        "seed": run.seed,
+    }
+
+
+def described_tallies(tallies: Mapping[str, MetricTally]) -> dict[str, dict[str, Any]]:
+    """Return what the JSON file says of each metric."""
+    return {label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in tallies.items()}

@@ -1,0 +1,343 @@
+"""`gradewire bench pairs`: preferences of people between two answers, and how often evaluators agree."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import click
+import numpy as np
+
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.bench.engine import Columns, TableResult, TableSpec, fields_of
+from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
+from gradewire_cli.options.labelled import draw_options
+from gradewire_cli.problems import InputError, one_line_errors
+from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.progress import progress
+from gradewire_cli.results.summary import Summary
+from gradewire_cli.results.tables import Table, count, estimated
+from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.input_file import input_options, named_columns
+from gradewire_cli.rows.labels import LeftOut
+from gradewire_cli.rows.row import Row
+from gradewire_cli.scoring.corpus import takes_corpus
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws
+from gradewire_cli.scoring.plan import ScorePlan
+from gradewire_cli.scoring.row_scorer import RowScorer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire_cli.bench.engine import TableCall
+    from gradewire_cli.rows.formats import Record
+    from gradewire_cli.scoring.row_scorer import ScoredRow
+    from gradewire_stats.pairwise import PairwiseReport
+
+
+Choice = Literal["A", "B", "tie"]
+_CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
+PAIR_COLUMNS = Columns(
+    {
+        "votes": ("votes", "labels", "annotations"),
+        "choice": ("choice", "choices"),
+        "response_a": ("response_a", "prediction_a", "a"),
+        "response_b": ("response_b", "prediction_b", "b"),
+        "question": ("question", "instruction"),
+        "question_id": ("question_id",),
+        "image": ("image_id", "image"),
+        "references": ("references", "reference"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two answers to one question.
+
+    Attributes:
+        index: Row number in the file, from 0.
+        place: Where it stands, for people.
+        votes: One per annotator.
+        choices: By evaluator; None where it made none.
+        responses: The two answers; None where the file has not both.
+        question: "" where the file has none.
+        references: May be empty.
+        instruction_key: Alike in pairs about the same thing: its id, else image and question, else question and
+            references, as JSON; the pair's own without any of these but references.
+    """
+
+    index: int
+    place: str
+    votes: tuple[Choice, ...]
+    choices: Mapping[str, Choice | None]
+    responses: tuple[str, str] | None
+    question: str
+    references: tuple[str, ...]
+    instruction_key: str
+
+
+@dataclass(slots=True)
+class PairFile:
+    """The pairs of a file.
+
+    Attributes:
+        pairs: Those with votes that can be read.
+        left_out: The others.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    @classmethod
+    def read(cls, records: Iterable[Record], columns: Columns, choices: Mapping[str, str]) -> Self:
+        """Read records.
+
+        Args:
+            records: Rows of the file.
+            columns: Where the fields stand.
+            choices: Column of each evaluator's choice; empty: the column `choice`, or the mapping in `choices`.
+
+        Raises:
+            InputError: No pair has votes; says what was looked for.
+        """
+        found = cls()
+        for record, fields in fields_of(records, found.left_out):
+            try:
+                found.pairs.append(_pair(record, fields, columns, choices))
+            except ValueError as error:
+                found.left_out.add(str(error), record.place)
+        if not found.pairs:
+            raise InputError(
+                f"no pair has votes (looked for {', '.join(columns.of('votes'))}): "
+                f"{'; '.join(found.left_out.sentences('pairs')) or 'the file is empty'}"
+            )
+        return found
+
+    def choices(self) -> dict[str, list[Choice | None]]:
+        """Choices of each evaluator that the file knows; None where it made none."""
+        names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
+        return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
+
+
+def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: Mapping[str, str]) -> Pair:
+    def value(name: str) -> Any:
+        return columns.value(fields, name)
+
+    def parsed(name: str) -> Any:
+        return unpacked(value(name), brackets="[{")
+
+    responses = value("response_a"), value("response_b")
+
+    def text(name: str) -> str:
+        return str("" if value(name) is None else value(name))
+
+    listed = parsed("references")
+    references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
+    return Pair(
+        index=record.index,
+        place=record.place,
+        votes=_votes(parsed("votes")),
+        choices=_choices(fields, parsed("choice"), choices),
+        responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
+        question=text("question"),
+        references=references,
+        instruction_key=_instruction_key(record.index, text, references),
+    )
+
+
+def _instruction_key(index: int, text: Callable[[str], str], references: tuple[str, ...]) -> str:
+    identifier, image, question = (text(name).strip() for name in ("question_id", "image", "question"))
+    if identifier:
+        return json.dumps(["id", identifier])
+    if image:
+        return json.dumps(["image", image, question])
+    # The same words about another image: a file that names no images tells them apart by what is right there.
+    return json.dumps(["question", question, sorted(references)] if question else ["pair", index])
+
+
+def _votes(cell: Any) -> tuple[Choice, ...]:
+    if isinstance(cell, dict):
+        if not all(isinstance(count, int) and 0 <= count <= 1000 for count in cell.values()):
+            raise ValueError("a number of votes is none")
+        cell = [vote for vote, count in cell.items() for _ in range(count)]
+    if isinstance(cell, str):
+        cell = cell.replace(",", " ").split()
+    votes = [_choice(vote) for vote in cell] if isinstance(cell, list) else []
+    known = tuple(vote for vote in votes if vote is not None)
+    if not known:
+        raise ValueError("there are no votes")
+    return known
+
+
+def _choices(fields: Mapping[str, Any], cell: Any, columns: Mapping[str, str]) -> dict[str, Choice | None]:
+    if columns:
+        return {name: _choice(fields.get(column)) for name, column in columns.items()}
+    if isinstance(cell, dict):
+        return {str(name): _choice(choice) for name, choice in cell.items()}
+    return {"choice": _choice(cell)} if cell is not None else {}
+
+
+def _choice(cell: Any) -> Choice | None:
+    text = "" if cell is None else str(cell).strip().lower()
+    if text and text not in _CHOICES:
+        raise ValueError("a vote or choice is none of A, B, tie")
+    return _CHOICES[text] if text else None
+
+
+_SIDES = 2
+
+
+def _compute(call: TableCall) -> TableResult:
+    options = call.options
+    found = PairFile.read(call.source.records(), call.columns, named_columns("--choice", options["choices"]))
+    chosen, summary, version, place = found.choices(), Summary(), "", ""
+    if options["metrics"]:
+        connection = connection_of(options)
+        with one_line_errors():
+            scores, version = asyncio.run(_scores(found.pairs, call, connection, summary))
+        place = connection.place
+        from gradewire_stats.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
+
+        chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
+    resamples, seed = options["resamples"], options["seed"]
+    report = _report(found.pairs, chosen, resamples=resamples, seed=seed)
+    kinds = {"no majority": report.no_majority, "most people call them a tie": report.voted_tie}
+    return TableResult(
+        tables=[_table(report)],
+        notes=[],
+        intervals=_intervals(report),
+        left_out=[
+            *found.left_out.sentences("pairs"),
+            *(f"{number} pairs were left out: {why}" for why, number in kinds.items() if number),
+        ],
+        document={
+            "file": call.source.name,
+            "pairs": len(found.pairs),
+            "left_out": dict(found.left_out.counts),
+            "bootstrap": described_draws(resamples, seed, unit="pair"),
+            "report": report,
+        },
+        parameters={"resamples": resamples, "seed": seed, "choices": list(options["choices"])},
+        rows=len(found.pairs),
+        tallies=summary.metrics,
+        server_version=version,
+        place=place,
+    )
+
+
+def _intervals(report: PairwiseReport) -> Iterator[PlacedEstimate]:
+    for evaluator in report.evaluators:
+        for stratum in evaluator.strata:
+            yield PlacedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
+
+
+def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:
+    from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement  # noqa: PLC0415 - as above
+
+    words = [[len(text.split()) for text in pair.responses] for pair in pairs if pair.responses]
+    judged = JudgedPairs(
+        votes=[pair.votes for pair in pairs],
+        choices=choices,
+        # The baseline of the longer answer needs all of them.
+        lengths_words=([a for a, _ in words], [b for _, b in words]) if len(words) == len(pairs) else None,
+        instructions=[pair.instruction_key for pair in pairs],
+    )
+    try:
+        return pairwise_agreement(judged, resamples=resamples, seed=seed)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _table(report: PairwiseReport) -> Table:
+    strata = report.evaluators[0].strata
+    return Table(
+        "Majority votes reproduced, by how many annotators agree",
+        [
+            "evaluator",
+            *(f"{stratum.stratum}\n{stratum.pairs + stratum.failed} pairs" for stratum in strata),
+            "ties",
+            "failed",
+        ],
+        [
+            [
+                found.evaluator,
+                *(estimated(stratum.reproduced) for stratum in found.strata),
+                count(found.strata[-1].ties),
+                count(found.strata[-1].failed),
+            ]
+            for found in report.evaluators
+        ],
+    )
+
+
+async def _scores(
+    pairs: Sequence[Pair], call: TableCall, connection: ConnectionOptions, summary: Summary
+) -> tuple[dict[str, NDArray[np.float64]], str]:
+    """float64[pairs, 2] by label: the scores of both answers, NaN where one has none; and the server's version."""
+    if missing := next((pair for pair in pairs if pair.responses is None or not pair.references), None):
+        raise InputError(f"--metrics: {missing.place} lacks an answer or references, which scores are made from")
+    chosen = choose_metrics(call.options["metrics"], MetricDefaults())
+    if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
+        raise InputError(f"--metrics: {weighted[0]} weighs words by a corpus, which is not made of a file of pairs")
+    columns: dict[str, NDArray[np.float64]] = {}
+
+    def take(batch: Sequence[ScoredRow]) -> None:
+        for scored in batch:
+            summary.add(scored.output)
+            for label, result in scored.output["scores"].items():
+                column = columns.setdefault(label, np.full((len(pairs), _SIDES), math.nan))
+                column[divmod(scored.row.index, _SIDES)] = math.nan if result["score"] is None else result["score"]
+
+    async with connection.open(call.transport) as client:
+        scorer = await RowScorer.open(client, ScorePlan(chosen=chosen))
+        with progress("scoring", _SIDES * len(pairs), quiet=call.options["quiet"]) as shown:
+            await scorer.score(_rows(pairs), take, shown)
+        version = (await client.models()).server_version
+    return columns, version
+
+
+def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
+    for position, pair in enumerate(pairs):
+        for side, response in enumerate(pair.responses or ()):
+            item = {"question": pair.question, "references": list(pair.references), "prediction": response}
+            yield Row(_SIDES * position + side, pair.place, str(pair.index), item, "", "")
+
+
+pairs_command = TableSpec(
+    name="pairs",
+    about="""Share of the majority votes in FILE that each evaluator reproduces, where 5, 4 or 3 of 5 people agree.
+
+    Beside the evaluators stand two baselines: the longer answer, and a coin.
+    """,
+    columns=PAIR_COLUMNS,
+    options=[
+        input_options,
+        connection_options,
+        click.option(
+            "--choice",
+            "choices",
+            metavar="NAME=COLUMN",
+            multiple=True,
+            help="Column with an evaluator's choices. May be repeated.",
+        ),
+        click.option("--metrics", help="Also score both answers with these metrics; the higher score is the choice."),
+        draw_options(resamples=RESAMPLES),
+    ],
+    compute=_compute,
+    epilog="""
+Votes are a list of A, B and tie, one per annotator, or counts ({"A": 4, "B": 1}); a choice is one of them,
+and several evaluators' choices a mapping by name.
+
+\b
+Examples:
+  gradewire bench pairs pairs.jsonl
+  gradewire bench pairs pairs.csv --choice judge=gpt_choice --choice other=other_choice
+  gradewire bench pairs pairs.jsonl --metrics rouge_l,meteor,bertscore
+""",
+).command()

@@ -1,0 +1,241 @@
+"""`gradewire bench smile`: SMILE without one of its terms, and by the weight of its sentence term, from one scoring."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import numpy as np
+
+from gradewire.errors import InvalidRequest
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.line import parse_metric_line
+from gradewire_cli.bench.engine import TableResult, TableSpec, place_of, run_parameters
+from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.tables import (
+    ALL_ROWS,
+    CELLS_MEAN,
+    TITLES,
+    Cell,
+    Table,
+    cells_mean,
+    differing,
+    estimated,
+    of_cells,
+)
+from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire_cli.bench.engine import TableCall
+    from gradewire_cli.scoring.labelled_rows import LabelledRows
+    from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement import AgreementReport, JudgedRows
+    from gradewire_stats.point_estimates import Statistic
+
+WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
+_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
+# Single parts of the lexical term, by the name that they have in results.
+_PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
+FULL = "smile"
+
+
+def _compute(call: TableCall) -> TableResult:
+    options = call.options
+    if call.names_metrics:
+        raise click.UsageError("--metrics: bench smile chooses them; --preset, --synthetic and --model say how")
+    if options["scores"]:
+        raise click.UsageError("--scores: bench smile scores FILE itself, with every weight: leave it out")
+    preset, tried = options["preset"] or "v1", _weights(options["weights"])
+    # Standard input is read once: nobody may look into it first.
+    found = not call.source.is_stdin and call.source.open().has_synthetic
+    synthetic = options["synthetic"] or ("inline" if found else "none")
+    variants = _variants(preset, synthetic, tried)
+    if set(_labels(options["against"] or "")) & set(variants.values()):
+        raise click.UsageError(f"--against {options['against']}: it is one of the variants that are held against it")
+    metrics = ",".join(dict.fromkeys(variants.values()))
+    run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
+    labelled = run.collect(call.transport, keeps_rows=True)
+    rows = _renamed(labelled, variants)
+    terms = [name for name in rows.scores if not name.startswith("w = ")]
+    report = _agreement(rows, labelled, run)
+    own = _own_weight(labelled, variants)
+    told = "its own" if own is None else f"{own:g}"
+    common = np.count_nonzero(~np.isnan(rows.scores[FULL]))
+    return TableResult(
+        tables=[
+            _table(f"Terms of smile:{preset} (w = {told}, synthetic answers: {synthetic})", "variant", terms, report),
+            _table("Weight w of the sentence term", "w", [name for name in rows.scores if name not in terms], report),
+        ],
+        notes=[
+            *(labelled.tallies[label].told(name) for name, label in variants.items() if name in terms),
+            *([labelled.against.told()] if labelled.against is not None else []),
+            f"all lines are over the same {common} rows: those of which each has a score",
+        ],
+        intervals=_intervals(report),
+        left_out=labelled.left_out(),
+        document={
+            **described_run(run, labelled),
+            "preset": preset,
+            "sentence_weight": own,
+            "synthetic": synthetic,
+            "variants": {each.metric: _document(each.metric, labelled, variants, report) for each in report.metrics},
+        },
+        parameters=run_parameters(run),
+        rows=len(labelled),
+        tallies=labelled.tallies,
+        server_version=labelled.server_version,
+        place=place_of(run),
+    )
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        weights = [float(part) for part in text.split(",")]
+    except ValueError:
+        weights = [math.nan]
+    if not all(0 <= weight <= 1 for weight in weights):
+        raise click.UsageError(f"--weights {text}: write numbers from 0 to 1, separated by commas")
+    return list(dict.fromkeys(abs(weight) for weight in weights))
+
+
+def _labels(metrics: str) -> tuple[str, ...]:
+    """How results of the metrics are called; none where these cannot be read, which others say."""
+    try:
+        return choose_metrics(metrics, MetricDefaults()).labels
+    except InvalidRequest:
+        return ()
+
+
+def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
+    """Labels of metrics by the name that the tables give them; SMILE itself names no weight, as one may be fitted."""
+
+    def metric(weight: float | None, sentences: str = synthetic) -> str:
+        given = "" if weight is None else f"sentence_weight={_written(weight)}&"
+        return choose_metrics(f"smile:{preset}?{given}synthetic={sentences}", MetricDefaults()).labels[0]
+
+    variants = {FULL: metric(None), "without the lexical term": metric(1), "without the sentence term": metric(0)}
+    if synthetic != "none":
+        variants["without synthetic answers"] = metric(None, "none")
+    return variants | {f"w = {_written(weight)}": metric(weight) for weight in tried}
+
+
+def _written(weight: float) -> str:
+    """A weight with all its digits."""
+    return repr(float(weight)).removesuffix(".0")
+
+
+def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
+    """The weight with which the server computed SMILE itself; None where it does not say."""
+    weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
+    return weight
+
+
+def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
+    """The rows that all variants scored, with a line for each variant and for single parts of the lexical term."""
+    judged = labelled.judged()
+    lexical = variants["without the sentence term"]
+    scores = {name: judged.scores[label] for name, label in variants.items() if not name.startswith("w = ")}
+    for part, name in _PARTS.items():
+        results = [output["scores"][lexical] for _, output in labelled.kept]
+        scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
+    scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
+    # Lines over different rows would differ by the rows too.
+    everywhere = ~np.isnan(list(scores.values())).any(axis=0)
+    scores = {name: np.where(everywhere, column, np.nan) for name, column in scores.items()}
+    return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})
+
+
+def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
+    """Agreement with people; with an evaluator in their place AUC is that of its verdicts."""
+    from gradewire_stats.agreement import agreement, agreement_with_evaluator  # noqa: PLC0415 - after the scores, as scipy is slow
+
+    against = labelled.against
+    how = agreement if against is None else partial(agreement_with_evaluator, verdicts=against.verdicts())
+    return how(
+        rows,
+        statistics=_STATISTICS,
+        compare=[(name, FULL) for name in rows.scores if name != FULL],
+        compare_statistics=("pearson",),
+        resamples=run.resamples,
+        seed=run.seed,
+    )
+
+
+def _table(title: str, head: str, names: Sequence[str], report: AgreementReport) -> Table:
+    found = {metric.metric: metric for metric in report.metrics}
+    several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
+    apart = {difference.metric: difference for difference in report.comparisons}
+    rows: list[list[Cell]] = []
+    for name in names:
+        every = found[name].cells[-1].estimates
+        row: list[Cell] = [name.removeprefix("w = "), *(estimated(every[statistic]) for statistic in _STATISTICS)]
+        if several:
+            row.append(cells_mean(found[name].headline["pearson"]))
+        if (difference := apart.get(name)) is None:
+            row += [""] * (1 + several)
+        else:
+            row.append(differing(difference.all_rows))
+            if several:
+                row.append(of_cells(differing(difference.mean_of_cells), difference.cells, difference.cells_in_all))
+        rows.append(row)
+    heads = [f"{TITLES[statistic]}, {ALL_ROWS}" for statistic in _STATISTICS]
+    heads += [f"Pearson, {CELLS_MEAN}"] if several else []
+    heads += [f"Pearson minus {FULL}'s"] + ([f"the same, {CELLS_MEAN}"] if several else [])
+    return Table(title, [head, *heads], rows)
+
+
+def _intervals(report: AgreementReport) -> Iterator[PlacedEstimate]:
+    for metric in report.metrics:
+        for name in _STATISTICS:
+            yield PlacedEstimate(metric.metric, TITLES[name], ALL_ROWS, metric.cells[-1].estimates[name])
+    for found in report.comparisons:
+        yield PlacedEstimate(f"{found.metric} minus {FULL}", TITLES[found.statistic], ALL_ROWS, found.all_rows)
+
+
+def _document(
+    name: str, labelled: LabelledRows, variants: Mapping[str, str], report: AgreementReport
+) -> dict[str, Any]:
+    metric = next(found for found in report.metrics if found.metric == name)
+    label = variants.get(name, variants["without the sentence term"])
+    return {
+        "line": labelled.tallies[label].line,
+        "part": next((part for part, called in _PARTS.items() if called == name), None),
+        "statuses": dict(labelled.tallies[label].statuses),
+        "all_rows": metric.cells[-1].estimates,
+        "mean_of_cells": metric.headline,
+        "difference": next((found for found in report.comparisons if found.metric == name), None),
+    }
+
+
+smile_command = TableSpec(
+    name="smile",
+    about="""How well SMILE agrees with the labels of FILE, with and without its terms, and by its weight w.
+
+    SMILE's paper, table 5 (terms) and figure 5 (w): Pearson over all rows and as mean over data sets and models, AUC,
+    and the difference from SMILE with its own weight.
+    """,
+    options=[
+        labelled_run_options,
+        click.option(
+            "--weights",
+            metavar="W,…",
+            default=",".join(f"{weight:g}" for weight in WEIGHTS),
+            help="Weights of the sentence term that are tried, 0 to 1.",
+        ),
+    ],
+    compute=_compute,
+    epilog="""\b
+Examples:
+  gradewire bench smile answers.jsonl
+  gradewire bench smile answers.jsonl --preset fast --synthetic inline --markdown ablations.md
+  gradewire bench smile unlabelled.jsonl --against lave
+
+Every line is SMILE itself with other parameters, scored in the same run: each text is encoded once. Keyword similarity
+and exact words alone are those of the reference that the lexical term chose; with one reference that is every row's.
+""",
+).command()

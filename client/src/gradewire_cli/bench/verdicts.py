@@ -1,0 +1,354 @@
+"""`gradewire bench accuracy` and `knvqa`: a verdict of every metric beside those of people, by model under test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import click
+import numpy as np
+
+from gradewire.metrics import Cider
+from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
+from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables, people_of
+from gradewire_cli.scoring.labelled_rows import label_named
+from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gradewire_cli.bench.engine import TableCall
+    from gradewire_cli.options.common import Command
+    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows
+    from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement import JudgedRows
+    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
+
+
+class Draws(TypedDict):
+    """How intervals are drawn."""
+
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRows:
+    """Labelled rows with verdicts.
+
+    Attributes:
+        run: Which rows are scored, and by what.
+        labelled: Rows as they came, with what was left out.
+        judged: The same as arrays, with verdicts from cuts where there is one.
+        cuts: Score from which an answer counts as right, by metric; those with a verdict of their own have none.
+        evaluator_cut: The same for the evaluator that stands in the place of people.
+    """
+
+    run: LabelledRun
+    labelled: LabelledRows
+    judged: JudgedRows
+    cuts: Mapping[str, float]
+    evaluator_cut: float | None
+
+    @classmethod
+    def read(cls, call: TableCall, *, cut: float | None) -> VerdictRows:
+        """Score the rows; `cut` holds for metrics without a verdict that --cut does not name, None: they have none.
+
+        Raises:
+            click.ClickException: An option cannot be understood, or there is neither a verdict nor a cut of the
+                evaluator that stands in the place of people.
+        """
+        run = labelled_run_of(call.options)
+        given = _cuts(call.options["cuts"])
+        cut = given.pop("", cut)
+
+        def cuts_of(labels: Sequence[str]) -> dict[str, float]:
+            """Return cuts by label; that of the evaluator in the place of people by the name of --against."""
+            named = [*labels, run.against] if run.against else labels
+            return {label_named(named, name, "--cut"): each for name, each in given.items()}
+
+        labelled = run.collect(call.transport, check=cuts_of)
+        judged = labelled.judged_by_verdict()
+        cuts = cuts_of(list(judged.scores))
+        evaluator_cut = _evaluator_cut(labelled.against, cuts.pop(run.against, None), cut)
+        if evaluator_cut is not None:
+            judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
+        if cut is not None:
+            # CIDEr goes up to 10 and its paper calls no score right: a cut for similarities says nothing there.
+            silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
+            cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
+        judged = judged.with_cuts(cuts)
+        return cls(run=run, labelled=labelled, judged=judged, cuts=cuts, evaluator_cut=evaluator_cut)
+
+    @property
+    def draws(self) -> Draws:
+        """How intervals are drawn."""
+        return {"resamples": self.run.resamples, "seed": self.run.seed}
+
+    @property
+    def people(self) -> People:
+        """Who labelled the rows."""
+        return people_of(self.labelled.against)
+
+    def result(
+        self,
+        values: Mapping[str, Any],
+        *,
+        headline: Iterable[Table],
+        tables: Iterable[Table],
+        intervals: Iterable[PlacedEstimate],
+    ) -> TableResult:
+        """Return the tables with what is to be said of the rows; `values` go into the JSON file."""
+        labelled, notes = self.labelled, []
+        metrics = described_tallies(labelled.tallies)
+        for label, tally in labelled.tallies.items():
+            cut = f", right from {self.cuts[label]:.4g}" if label in self.cuts else ""
+            if np.isnan(self.judged.verdicts[label]).all():
+                cut = ", no verdicts (give --cut)"
+            notes.append(tally.told(label, cut))
+            metrics[label]["cut"] = self.cuts.get(label)
+        described = described_run(self.run, labelled)
+        if labelled.against is not None:
+            own = self.evaluator_cut
+            notes.append(labelled.against.told("" if own is None else f", right from {own:.4g}"))
+            described["against"]["cut"] = own
+        return TableResult(
+            tables=list(tables),
+            headline=list(headline),
+            notes=notes,
+            intervals=intervals,
+            left_out=labelled.left_out(),
+            document={**described, "metrics": metrics, **values},
+            parameters={**run_parameters(self.run), "cuts": self.cuts},
+            rows=len(labelled),
+            tallies=labelled.tallies,
+            server_version=labelled.server_version,
+            place=place_of(self.run),
+        )
+
+
+def cut_option(about: str) -> Callable[[Command], Command]:
+    """Add --cut; `about` says what holds for metrics that it does not name."""
+    return click.option(
+        "--cut",
+        "cuts",
+        metavar="[METRIC=]SCORE",
+        multiple=True,
+        help=f"From this score an answer counts as right; METRIC as the table calls it, or the one of --against. "
+        f"{about}",
+    )
+
+
+def _cuts(texts: Sequence[str]) -> dict[str, float]:
+    cuts = {}
+    for text in texts:
+        label, _, score = text.rpartition("=")
+        try:
+            cuts[label] = float(score)
+        except ValueError:
+            cuts[label] = math.nan
+        if not math.isfinite(cuts[label]):
+            raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, for instance --cut rouge_l=0.5")
+    return cuts
+
+
+def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: float | None) -> float | None:
+    if against is None or named is not None or against.has_verdicts:
+        return named
+    if cut is None or against.label.startswith(Cider.name):
+        raise InputError(
+            f"--against {against.name}: it calls no answer right or wrong: give --cut '{against.name}=SCORE', from "
+            "which it does"
+        )
+    return cut
+
+
+# SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
+_CUT = 2 / 3
+
+
+def _compute_accuracy(call: TableCall) -> TableResult:
+    rows = VerdictRows.read(call, cut=_CUT)
+    from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
+
+    table, people = model_accuracy(rows.judged, **rows.draws), rows.people
+    return rows.result(
+        {"human": table.cells, "evaluators": table.evaluators},
+        headline=accuracy_headline(table, people),
+        tables=accuracy_tables(table, people),
+        intervals=accuracy_intervals(table, people),
+    )
+
+
+accuracy_command = TableSpec(
+    name="accuracy",
+    about="Accuracy of the models in FILE by data set: the human one, and how far each metric's is from it.",
+    metrics="smile,exact_match,easy_match,rouge_l,sbert",
+    options=[
+        labelled_run_options,
+        cut_option("Default: 2/3 for metrics without a verdict of their own (cider has none)."),
+    ],
+    compute=_compute_accuracy,
+    has_headline=True,
+    epilog="""\b
+Examples:
+  gradewire bench accuracy answers.jsonl
+  gradewire bench accuracy answers.jsonl --metrics smile,sbert,rouge_l --cut 0.5 --cut sbert=0.7
+  gradewire bench accuracy answers.jsonl --scores scores.jsonl --markdown table.md
+  gradewire bench accuracy unlabelled.jsonl --metrics smile,exact_match --against lave
+
+The deviation is the share of answers that a metric calls right minus the share that people call right, both on the
+rows for which the metric has a verdict; 0 is best. The last column is the mean of its size over the cells. Where a
+metric has no verdict on some rows, human accuracy on the others stands below its own.
+""",
+).command()
+
+
+_Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
+_STATISTICS: tuple[_Named, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall")
+_NARROW: tuple[Statistic, ...] = ("positive_rate", "accuracy", "f1")
+
+
+def _compute_knvqa(call: TableCall) -> TableResult:
+    rows = VerdictRows.read(call, cut=None)
+    from gradewire_stats.verdicts import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
+
+    table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.draws), rows.people
+    return rows.result(
+        {"models": table.models, "evaluators": table.lines},
+        headline=_headline(table, people),
+        tables=_tables(table, people),
+        intervals=_intervals(table, people),
+    )
+
+
+def _headline(table: KnvqaTable, people: People) -> Iterator[Table]:
+    """Positive rate and accuracy; of a single model a line for each evaluator, as narrow as a terminal may be."""
+    if len(table.models) > 1:
+        yield _positive_rates(table, people)
+        yield _by_model(table, "accuracy")
+        return
+    human = table.models[0]
+    rows: list[list[Cell]] = [
+        [line.evaluator, *(estimated(line.estimates[name]) for name in _NARROW)] for line in table.lines
+    ]
+    yield Table(
+        f"Verdicts over {human.rows} rows: share called right, and agreement with {people.several}",
+        ["evaluator", *(TITLES[name] for name in _NARROW)],
+        [*rows, [people.all_rows, estimated(human.human_rate), "", ""]],
+    )
+
+
+def _tables(table: KnvqaTable, people: People) -> Iterator[Table]:
+    names, lines = _model_names(table), _by_evaluator(table)
+    yield Table(
+        f"Models as {people.judge} them, over all labelled rows",
+        ["", *names],
+        _as_people_judge(table.models),
+    )
+    incomplete = [name for name, found in lines.items() if any(line.failed for line in found)]
+    for name in incomplete:
+        yield Table(
+            f"Models as {people.judge} them, on the rows that {name} judged",
+            ["", *names],
+            _as_people_judge(lines[name]),
+        )
+    yield _positive_rates(table, people)
+    yield from (_by_model(table, statistic) for statistic in _STATISTICS)
+    if incomplete:
+        yield Table(
+            "Rows without a verdict",
+            ["evaluator", *names],
+            [[name, *(count(line.failed) for line in found)] for name, found in lines.items()],
+        )
+
+
+def _positive_rates(table: KnvqaTable, people: People) -> Table:
+    rows = [row for name, lines in _by_evaluator(table).items() for row in _rates(name, lines, people)]
+    human: list[Cell] = [people.all_rows, *(estimated(model.human_rate) for model in table.models)]
+    return Table("Positive rate (rank of the evaluator)", ["evaluator", *_model_names(table)], [*rows, human])
+
+
+def _by_model(table: KnvqaTable, statistic: _Named) -> Table:
+    return Table(
+        TITLES[statistic][0].upper() + TITLES[statistic][1:],
+        ["evaluator", *_model_names(table)],
+        [
+            [name, *(estimated(line.estimates[statistic]) for line in lines)]
+            for name, lines in _by_evaluator(table).items()
+        ],
+    )
+
+
+def _model_names(table: KnvqaTable) -> list[str]:
+    return cell_names([("", model.model) for model in table.models])
+
+
+def _by_evaluator(table: KnvqaTable) -> dict[str, list[EvaluatorOnModel]]:
+    evaluators = dict.fromkeys(line.evaluator for line in table.lines)
+    return {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
+
+
+def _intervals(table: KnvqaTable, people: People) -> Iterator[PlacedEstimate]:
+    models = [model.model for model in table.models]
+    named = dict(zip(models, cell_names([("", model) for model in models]), strict=True))
+    for model in table.models:
+        yield PlacedEstimate(people.name, "right answers", named[model.model], model.human_rate)
+    for line in table.lines:
+        yield PlacedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
+        for statistic, estimate in line.estimates.items():
+            yield PlacedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
+
+
+def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[Cell]]:
+    return [
+        ["rows", *(count(model.rows) for model in models)],
+        ["right", *(estimated(model.human_rate) for model in models)],
+        ["rank", *(_ranked(model.human_rank) for model in models)],
+        ["words an answer", *(measured(model.mean_length_words, digits=1) for model in models)],
+    ]
+
+
+def _rates(name: str, lines: Sequence[EvaluatorOnModel], people: People) -> Iterator[list[Cell]]:
+    yield [name, *(estimated(line.estimates["positive_rate"]).beside(_rank(line.rank)) for line in lines)]
+    if any(line.failed for line in lines):
+        yield [f"{people.name}, rows of {name}", *(estimated(line.human_rate) for line in lines)]
+
+
+def _ranked(rank: float | None) -> Value:
+    return Value(_rank(rank), math.nan if rank is None else rank)
+
+
+def _rank(rank: float | None) -> str:
+    return "-" if rank is None else f"{rank:g}"
+
+
+knvqa_command = TableSpec(
+    name="knvqa",
+    about="""Compare the verdicts of evaluators on FILE with the human ones, for each model under test.
+
+    Rows that failed, or have no verdict, enter no figure of that evaluator, nor the human ones beside it, and are
+    counted. Empty answers are in no mean length.
+    """,
+    # The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
+    metrics="lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5",
+    options=[labelled_run_options, cut_option("Metrics without a verdict have none otherwise.")],
+    compute=_compute_knvqa,
+    has_headline=True,
+    epilog="""\b
+Examples:
+  gradewire bench knvqa answers.jsonl
+  gradewire bench knvqa answers.jsonl --without-flag time-dependent --without-flag bad-gold
+  gradewire bench knvqa answers.jsonl --metrics lexical_match,smile,rouge_l --cut rouge_l=0.5
+
+F1 is that of the right answers, which the paper prints as Macro-F1; macro-F1 is the mean of the F1 of right and wrong
+ones. The positive rate is the share of answers called right, the paper's score, with the rank of the evaluator among
+all for this model.
+""",
+).command()

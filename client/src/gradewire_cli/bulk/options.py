@@ -1,0 +1,247 @@
+"""Options of `gradewire bulk`: its output, its parts, and the division of a cluster's cores among workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import click
+
+from gradewire_cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_folder
+from gradewire_cli.options.common import check_resume, option_group
+from gradewire_cli.problems import InputError
+from gradewire_cli.redaction import redacted_url
+from gradewire_cli.results.manifest import manifest_path
+from gradewire_cli.results.manifest_file import row_output_options
+from gradewire_cli.results.table_file import is_table
+from gradewire_cli.rows.files import file_system, is_url
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+CORES_PER_WORKER: Final = 4
+"""Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
+until Python alone fills a core."""
+_USED: Final = Fraction(3, 4)
+"""Of all cores: small machines beside large ones are left out rather than give all of them small workers."""
+_RAY_STEPS: Final = 10_000
+"""Ray counts parts of a core in steps of one by this, and rounds others up as well as down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """How cores are divided.
+
+    Attributes:
+        workers: Processes that score.
+        threads: Encoder runs at a time in each.
+        reserved: Cores that each reserves, at most `threads`; all workers find as many beside each other.
+    """
+
+    workers: int
+    threads: int
+    reserved: float
+
+
+def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
+    """Divides cores among workers.
+
+    Args:
+        machines: Cores of each machine, from 1.
+        workers: How many; None: about one for `CORES_PER_WORKER` cores, on every machine that has those of one.
+        threads: Of each; None: as many as all find room for.
+        own_judge: Whether each worker would hold a judge, which takes gigabytes and all cores: one by itself then.
+    """
+    sizes = Counter(machines)
+    count = workers or (1 if own_judge else _usual_workers(sizes))
+    share = _largest_share(sizes, count)
+    each = threads or max(1, int(share))
+    return Division(workers=count, threads=each, reserved=float(min(Fraction(each), share)))
+
+
+def _usual_workers(sizes: Counter[int]) -> int:
+    cores = sum(size * machines for size, machines in sizes.items())
+    # What a machine alone would give each of its workers; one that has less than that gets none.
+    shares = sorted({size // -(-size // CORES_PER_WORKER) for size in sizes}, reverse=True)
+    enough = (share for share in shares if _room(sizes, Fraction(share)) * share >= _USED * cores)
+    chosen = next(enough, max(shares, key=lambda share: _room(sizes, Fraction(share)) * share))
+    return _room(sizes, Fraction(chosen))
+
+
+def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
+    """Cores that each of so many workers can have at most, in Ray's steps."""
+    shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
+    largest = max(share for share in shares if _room(sizes, share) >= workers)
+    return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
+
+
+def _room(sizes: Counter[int], share: Fraction) -> int:
+    """Workers with so many cores each that have room."""
+    return sum(machines * int(size / share) for size, machines in sizes.items())
+
+
+_PART_ROWS: Final = 1024
+_JUDGED_PART_ROWS: Final = 32
+"""A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
+_SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
+
+bulk_options = option_group(
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(tuple(_SUFFIXES)),
+        help="Form of OUTPUT; default: by its suffix.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Go on with the parts that an earlier run of the same made; rows without an answer are tried again.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace OUTPUT, and the parts of an earlier run."),
+    click.option(
+        "--part-rows",
+        type=click.IntRange(min=1),
+        help=f"Rows of a part: a break loses those in work. Default: {_PART_ROWS}, with a judge {_JUDGED_PART_ROWS}.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help=f"Processes that score, each with an engine, or a client of --server. Default: one for "
+        f"{CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Encoder runs at a time in each worker. Default: the cores divided by --workers.",
+    ),
+    click.option(
+        "--ray-address",
+        metavar="HOST:PORT",
+        envvar="RAY_ADDRESS",
+        show_envvar=True,
+        help="Run on this Ray cluster (auto: the one that runs on this machine). Default: a Ray of its own, here.",
+    ),
+    row_output_options,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkOutput:
+    """Where a run writes.
+
+    Attributes:
+        output: A file, a folder (it ends in /), or the URL of either.
+        resume: Whether parts of an earlier run stand.
+        overwrite: Whether what is there may be replaced.
+        summary: File for the summary.
+        manifest: File for the manifest, where an option names it.
+    """
+
+    output: str
+    resume: bool
+    overwrite: bool
+    summary: Path | None
+    manifest: Path | None
+
+    @classmethod
+    def of(cls, output: str, options: Mapping[str, Any]) -> Self:
+        """Reads OUTPUT and `bulk_options`.
+
+        Raises:
+            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form, or is a URL with a query.
+        """
+        check_resume(options, output)
+        if is_url(output):
+            if "?" in redacted_url(output):
+                raise InputError(f"{output}: parts and manifest stand beside OUTPUT, whose name has a ?: leave it out")
+            file_system(output)  # fails before anything is computed where its package is missing
+        if (form := options["format_"]) is not None:
+            if is_folder(output) and form != "jsonl":
+                raise click.UsageError(f"--format {form}: a folder of parts is JSONL; give a file for one table")
+            if not is_folder(output) and Path(output).suffix.lower() != _SUFFIXES[form]:
+                raise click.UsageError(f"--format {form}: end OUTPUT in {_SUFFIXES[form]}, its parts stand beside it")
+        if not is_folder(output):
+            # Refuses other suffixes, and Parquet without pyarrow.
+            is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
+        return cls(
+            output=output,
+            resume=options["resume"],
+            overwrite=options["overwrite"],
+            summary=options["summary_json"],
+            manifest=options["manifest"],
+        )
+
+    @property
+    def store(self) -> PartStore:
+        """Where its parts are."""
+        return PartStore(parts_folder(self.output))
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the parts are the output."""
+        return is_folder(self.output)
+
+    @property
+    def file(self) -> Path | None:
+        """The output where it is one file on this machine."""
+        return None if is_url(self.output) or self.is_folder else Path(self.output)
+
+    @property
+    def written(self) -> list[tuple[str, Path | None]]:
+        """Files on this machine that may be written, as `check_outputs` takes them."""
+        return [("OUTPUT", self.file), ("--summary-json", self.summary), ("--manifest", self.manifest)]
+
+    @property
+    def manifest_place(self) -> tuple[PartStore, str]:
+        """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
+        if self.manifest is not None:
+            return PartStore(str(self.manifest.parent)), self.manifest.name
+        if self.is_folder:
+            return self.store, FOLDER_MANIFEST
+        folder, _, name = self.output.rpartition("/")
+        return PartStore(folder or ("/" if self.output.startswith("/") else ".")), manifest_path(Path(name)).name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """How the work is divided.
+
+    Attributes:
+        address: Of a Ray cluster; None: a Ray of its own.
+        workers: Processes; None: by the cores.
+        threads: Encoder runs at a time in each; None: the cores divided.
+        part_rows: Rows of a part; None: by whether a judge is asked.
+    """
+
+    address: str | None
+    workers: int | None
+    threads: int | None
+    part_rows: int | None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Reads `bulk_options`."""
+        return cls(
+            address=options["ray_address"],
+            workers=options["workers"],
+            threads=options["threads"],
+            part_rows=options["part_rows"],
+        )
+
+    def rows_of_a_part(self, *, judged: bool) -> int:
+        """`part_rows` with its default."""
+        return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)
+
+    def divided(self, machines: Sequence[int], *, own_judge: bool) -> Division:
+        """Divides the cores of these machines, as `gradewire_cli.bulk.options.divided` does."""
+        return divided(machines, workers=self.workers, threads=self.threads, own_judge=own_judge)
+
+
+def refuse_standard_input(paths: tuple[str, ...]) -> None:
+    """Refuses what can be read once; raises InputError."""
+    if "-" in paths:
+        raise InputError("bulk reads its input more than once, and standard input cannot be: write it to a file")

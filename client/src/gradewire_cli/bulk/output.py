@@ -1,0 +1,229 @@
+"""The output made of the parts, with one result for every row, and the identity of the run that resumes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore, missing_parts
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.redaction import redacted_url
+from gradewire_cli.results.journal import refuse_other_run, told
+from gradewire_cli.results.manifest import InputDigest, file_digest
+from gradewire_cli.results.manifest_file import ManifestError, decode_manifest, encode_manifest, replacing
+from gradewire_cli.results.result_rows import counts_over_unknown, encode_row, line_parts, without_lines
+from gradewire_cli.results.table_file import is_table, write_table
+from gradewire_cli.rows.files import file_errors, file_system, is_url, local_path, open_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gradewire_cli.bulk.reading import FileEnd
+    from gradewire_cli.results.manifest import RunManifest
+    from gradewire_cli.rows.input_file import InputFile
+
+
+class IncompleteError(InputError):
+    """Parts do not have exactly one result for each row of the input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """The parts of a run that is done.
+
+    Attributes:
+        store: Where they are.
+        found: Which are there, and whether they are answered.
+        ends: What the readers found at the end of each file.
+    """
+
+    store: PartStore
+    found: Mapping[PartId, bool]
+    ends: Mapping[int, FileEnd]
+
+    def check(self, take: Callable[[Mapping[str, Any]], None]) -> None:
+        """Reads all parts once, and hands out their rows in the order of the input.
+
+        Raises:
+            IncompleteError: A part is missing, or the rows of a file are not each there exactly once.
+        """
+        if missing := list(missing_parts(dict(self.found), {file: end.parts for file, end in self.ends.items()})):
+            raise IncompleteError(f"{len(missing)} parts are not in {self.store.place}: --resume scores them")
+        last = -1
+        for file, end in sorted(self.ends.items()):
+            counts = [0] * end.parts
+            for number in range(end.parts):
+                for row in self._rows(PartId(file, number)):
+                    if row["index"] <= last:
+                        raise IncompleteError(
+                            f"{self.store.place}: row {row['index']} comes after row {last}: a part was changed; "
+                            "--overwrite begins again"
+                        )
+                    last = row["index"]
+                    counts[number] += 1
+                    take(row)
+            if sum(counts) != end.rows:
+                # All parts of a file but its last have as many rows.
+                short = next((number for number, rows in enumerate(counts[:-1]) if rows < max(counts)), end.parts - 1)
+                raise IncompleteError(
+                    f"the parts of file {file + 1} have {sum(counts)} rows and the file {end.rows}: "
+                    f"{self._not_whole(PartId(file, short))}"
+                )
+
+    def write(self, output: str) -> None:
+        """Writes the output; its name says which form it has.
+
+        On this machine it is there as a whole or not at all, and outlasts a power cut when this returns. Elsewhere a
+        whole file is uploaded: an object store shows it when all of it is there, others may show its beginning.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        local = local_path(output)
+        if local is None:
+            # A table is made of a file that can be read twice.
+            with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder, file_errors(output):
+                made = Path(folder) / output.rsplit("/", 1)[-1]
+                self._write_file(made)
+                system, path = file_system(output)
+                system.put_file(str(made), path)
+        else:
+            self._write_file(local)
+
+    def _write_file(self, path: Path) -> None:
+        table = is_table(path)
+        rows = path.with_name(f".{path.name}.rows.jsonl") if table else path
+        unfinished = path.with_name(f".{path.name}.new")
+        with named_errors(path), replacing(rows, unfinished=unfinished), unfinished.open("wb") as stream:
+            for place, part in enumerate(sorted(self.found)):
+                stream.writelines(self._lines(part) if place == 0 else _without_lines(self._lines(part)))
+        if table:
+            try:
+                write_table(path, rows)
+            finally:
+                rows.unlink(missing_ok=True)
+
+    def _rows(self, part: PartId) -> Iterator[dict[str, Any]]:
+        for line in self._lines(part):
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise IncompleteError(self._not_whole(part)) from error
+
+    def _not_whole(self, part: PartId) -> str:
+        """What a file system whose move is a copy may leave of a part where a run was killed, and the way out."""
+        name = part.name(answered=self.found[part])
+        return f"{self.store.place}/{name} is not whole: remove it, and --resume scores its rows again"
+
+    def _lines(self, part: PartId) -> Iterator[bytes]:
+        yield from self.store.read_part(part, answered=self.found[part]).splitlines(keepends=True)
+
+
+def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines of a part behind the first: its first row has the lines of the metrics, which the output has already."""
+    for place, line in enumerate(lines):
+        yield encode_row(without_lines(json.loads(line))) if place == 0 else line
+
+
+def remove_output(output: str) -> None:
+    """Removes an output that is about to be made again; raises InputError where it cannot be."""
+    with file_errors(output):
+        if is_url(output):
+            system, path = file_system(output)
+            if system.exists(path):
+                system.rm(path)
+        else:
+            Path(output).unlink(missing_ok=True)
+
+
+def output_exists(output: str) -> bool:
+    """Whether there is an output already."""
+    if is_url(output):
+        system, path = file_system(output)
+        with file_errors(output):
+            return bool(system.exists(path))
+    return Path(output).exists()
+
+
+def input_digests(source: InputFile) -> list[InputDigest]:
+    """Size and SHA-256 of every input file; raises InputError where one cannot be read."""
+    found = []
+    for path in source.paths:
+        with file_errors(path):
+            if not is_url(path):
+                found.append(file_digest(path))
+                continue
+            with open_url(path) as stream:
+                digest = hashlib.file_digest(stream, "sha256")
+                found.append(InputDigest(path=redacted_url(path), bytes=stream.tell(), sha256=digest.hexdigest()))
+    return found
+
+
+def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
+    """Writes a manifest into a folder, by default what its parts are made with.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    store.write(name, encode_manifest(run))
+
+
+def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
+    """What the parts that are there were made with, or a manifest of another name; None where there is no run.
+
+    Raises:
+        InputError: The file that says so is broken, or of a newer gradewire; or there are parts without it.
+    """
+    if name not in store.names():
+        if name == RUN_NAME and store.parts():
+            raise InputError(
+                f"--resume: {store.place} has parts and no {RUN_NAME}, which says what they are made with: give "
+                "another OUTPUT, or --overwrite"
+            )
+        return None
+    try:
+        return decode_manifest(store.read(name), f"{store.place}/{name}")
+    except ManifestError as error:
+        raise InputError(f"{error}; --overwrite begins again") from error
+
+
+def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
+    """Refuses to go on with what another run made; raises InputError, which says in what the runs differ."""
+    refuse_other_run(output, _differences(before, now), way_out="give the same, another OUTPUT, or --overwrite")
+
+
+def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
+    yield from _changed_input(before.inputs, now.inputs)
+    yield from _changed_lines(before.metrics, now.metrics)
+    for name in sorted({*before.parameters, *now.parameters}):
+        there, here = before.parameters.get(name), now.parameters.get(name)
+        if json.loads(json.dumps(here)) != there:
+            yield f"--{name.replace('_', '-')} was {told(there)} and is {told(here)}"
+
+
+def _changed_input(before: Sequence[InputDigest], now: Sequence[InputDigest]) -> Iterator[str]:
+    if len(before) != len(now):
+        yield f"it had {len(before)} input files and now there are {len(now)}"
+        return
+    for there, here in zip(before, now, strict=True):
+        if there.path != here.path:
+            yield f"the input {there.path} is now {here.path}"
+        if there.sha256 != here.sha256:
+            yield f"{here.path} has changed ({there.bytes} bytes then, {here.bytes} now)"
+
+
+def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    if list(before) != list(now):
+        yield f"--metrics were {', '.join(before)} and are {', '.join(now)}"
+        return
+    for label, line in now.items():
+        if line == before[label] and counts_over_unknown(line):
+            yield f"{label} counts over a reference set whose content {line} does not name: it may have grown"
+        there, here = line_parts(before[label]), line_parts(line)
+        for name in sorted(there | here):
+            if there.get(name) != here.get(name):
+                yield f"{name} of {label} was {told(there.get(name))} and is {told(here.get(name))}"

@@ -1,0 +1,219 @@
+"""Readers and workers as a pipeline of Ray Data, on a Ray of our own or on a cluster that is there."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import pickle
+import re
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+from gradewire_cli.bulk.reading import FileEnd, PartRows
+from gradewire_cli.bulk.worker import PartScorer
+from gradewire_cli.problems import InputError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire_cli.bulk.parts import PartStore
+    from gradewire_cli.bulk.reading import FileReader
+    from gradewire_cli.bulk.worker import PartRecord, WorkerSetup
+
+
+_OBJECT_STORE_BYTES: Final = 256 << 20
+"""Of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
+_HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
+_CONNECT_TIMEOUT_S: Final = 10.0
+_START_TRIES: Final = 3
+_AUTH_MODE: Final = "RAY_AUTH_MODE"
+
+
+def _check_connection(address: str) -> None:
+    """Refuses an address where nobody listens; Ray itself would try for minutes.
+
+    Raises:
+        UnreachableError: Nobody does; other forms of address are left to Ray.
+    """
+    if (found := _HOST_PORT.fullmatch(address)) is None:
+        return
+    try:
+        socket.create_connection((found["host"], int(found["port"])), timeout=_CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        raise UnreachableError(f"--ray-address {address}: no Ray answers there ({error.strerror or error})") from error
+
+
+def import_ray() -> Any:
+    """The module; raises InputError where the extra is not installed."""
+    # Ray reports usage to its makers unless it is told not to before it is imported.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # What its processes write would stand between the lines of progress; its own log files have it.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    # It warns of a change of a later version, which concerns programs that use GPUs.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray  # noqa: PLC0415 - optional and slow to import
+        import ray.data  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise InputError(f"bulk needs {error.name}: pip install 'gradewire[ray]'") from error
+    return ray
+
+
+def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
+    """Connects, or starts Ray; on a busy machine its node may be longer in coming up than Ray itself waits for it."""
+    for tries_left in reversed(range(_START_TRIES)):
+        try:
+            ray.init(address=address, **told)
+        except Exception as error:
+            # A bare Exception says that alone, and everything else has a type.
+            if type(error) is not Exception or not tries_left:
+                raise
+            ray.shutdown()
+        else:
+            return
+
+
+def cores_by_machine(ray: Any) -> list[int]:
+    """Cores of each machine that has any; one, where none has: a cluster may start its first when a worker wants it."""
+    cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
+    return [each for each in cores if each] or [1]
+
+
+@contextlib.contextmanager
+def ray_session(address: str | None, cores: int) -> Iterator[Any]:
+    """The module, connected.
+
+    Args:
+        address: Of a cluster (HOST:PORT, ray://HOST:PORT, or auto); None: starts Ray here and ends it at the end.
+        cores: Of a Ray that is started here.
+
+    Raises:
+        InputError: Ray is not installed, or cannot be started.
+        UnreachableError: There is no cluster at the address.
+    """
+    ray = import_ray()
+    if address is not None:
+        _check_connection(address)
+    told: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        told |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+    try:
+        _init(ray, "local" if address is None else address, told)
+    except ConnectionError as error:
+        # Ray shows the user's token to an address that is named only where it is told to.
+        hint = "" if _AUTH_MODE in os.environ else f"; where the cluster asks for Ray's token, set {_AUTH_MODE}=token"
+        raise UnreachableError(f"--ray-address {address}: {error}{hint}") from error
+    except Exception as error:
+        raise InputError(f"Ray cannot be started: {error}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+_PARTS_AT_ONCE: Final = 2
+"""Of a worker: while the last requests of a part are answered, those of the next are sent."""
+_BLOCK_BYTES: Final = 1
+"""Ray Data ends a block when it is as large: every part is a block of its own, and goes on when it is read."""
+_START_DEATHS: Final = 4
+"""Of workers, in a row, before they are up: Ray loses some where a cluster is very busy. Nothing of ours is done until
+then, so this hides no error."""
+
+
+class RayWorker:
+    """What an actor runs: `PartScorer`, on the columns of Ray Data."""
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self._scorer = PartScorer(setup)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Scores the parts of a batch: what is in the column `item`, pickled, becomes a record or stays an end."""
+        return {"item": [self._scored(data) for data in batch["item"]]}
+
+    def _scored(self, data: bytes) -> bytes:
+        item: PartRows | FileEnd = pickle.loads(data)  # noqa: S301 - our own reader's
+        return data if isinstance(item, FileEnd) else pickle.dumps(self._scorer.score(item))
+
+
+def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415 - of the extra
+
+    for item in reader.read():
+        if store.is_stopping():
+            return
+        yield pa.table({"item": pa.array([pickle.dumps(item)], pa.large_binary())})
+
+
+def run_parts(
+    ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
+) -> Iterator[PartRecord | FileEnd]:
+    """Scores all parts that the readers give, in any order; an end may come before parts of its file.
+
+    Args:
+        ray: The module, connected.
+        readers: One for each file; as many read side by side as there are workers.
+        setup: What workers are made with.
+        workers: Actors.
+        cores_per_worker: What each reserves.
+
+    Raises:
+        InputError: A file cannot be read, or Ray gives up.
+    """
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    context.target_max_block_size = _BLOCK_BYTES
+    context.target_min_block_size = _BLOCK_BYTES
+    context.max_consecutive_actor_init_deaths = _START_DEATHS
+    for name in ("ray.data", "ray"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    data = ray.data.read_datasource(
+        _source_of(readers, setup.store),
+        override_num_blocks=len(readers),
+        # Actors begin first and may reserve every core of a cluster: a reader that wants one would never begin (issue
+        # 44687 of Ray). It takes little of one, and waits where workers are behind.
+        num_cpus=0,
+        # Without cores nothing else bounds them, and each is a process.
+        concurrency=min(workers, len(readers)),
+    )
+    scored = data.map_batches(
+        RayWorker,
+        fn_constructor_args=(setup,),
+        batch_size=1,
+        num_cpus=cores_per_worker,
+        compute=ray.data.ActorPoolStrategy(
+            size=workers,
+            max_tasks_in_flight_per_actor=_PARTS_AT_ONCE + 1,
+            max_concurrent_calls_per_actor=_PARTS_AT_ONCE,
+            enable_true_multi_threading=True,
+        ),
+    )
+    try:
+        for row in scored.iter_rows():
+            yield pickle.loads(row["item"])  # noqa: S301 - our own worker's
+    except ray.exceptions.RayError as error:
+        raise InputError(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    cause = getattr(error, "cause", None) or error
+    return str(cause).strip().splitlines()[-1] if str(cause).strip() else type(cause).__name__
+
+
+def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
+    """The readers as a datasource; a class of Ray's is there to be derived from only once Ray is imported."""
+    from ray.data.block import BlockMetadata  # noqa: PLC0415 - of the extra
+    from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - of the extra
+
+    class PartSource(Datasource):  # type: ignore[misc] # without Ray it has no type
+        def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
+            del parallelism  # a file has one reader
+            unknown = BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=None)
+            return [ReadTask(functools.partial(_blocks, reader, store), unknown) for reader in readers]
+
+        def estimate_inmemory_data_size(self) -> int | None:
+            return None
+
+    return PartSource()

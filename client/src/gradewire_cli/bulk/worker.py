@@ -1,0 +1,322 @@
+"""Scores parts in one process, and reports counts, costs and times of each, never rows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import socket
+import threading
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import click
+
+from gradewire.errors import GradewireError, InconsistentReplies, TransportError
+from gradewire_cli.bulk.parts import PartId, PartStore
+from gradewire_cli.bulk.reading import absolute_connection, absolute_name
+from gradewire_cli.problems import InputError, UnreachableError
+from gradewire_cli.results.journal import whole_lines
+from gradewire_cli.results.judge_summary import PaidTokens
+from gradewire_cli.results.progress import progress
+from gradewire_cli.results.result_rows import encode_rows, may_pass, with_lines
+from gradewire_cli.results.summary import Summary
+from gradewire_cli.rows.row import result_key
+from gradewire_cli.scoring.row_scorer import RowScorer
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from gradewire.transport import Transport
+    from gradewire_cli.bulk.reading import PartRows
+    from gradewire_cli.options.connection import ConnectionOptions
+    from gradewire_cli.scoring.plan import ScorePlan
+    from gradewire_cli.scoring.row_scorer import ScoredRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRecord:
+    """One part, as a worker left it.
+
+    Attributes:
+        file: Number of its input file.
+        number: Its number there.
+        rows: Its rows; 0 where it was not begun because the run is to stop.
+        failed: Rows with a result that is a failure.
+        unanswered: Rows that a later run scores again.
+        kept: Rows whose result an earlier run had.
+        error: Why it could not be scored at all; "" where it was.
+        unreachable: Whether that was for want of a server, so that the same may succeed later.
+        texts: Texts by where they were found.
+        seconds: Seconds by stage, as `Summary.seconds`.
+        paid: By metric: rows with known tokens, rows without, tokens read, tokens written.
+        worker: Process that scored it, as HOST:PID.
+        worker_cpu_s: CPU seconds of that process so far.
+        worker_rss_bytes: Most resident memory of that process so far.
+    """
+
+    file: int
+    number: int
+    rows: int = 0
+    failed: int = 0
+    unanswered: int = 0
+    kept: int = 0
+    error: str = ""
+    unreachable: bool = False
+    texts: Mapping[str, int] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    paid: Mapping[str, list[int]] = field(default_factory=dict)
+    worker: str = ""
+    worker_cpu_s: float = 0.0
+    worker_rss_bytes: int = 0
+
+    @property
+    def part(self) -> PartId:
+        """Which part it is."""
+        return PartId(self.file, self.number)
+
+    def to_json(self) -> bytes:
+        """As bytes of JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Reads what `to_json` wrote, of the same version."""
+        return cls(**json.loads(data))
+
+    @classmethod
+    def failure(cls, part: PartId, error: Exception) -> Self:
+        """The record of a part that could not be scored."""
+        transport = isinstance(error, TransportError)
+        return cls(file=part.file, number=part.number, error=str(error) or type(error).__name__, unreachable=transport)
+
+    def problem(self) -> Exception:
+        """The error of the command that `error` is."""
+        return (UnreachableError if self.unreachable else InputError)(self.error)
+
+
+def costs_of(summary: Summary) -> dict[str, Any]:
+    """Fields of a record that a summary of the part's rows gives."""
+    return {
+        "texts": dict(summary.texts),
+        "seconds": dict(summary.seconds),
+        "paid": {
+            label: [paid.rows, paid.unknown_rows, paid.read, paid.written]
+            for label, tally in summary.metrics.items()
+            if tally.judge is not None and (paid := tally.judge.paid).rows + paid.unknown_rows
+        },
+    }
+
+
+@dataclass(slots=True)
+class RunTally:
+    """Records of a run, added up.
+
+    Attributes:
+        rows: Rows that are in parts now, those of earlier runs not included.
+        scored: Rows that this run scored.
+        failed: Of `rows`, with a result that is a failure.
+        unanswered: Of `rows`, to be scored again by a later run.
+        first_problem: First part that could not be scored.
+        cpu_s: CPU seconds by worker.
+        rss_bytes: Most resident memory by worker.
+    """
+
+    rows: int = 0
+    scored: int = 0
+    failed: int = 0
+    unanswered: int = 0
+    first_problem: PartRecord | None = None
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    rss_bytes: dict[str, int] = field(default_factory=dict)
+    _texts: Counter[str] = field(default_factory=Counter)
+    _seconds: Counter[str] = field(default_factory=Counter)
+    _paid: dict[str, PaidTokens] = field(default_factory=dict)
+
+    def add(self, record: PartRecord) -> None:
+        """Takes in one record."""
+        if record.error:
+            self.first_problem = self.first_problem or record
+            return
+        self.rows += record.rows
+        self.scored += record.rows - record.kept
+        self.failed += record.failed
+        self.unanswered += record.unanswered
+        self._texts.update(record.texts)
+        self._seconds.update(record.seconds)
+        for label, (rows, unknown, read, written) in record.paid.items():
+            paid = self._paid.setdefault(label, PaidTokens())
+            paid.rows, paid.unknown_rows = paid.rows + rows, paid.unknown_rows + unknown
+            paid.read, paid.written = paid.read + read, paid.written + written
+        if record.worker:
+            self.cpu_s[record.worker] = max(record.worker_cpu_s, self.cpu_s.get(record.worker, 0.0))
+            self.rss_bytes[record.worker] = max(record.worker_rss_bytes, self.rss_bytes.get(record.worker, 0))
+
+    def tell(self, summary: Summary) -> None:
+        """Adds to a summary of all rows what this run took for its own."""
+        summary.texts.update(self._texts)
+        summary.seconds.update(self._seconds)
+        for label, paid in self._paid.items():
+            tally = summary.metrics.get(label)
+            if tally is not None and tally.judge is not None:
+                tally.judge.paid = paid
+
+
+_T = TypeVar("_T")
+_RSS_UNIT_BYTES = 1024
+"""Of `ru_maxrss` on Linux."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSetup:
+    """What every worker is made with; it travels to them.
+
+    Attributes:
+        connection: Where a worker scores.
+        plan: What is asked of every row.
+        lines: What the server said that it computes, by label; a worker that finds another scores nothing.
+        store: Where parts are written.
+        unanswered: Parts of earlier runs with rows to be scored again.
+    """
+
+    connection: ConnectionOptions
+    plan: ScorePlan
+    lines: Mapping[str, str]
+    store: PartStore
+    unanswered: frozenset[tuple[int, int]] = frozenset()
+
+    def absolute(self) -> Self:
+        """The same with all paths from the root on: workers run in another directory than the command."""
+        return replace(
+            self,
+            connection=absolute_connection(self.connection),
+            plan=replace(self.plan, pictures=self.plan.pictures and self.plan.pictures.absolute()),
+            store=PartStore(absolute_name(self.store.place)),
+        )
+
+
+class _LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gradewire-bulk", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        self.run(self._loop.shutdown_default_executor()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@dataclass(slots=True)
+class PartScorer:
+    """Scores parts, several at a time if it is called so; close it at the end.
+
+    Attributes:
+        setup: What it is made with.
+        transport: From tests: takes the place of the connection.
+    """
+
+    setup: WorkerSetup
+    transport: Transport | None = None
+    _loop: _LoopThread | None = field(default=None, init=False)
+    _opened: Future[RowScorer] | None = field(default=None, init=False)
+    _resources: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
+    _known: dict[tuple[int, str], Mapping[str, Any]] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def score(self, part: PartRows) -> PartRecord:
+        """Scores a part, writes it, and says what came of it.
+
+        A part that cannot be scored because of the server or an option is a record with an error, and so are all that
+        come after it until somebody starts again.
+        """
+        if self.setup.store.is_stopping():
+            return PartRecord(file=part.part.file, number=part.part.number)
+        try:
+            loop, scorer = self._opened_scorer()
+            return loop.run(self._score(scorer, part)).result()
+        except (GradewireError, click.ClickException, OSError) as error:
+            return PartRecord.failure(part.part, error)
+
+    def close(self) -> None:
+        """Closes the engine or the connection; a worker that is killed needs none of it."""
+        if self._loop is not None:
+            self._loop.run(self._resources.aclose()).result()
+            self._loop.close()
+            self._loop = self._opened = None
+
+    def _opened_scorer(self) -> tuple[_LoopThread, RowScorer]:
+        with self._lock:
+            if self._loop is None or self._opened is None:
+                self._loop = _LoopThread()
+                self._opened = self._loop.run(self._open())
+        return self._loop, self._opened.result()
+
+    async def _open(self) -> RowScorer:
+        setup = self.setup
+        client = await self._resources.enter_async_context(setup.connection.open(self.transport))
+        scorer = await RowScorer.open(
+            client, setup.plan, deadline_s=setup.connection.deadline_s, known=lambda row: self._known.get(row.key)
+        )
+        if scorer.lines != setup.lines:
+            differing = next(label for label in setup.lines if scorer.lines.get(label) != setup.lines[label])
+            raise InconsistentReplies(
+                f"a worker on {socket.gethostname()} computes {differing} as {scorer.lines.get(differing)}, and the "
+                f"run began with {setup.lines[differing]}: install the same gradewire and models on all machines"
+            )
+        return scorer
+
+    async def _score(self, scorer: RowScorer, part: PartRows) -> PartRecord:
+        known = await asyncio.to_thread(self._earlier, part)
+        self._known |= known
+        rows: list[Mapping[str, Any]] = []
+        summary = Summary()
+
+        def take(batch: Sequence[ScoredRow]) -> None:
+            for scored in batch:
+                rows.append(scored.output)
+                summary.add(scored.output, scored.scores, row=scored.row)
+
+        try:
+            with progress("", None, quiet=True) as silent:
+                await scorer.score(part.rows, take, silent)
+        finally:
+            for key in known:
+                self._known.pop(key, None)
+        unanswered = sum(map(may_pass, rows))
+        await asyncio.to_thread(self._write, part, rows, answered=not unanswered)
+        return PartRecord(
+            file=part.part.file,
+            number=part.part.number,
+            rows=len(rows),
+            failed=summary.failed_rows,
+            unanswered=unanswered,
+            kept=len(known),
+            **costs_of(summary),
+            worker=f"{socket.gethostname()}:{os.getpid()}",
+            worker_cpu_s=time.process_time(),
+            worker_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT_BYTES,
+        )
+
+    def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
+        """Results of an earlier run that stand, by `Row.key`, where it left rows of this part without an answer."""
+        if part.part not in self.setup.unanswered:
+            return {}
+        # The last line may be torn where a kill left the beginning of a part (`write_whole`).
+        lines = whole_lines(self.setup.store.read_latest(part.part).splitlines(keepends=True))
+        rows = [with_lines(json.loads(line), self.setup.lines) for _, _, line in lines]
+        return {result_key(row): row for row in rows if not may_pass(row)}
+
+    def _write(self, part: PartRows, rows: Sequence[Mapping[str, Any]], *, answered: bool) -> None:
+        self.setup.store.write_part(part.part, encode_rows(rows, first=True), answered=answered)

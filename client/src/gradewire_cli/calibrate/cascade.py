@@ -1,0 +1,270 @@
+"""`gradewire calibrate --metric auto`: fits the bands of the cascade, and measures them on other questions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire.metrics import Correctness
+from gradewire.metrics.line import format_metric_line, parse_metric_line
+from gradewire_cli.calibrate.rows import labelled_scores
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.tables import Table, number
+from gradewire_stats.calibration.cascade_rows import CascadeRows
+from gradewire_stats.calibration.labelled_rows import half_of
+from gradewire_stats.point_estimates import MissingScipyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gradewire.metrics import Auto
+    from gradewire_cli.calibrate.rows import LabelledScores
+    from gradewire_cli.scoring.labelled_rows import LabelledRows
+    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk
+    from gradewire_stats.calibration.cascade_rows import JudgeGain
+    from gradewire_stats.calibration.labelled_rows import Half
+
+
+VERSION = 1
+_EXACT = "exact_match"
+_CHEAP = Correctness(confidence=0.5)
+"""At this confidence UNCERTAIN marks denials alone, as the metric `auto` reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScoredCascade:
+    """Labelled rows with what all three metrics say of them.
+
+    Attributes:
+        rows: As the fit takes them.
+        cheap: The same rows with the results of `correctness`.
+        encoder: NAME@DIGEST, 12 digits.
+        provenance: What the fit says of itself: of `auto`, of `correctness`, judge and prompt.
+        parameters: What the fit holds for, as a metric line writes it.
+        unjudged: Rows that the judge did not grade, by status.
+        digests: SHA-256 of all rows and of either half, as a fit of `correctness` names what it was made on.
+    """
+
+    rows: CascadeRows
+    cheap: LabelledScores
+    encoder: str
+    provenance: Mapping[str, Any]
+    parameters: tuple[tuple[str, str], ...]
+    unjudged: Mapping[str, int]
+    digests: Mapping[str, str]
+
+    def count_of(self, half: Half | None) -> int:
+        """Rows that are fitted on: all, or those of a half of the questions."""
+        return len(self.rows if half is None else self.rows.half(half))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """How a fit on other questions held.
+
+    Attributes:
+        on: The rows that it is measured on, in words.
+        risks: Of every risk.
+    """
+
+    on: str
+    risks: tuple[HeldRisk, ...]
+
+
+def cascade_metrics(metric: Auto) -> str:
+    """The metrics whose results a fit of `auto` is made of."""
+    return f"{_EXACT},{format_metric_line(_CHEAP)},{_judge_label(metric)}"
+
+
+def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
+    """Reads the rows that have a probability; those that the judge did not grade count for the bands alone.
+
+    Raises:
+        InputError: A metric is not among the scores, or there is no row, or no judge's answer.
+    """
+    cheap, _ = labelled_scores(labelled, _CHEAP, half=None)
+    label = _judge_label(metric)
+    if missing := {_EXACT, label} - labelled.tallies.keys():
+        raise InputError(f"the scores have no {' and no '.join(sorted(missing))}: score with {cascade_metrics(metric)}")
+    column = next(name for name in labelled.tallies if name.startswith(Correctness.name))
+    outputs = [output["scores"] for _, output in labelled.kept if output["scores"][column]["score"] is not None]
+    judged = [scores[label] for scores in outputs]
+    first = next((result for result in judged if result["score"] is not None), None)
+    if first is None:
+        reasons = ", ".join(f"{status} {count}" for status, count in labelled.tallies[label].failures.items())
+        raise InputError(f"no row has a score of {label}: {reasons}")
+    line = parse_metric_line(first["line"])
+    judge, prompt = str(getattr(line, "model", "")), str(getattr(line, "prompt", ""))
+    unjudged: dict[str, int] = {}
+    for result in judged:
+        if result["score"] is None:
+            unjudged[result["status"]] = unjudged.get(result["status"], 0) + 1
+    rows = CascadeRows.of(
+        exact=np.array([scores[_EXACT]["score"] == 1 for scores in outputs], dtype=np.bool_),
+        probability=cheap.scores,
+        denied=np.array(["UNCERTAIN" in result.get("warnings", ()) for result in cheap.results], dtype=np.bool_),
+        right=cheap.right,
+        judge_verdicts=np.array([_number(result.get("correct"), result) for result in judged]),
+        judge_scores=np.array([_number(result["score"], result) for result in judged]),
+        questions=cheap.questions,
+    )
+    provenance = {
+        "metric_version": VERSION,
+        "correctness_fit": cheap.results[0]["fit"],
+        "judge": metric.judge or "lave",
+        "judge_model": judge.partition("@")[0],
+        "judge_digest": judge.partition("@")[2],
+        "prompt_digest": prompt.partition("@")[2],
+    }
+    parameters = (
+        ("caption", str(bool(metric.caption)).lower()),
+        ("judge", metric.judge or "lave"),
+        ("judge_model", judge.partition("@")[0]),
+    )
+    encoder = str(getattr(parse_metric_line(cheap.line), "model", ""))
+    digests = {"these very rows": cheap.sha256}
+    if len({half_of(question) for question in cheap.questions}) > 1:
+        one, other = labelled_scores(labelled, _CHEAP, half="a")
+        digests |= {"half a of these rows": one.sha256, "half b of these rows": other.sha256 if other else ""}
+    return ScoredCascade(
+        rows=rows,
+        cheap=cheap,
+        encoder=encoder,
+        provenance=provenance,
+        parameters=parameters,
+        unjudged=unjudged,
+        digests=digests,
+    )
+
+
+def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three numbers
+    scored: ScoredCascade, provenance: Mapping[str, Any], *, half: Half | None, delta: float, resamples: int, seed: int
+) -> tuple[CascadeFit, tuple[HeldOut, ...]]:
+    """Fits the bands and measures them on questions that were not fitted on.
+
+    With a half named, the fit is made there and measured on the other one. Without, it is made on all rows, and fits
+    on either half are measured on the other.
+
+    Raises:
+        InputError: A half is empty, or scipy is not installed.
+    """
+    from gradewire_stats.calibration.cascade import fit_cascade, held_risks  # noqa: PLC0415 - as above
+
+    halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
+    if half is not None and not all(map(len, halves.values())):
+        raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
+
+    def fit(rows: CascadeRows) -> CascadeFit:
+        return fit_cascade(rows, provenance, delta=delta, resamples=resamples, seed=seed)
+
+    try:
+        fits = {name: fit(rows) for name, rows in halves.items() if len(rows) and half in {None, name}}
+        other = {"a": "b", "b": "a"}
+        held = [
+            HeldOut(on=f"fitted on half {name}, read on half {other[name]}", risks=held_risks(found, rows))
+            for name, found in fits.items()
+            if len(rows := halves[other[name]])
+        ]
+        return (fits[half] if half is not None else fit(scored.rows)), tuple(held)
+    except MissingScipyError as error:
+        raise InputError(f"fitting needs scipy: {error}") from error
+
+
+def cascade_values(fit: CascadeFit, held: tuple[HeldOut, ...]) -> tuple[tuple[str, float], ...]:
+    """What the stored calibration tells people of its worth."""
+    wide = fit.gains[-1]
+    found = {"judge_accuracy": wide.judge, "cheap_accuracy": wide.cheap, "judged_rows": float(wide.rows)}
+    for each in held[:1]:
+        found |= {f"wrong_at_risk_{risk.risk:g}_held_out".replace(".", "_"): risk.wrong_share for risk in each.risks}
+    return tuple((name, value) for name, value in found.items() if math.isfinite(value))
+
+
+def _judge_label(metric: Auto) -> str:
+    return f"{metric.judge or 'lave'}{'?caption=true' if metric.caption else ''}"
+
+
+def _number(value: object, result: Mapping[str, Any]) -> float:
+    return math.nan if result["score"] is None or value is None else float(value)  # type: ignore[arg-type]
+
+
+_SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
+
+
+def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[Table]:
+    """The bands of the usual risks, how they held on other questions, and the judge beside the cheap verdicts."""
+    yield Table(
+        f"Bands, each with the probability {1 - fit.delta:g}",
+        ["risk", "accepted from confidence", "accepted, one of each question", "wrong of them"],
+        [
+            [f"{each.risk:g}", _confidence(each.accepts_from), str(each.accepted), str(each.wrong)]
+            for each in fit.risks
+            if each.risk in _SHOWN_RISKS
+        ],
+    )
+    for part in held:
+        yield Table(
+            f"How it held: {part.on}",
+            ["risk", "rows", "accepted", "wrong of them", "share", "held", "judge asked", "accuracy, all rows"],
+            [
+                [
+                    *(f"{each.risk:g}", str(each.rows), str(each.accepted), str(each.wrong), number(each.wrong_share)),
+                    *("yes" if each.held else "no", str(each.asked), number(each.accuracy)),
+                ]
+                for each in part.risks
+                if each.risk in _SHOWN_RISKS
+            ],
+        )
+    yield Table(
+        "The judge beside exact_match and correctness, on the least certain rows",
+        ["share of rows", "judged rows", "accuracy without it", "of the judge", "judge minus, interval", "adds"],
+        [_gain(each) for each in fit.gains],
+    )
+
+
+def judge_line(fit: CascadeFit, judge: str) -> str:
+    """Where the judge is asked, in a sentence."""
+    if fit.asked_below is None:
+        return (
+            f"{judge} is refused: on no share of the least certain rows does the interval of what it adds lie above 0, "
+            "so auto never lets it decide"
+        )
+    share = max(each.share for each in fit.gains if each.adds)
+    return (
+        f"{judge} is asked below the confidence {_confidence(fit.asked_below)}: the least certain {share:.0%} of rows"
+    )
+
+
+def cascade_warnings(scored: ScoredCascade, told: Iterable[str]) -> Iterator[str]:
+    """Warnings about the rows, a sentence each; `told` are the lines of what was fitted for the encoder."""
+    lines = [line for line in told if line.startswith("fitted for correctness")]
+    for name, digest in scored.digests.items():
+        if digest and any(digest[:12] in line for line in lines):
+            way_out = {"half a of these rows": "--half b", "half b of these rows": "--half a"}.get(name, "others")
+            yield (
+                f"warning: correctness was fitted on {name}, so its probabilities look surer there than they are "
+                f"elsewhere: fit auto on {way_out}, and believe no figure that is read there"
+            )
+    if scored.unjudged:
+        reasons = ", ".join(f"{status} {count}" for status, count in sorted(scored.unjudged.items()))
+        yield f"warning: rows without a judge's verdict count for the bands alone: {reasons}"
+    if scored.cheap.failed:
+        yield f"warning: {scored.cheap.failed} rows have no probability and were left out"
+
+
+def _gain(gain: JudgeGain) -> list[str]:
+    if math.isnan(gain.low):
+        return [f"{gain.share:.0%}", str(gain.rows), number(gain.cheap), number(gain.judge), "too few rows", "no"]
+    between = f"{gain.judge - gain.cheap:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+    adds = "yes" if gain.adds else "no"
+    return [f"{gain.share:.0%}", str(gain.rows), number(gain.cheap), number(gain.judge), between, adds]
+
+
+def _confidence(value: float) -> str:
+    if math.isinf(value):
+        return "nothing"
+    if value > 2:
+        return "of any kind"
+    return "exact matches" if value == 2 else f"{value:.4f}"

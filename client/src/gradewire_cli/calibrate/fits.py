@@ -1,0 +1,340 @@
+"""Fits of thresholds and probabilities, measured on other rows, and the tables that show them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
+from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.calibration.quality import COVERAGES
+from gradewire_stats.calibration.thresholds import (
+    FOLDS,
+    balanced_accuracy,
+    fit_threshold,
+    fit_weight,
+    held_out_verdicts,
+)
+from gradewire_stats.point_estimates import RIGHT_FROM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire_cli.calibrate.rows import LabelledScores
+    from gradewire_cli.scoring.labelled_rows import LabelledRows
+    from gradewire_stats.agreement import AgreementReport
+    from gradewire_stats.calibration.probability import CorrectnessFitResult
+    from gradewire_stats.calibration.quality import TransferStatistics
+    from gradewire_stats.calibration.stored_form import FittedFeature
+    from gradewire_stats.calibration.thresholds import Objective, WeightObjective
+    from gradewire_stats.point_estimates import Statistic
+
+
+BEFORE, AFTER = "before", "after"
+STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "auc", "pearson")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Scores of one run of the metric.
+
+    Attributes:
+        fitted: Rows that are fitted on.
+        held_out: Rows that the fit is measured on; None: the same ones, by folds.
+    """
+
+    fitted: LabelledScores
+    held_out: LabelledScores | None
+
+    @property
+    def shown(self) -> LabelledScores:
+        """The rows that the figures are computed on."""
+        return self.fitted if self.held_out is None else self.held_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdFit:
+    """A fitted threshold, and the figures before and after it.
+
+    Attributes:
+        threshold: Score from which an answer counts as right.
+        report: Of `BEFORE` and `AFTER` on the rows that it is measured on.
+        balanced: Balanced accuracy of both.
+        measured_on: Which rows these are, in words.
+    """
+
+    threshold: float
+    report: AgreementReport
+    balanced: Mapping[str, float]
+    measured_on: str
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Point values over all rows that it is measured on, by name; those that are not defined are left out."""
+        found = {
+            f"{statistic}_{metric.metric}": metric.cells[-1].estimates[statistic].value
+            for metric in self.report.metrics
+            for statistic in STATISTICS
+        }
+        found |= {f"balanced_accuracy_{name}": value for name, value in self.balanced.items()}
+        found["rows_read"] = float(self.report.metrics[0].cells[-1].rows)
+        return {name: round(value, 6) for name, value in found.items() if np.isfinite(value)}
+
+
+def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
+    """SMILE's weight of the sentence term; raises InputError where the rows do not determine it.
+
+    Scores are made of the terms of the reference that gave the score, which another weight might pick otherwise.
+    """
+    try:
+        return fit_weight(scores.values("sentence"), scores.values("lexical"), scores.labels, objective)
+    except KeyError as error:
+        raise InputError(f"the scores have no part {error}: sentence_weight is a parameter of smile") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def fitted_threshold(before: Split, after: Split, objective: Objective, *, resamples: int, seed: int) -> ThresholdFit:
+    """Fits on the scores `after` and compares with the verdicts `before`.
+
+    Args:
+        before: As the metric stands; the same rows.
+        after: The scores to be fitted: the same ones, or those of another weight.
+        objective: What the threshold maximises.
+        resamples: Draws of the bootstrap behind the intervals.
+        seed: Of these draws.
+
+    Raises:
+        InputError: All answers are right or all are wrong, or the runs have scores of different rows.
+    """
+    own, shown, standing = after.fitted, after.shown, before.shown
+    if shown.sha256 != standing.sha256:
+        raise InputError("other rows failed in the second run than in the first: try again")
+    try:
+        threshold = fit_threshold(own.scores, own.right, objective)
+    except ValueError as error:
+        raise InputError(f"{error} (a label of {RIGHT_FROM} and more is right)") from error
+    if after.held_out is None:
+        verdicts = held_out_verdicts(own.scores, own.right, own.questions, objective)
+        measured_on = f"the same rows, each by a threshold fitted on other questions ({FOLDS} folds)"
+    else:
+        verdicts = (shown.scores >= threshold).astype(np.float64)
+        measured_on = "the other half of the questions"
+    both = {BEFORE: standing.verdicts, AFTER: verdicts}
+    scores = {BEFORE: standing.scores, AFTER: shown.scores}
+    report = compared(shown, scores, both, resamples=resamples, seed=seed)
+    balanced = {name: balanced_accuracy(judged, shown.right) for name, judged in both.items()}
+    return ThresholdFit(threshold=threshold, report=report, balanced=balanced, measured_on=measured_on)
+
+
+def compared(
+    rows: LabelledScores,
+    scores: Mapping[str, NDArray[np.float64]],
+    verdicts: Mapping[str, NDArray[np.float64]],
+    *,
+    resamples: int,
+    seed: int,
+) -> AgreementReport:
+    """`STATISTICS` of `BEFORE` and `AFTER` on these rows, and their paired differences.
+
+    Scores and verdicts are float64[rows]; a verdict is 1 (right), 0 (wrong) or NaN (none).
+    """
+    from gradewire_stats.agreement import agreement  # noqa: PLC0415 - loads scipy, after the scores
+
+    judged = JudgedRows(
+        scores=scores,
+        verdicts=verdicts,
+        labels=rows.labels,
+        datasets=rows.datasets,
+        models=[""] * len(rows.labels),
+        questions=rows.question_keys,
+    )
+    return agreement(
+        judged,
+        compare=[(AFTER, BEFORE)],
+        compare_statistics=STATISTICS,
+        statistics=STATISTICS,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+# Of a file without questions nothing can be held out, and SMILE's own verdict begins here.
+_SMILE_CUT = 2 / 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbabilityFit:
+    """A fit of metric `correctness`, and its figures.
+
+    Attributes:
+        result: The form that a model stores, figures of its rows (each judged by a fit on other questions), warnings.
+        report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
+        further: Further figures of probabilities there, by name.
+    """
+
+    result: CorrectnessFitResult
+    report: AgreementReport | None
+    further: Mapping[str, float]
+
+
+def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are drawn
+    split: Split,
+    features: Sequence[FittedFeature],
+    shape: Sequence[str],
+    provenance: Mapping[str, Any],
+    *,
+    resamples: int,
+    seed: int,
+) -> ProbabilityFit:
+    """Fits on the features of scored rows, and measures the fit on the other half of the questions where there is one.
+
+    Features come in the metric's order; `shape` names the numbers that say what kind of item a row is. The fit carries
+    the provenance, which says where it comes from.
+
+    Raises:
+        InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
+    """
+    try:
+        from gradewire_stats.calibration.labelled_rows import Shapes, checked  # noqa: PLC0415 - the extra `calibrate`
+        from gradewire_stats.calibration.probability import fit_correctness  # noqa: PLC0415 - the same extra
+
+        rows, names = split.fitted, [feature.name for feature in features]
+        values = _values(rows.results, (*names, *shape))
+        labelled = checked(
+            features,
+            values[:, : len(names)],
+            rows.labels,
+            rows.questions,
+            sources=rows.sources,
+            shapes=Shapes(shape, values[:, len(names) :]),
+        )
+        found = fit_correctness(labelled, provenance=provenance)
+    except ImportError as error:
+        missing = f"{error.name}, which is not installed" if error.name else str(error)
+        raise InputError(f"fitting a probability needs {missing}: pip install 'gradewire[calibrate]'") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    report, further = None, dict[str, float]()
+    if split.held_out is not None:
+        report, further = _measured(found.fit, split.held_out, shape, resamples=resamples, seed=seed)
+    return ProbabilityFit(result=found, report=report, further=further)
+
+
+def _measured(
+    fit: Mapping[str, Any], rows: LabelledScores, shape: Sequence[str], *, resamples: int, seed: int
+) -> tuple[AgreementReport, dict[str, float]]:
+    from gradewire_stats.calibration.quality import brier_score, calibration_error  # noqa: PLC0415 - as above
+    from gradewire_stats.calibration.stored_fit import probabilities as judged_by  # noqa: PLC0415 - as above
+
+    names = [feature["name"] for feature in fit["features"]]
+    values = _values(rows.results, (*names, *shape))
+    probabilities = judged_by(fit, values[:, : len(names)], values[:, len(names) :])
+    smile = rows.values("smile")
+    scores = {BEFORE: smile, AFTER: probabilities}
+    verdicts = {name: (scores[name] >= cut).astype(np.float64) for name, cut in ((BEFORE, _SMILE_CUT), (AFTER, 0.5))}
+    figures = {
+        "ECE": calibration_error(probabilities, rows.right),
+        "Brier": brier_score(probabilities, rows.right),
+    }
+    return compared(rows, scores, verdicts, resamples=resamples, seed=seed), figures
+
+
+def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
+    """float64[rows, features], NaN where a row lacks one."""
+    rows = []
+    for result in results:
+        if not isinstance(found := result.get("features"), dict):
+            raise InputError("the scores have no features: score with --metrics 'correctness?features_only=true'")
+        if unknown := sorted(set(found) - set(names)):
+            raise InputError(f"{unknown[0]} is no feature of this version of correctness: score the rows again")
+        rows.append([found.get(name, math.nan) for name in names])
+    return np.array(rows, np.float64)
+
+
+# Intervals of a share over fewer rows are wider than what a threshold gains.
+FEW_ROWS = 100
+
+
+def fit_table(fit: ThresholdFit) -> Table:
+    """Figures before and after, with their paired differences."""
+    table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
+    balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
+    return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
+
+
+def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
+    """Figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
+    yield Table(
+        "Held out by question",
+        ["", "probability"],
+        [[name, number(value)] for name, value in fit.result.figures.items()],
+    )
+    if fit.result.travel:
+        yield Table(
+            "By fits on the other sources",
+            ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
+            + [f"accuracy of {share:.0%}" for share in COVERAGES]
+            + ["UNCERTAIN", "accuracy of the others", "wrong ones UNCERTAIN"],
+            [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.travel],
+        )
+    if fit.report is not None:
+        table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
+        rest = [[name, "", number(value), ""] for name, value in fit.further.items()]
+        yield replace(table, rows=[*table.rows, *rest])
+
+
+def _transfer_numbers(each: TransferStatistics) -> tuple[float, ...]:
+    certain = (each.uncertain, each.accuracy_certain, each.held)
+    return (each.pearson, each.auc, each.accuracy, each.ece, *each.at_coverage, *certain)
+
+
+def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) -> Table:
+    before, after = (metric.cells[-1] for metric in report.metrics)
+    differences = {found.statistic: found.all_rows for found in report.comparisons}
+    rows: list[list[Value | str]] = [
+        [
+            TITLES[statistic],
+            estimated(before.estimates[statistic]),
+            estimated(after.estimates[statistic]),
+            differing(differences[statistic]),
+        ]
+        for statistic in STATISTICS
+    ]
+    return Table(f"Read on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
+
+
+def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
+    """What was fitted on what, a line each; `before` are scores of the metric as it stands, `after` were fitted on."""
+    rows = after.fitted
+    count, right = len(rows.scores), int(rows.right.sum())
+    yield f"{told}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
+    yield f"before: {before.fitted.line}"
+    if after.fitted.line != before.fitted.line:
+        yield f"after: {after.fitted.line}"
+
+
+def gain_lines(fit: ThresholdFit) -> Iterator[str]:
+    """A sentence where the rows do not show that verdicts get better."""
+    gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
+    if gain.low <= 0 <= gain.high:
+        yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
+
+
+def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
+    """Warnings about the rows, a sentence each."""
+    count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
+    if count < FEW_ROWS:
+        yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"
+    elif fewer < FEW_ROWS // 10:
+        which = "right" if after.fitted.right.sum() == fewer else "wrong"
+        yield f"warning: only {fewer} rows are {which}: label more"
+    if after.fitted.failed:
+        yield f"warning: {after.fitted.failed} rows have no score and were left out"
+    yield from (f"warning: {sentence}" for sentence in labelled.left_out())

@@ -1,0 +1,285 @@
+"""`gradewire compare`: models or runs over the same questions, without labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.errors import InvalidRequest
+from gradewire.metrics import Compare
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.compare.result import Drawing, check_conditions, document_of, parse_conditions, parts_only
+from gradewire_cli.compare.run import CompareJob, Outputs, SideOptions, output_options
+from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
+from gradewire_cli.compare.stored import are_outputs
+from gradewire_cli.compare.tables import all_tables, headline_tables, value_notes
+from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group, read_groupings
+from gradewire_cli.options.connection import connection_of
+from gradewire_cli.options.labelled import draw_options
+from gradewire_cli.options.metrics import metric_options_of
+from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
+from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
+from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
+from gradewire_cli.scoring.metrics import ALL_METRICS
+from gradewire_cli.scoring.plan import scoring_options
+from gradewire_proto.exit_codes import ExitCode
+from gradewire_stats.comparison.conditions import VALUE_NAMES
+from gradewire_stats.comparison.groups import RESAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradewire_cli.compare.result import CompareResult
+    from gradewire_cli.options.metrics import MetricOptions
+    from gradewire_cli.rows.input_file import InputFile
+    from gradewire_stats.comparison.conditions import Condition
+
+
+def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Reads names separated by commas."""
+    given = tuple(name.strip() for name in value.split(",")) if value is not None else ()
+    if not all(given):
+        raise click.BadParameter(f"{value!r}: write NAME,NAME")
+    return given
+
+
+compare_options = option_group(
+    click.option(
+        "--models", metavar="NAME,…", callback=names, help="Compare these models of the column model, over all files."
+    ),
+    click.option("--names", metavar="NAME,…", callback=names, help="What the files are called; default: their names."),
+    click.option("--baseline", metavar="NAME", help="What the others are compared with; default: the first."),
+    click.option(
+        "--by",
+        metavar="CHOOSER",
+        help="Who says which answer is better: a metric, by its scores, or compare, a judge that is shown both answers "
+        "in both orders ('compare?references=true&mode=reason'). Default: the first of --metrics.",
+    ),
+    tie_margin_option,
+    click.option(
+        "--group-by",
+        metavar="COLUMN,…",
+        multiple=True,
+        help="Tell the figures by these columns too; model+dataset: by both together. May be repeated.",
+    ),
+    choice_option(
+        "--match",
+        "rule",
+        among=RULES,
+        about="What rows of one question have in common: ids, else questions (auto), or one of these.",
+    ),
+    choice_option(
+        "--duplicates",
+        among=DUPLICATES,
+        about="Rows of one side that answer one question: refuse them, or take the first.",
+    ),
+    click.option(
+        "--summary",
+        "summaries",
+        type=OUTPUT_FILE,
+        multiple=True,
+        help="What gradewire score --summary-json wrote for each FILE that is its output, in their order. Default: the "
+        "manifests beside the FILEs.",
+    ),
+    click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
+    click.option(
+        "--changed",
+        type=click.IntRange(min=0),
+        default=5,
+        help="Show so many rows that gained most, and that lost most.",
+    ),
+    click.option(
+        "--fail-if",
+        "conditions",
+        metavar="CONDITION",
+        multiple=True,
+        callback=parse_conditions,
+        help="Exit with code 4 where this holds, for instance 'smile.mean < -0.01'. May be repeated.",
+    ),
+)
+
+
+def comparison_with(metrics: MetricOptions, by: str | None) -> tuple[MetricOptions, Compare | None]:
+    """The comparison that --by names, with --judge and its --prompt, and the options of the metrics without that.
+
+    Raises:
+        click.UsageError: --by is wrong.
+        InputError: Two prompt files are for it, or it names another one.
+    """
+    if by is None or not is_comparison(by):
+        return metrics, None
+    mine = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
+    others = [given for given in metrics.prompts if given.prompt.metric != Compare.name]
+    comparison = comparison_of(by, metrics.judge, mine)
+    try:
+        # It is refused where none of the metrics asks one.
+        judge = metrics.judge if _ask_judge(metrics) else None
+    except InvalidRequest as error:
+        raise click.UsageError(f"--by {by}: {error}") from error
+    return replace(metrics, prompts=others, judge=judge), comparison
+
+
+def _ask_judge(metrics: MetricOptions) -> bool:
+    named = _without_all(str(metrics.metrics))
+    return bool(named) and choose_metrics(named, MetricDefaults()).asks_judge
+
+
+def _without_all(written: str) -> str:
+    return ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+
+
+def metrics_with(metrics: MetricOptions, by: str | None, *, named: bool) -> MetricOptions:
+    """What is scored: --metrics, and the metric that chooses.
+
+    Args:
+        metrics: The options.
+        by: What --by says; None for nothing.
+        named: Whether --metrics was given.
+
+    Raises:
+        click.UsageError: --by is no metric, or several.
+    """
+    if by is None or is_comparison(by):
+        return metrics
+    written = str(metrics.metrics)
+    others = _without_all(written)
+    try:
+        chooser = choose_metrics(by, MetricDefaults()).labels
+        asked: Sequence[str] = choose_metrics(others, MetricDefaults()).labels if others else ()
+    except InvalidRequest as error:
+        raise click.UsageError(f"--by {by}: {error}") from error
+    if len(chooser) != 1:
+        raise click.UsageError(f"--by {by}: name one metric")
+    added: dict[str, Any] = {"metrics": written if chooser[0] in asked else f"{written},{by}" if named else by}
+    return replace(metrics, **added, usual=False)
+
+
+@click.command(
+    "compare",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire compare base.jsonl new.jsonl
+  gradewire compare base.jsonl new.jsonl --metrics smile,correctness --out pairs.jsonl --html compare.html
+  gradewire compare runs.jsonl --models gpt35,gpt4 --metrics smile --group-by dataset
+  gradewire compare scores-monday.jsonl scores-friday.jsonl --fail-if 'smile.mean < -0.01'
+  gradewire compare base.jsonl new.jsonl --by correctness --tie-margin verdict --fail-if 'correctness.wins.p < 0.05'
+  gradewire compare base.jsonl new.jsonl --by 'compare?references=true' --out pairs.jsonl --resume
+
+FILEs are answers, which are scored, or outputs of gradewire score, whose scores are taken as they are. The first is the
+baseline; every figure is of a candidate minus the baseline, on the questions that both answered.
+
+\b
+CONDITION is METRIC.FIGURE, then < <= > or >=, then a number. Figures:
+  {"  ".join(VALUE_NAMES[:6])}
+  {"  ".join(VALUE_NAMES[6:12])}
+  {"  ".join(VALUE_NAMES[12:18])}
+  {"  ".join(VALUE_NAMES[18:])}
+
+{exit_codes(failed_rows="", condition="a condition of --fail-if holds")}""",
+)
+@scoring_options
+@compare_options
+@draw_options(resamples=RESAMPLES)
+@output_options
+@click.pass_context
+def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], quiet: bool, **options: Any) -> None:
+    """Compare two or more models or runs over the same questions; no labels are needed.
+
+    FILEs are one for each run, or one with a column model. Prints paired differences of mean scores and of answers
+    called right, whose answer is the better one how often, the rows that changed most, and what else differs.
+    """
+    outputs = Outputs.of(options)
+    source = _source(options)
+    check_names(source.paths, options["models"], options["names"])
+    stored = are_outputs(source.paths)
+    if options["summaries"] and not stored:
+        raise click.UsageError("--summary belongs to outputs of gradewire score: these files are answers")
+    named = {f"--summary {path}": str(path) for path in options["summaries"]}
+    check_outputs(outputs.written, source.named_paths | named)
+    with one_line_errors():
+        metrics, comparison = comparison_with(_metrics(ctx, options), options["by"])
+    if comparison is not None and stored:
+        raise click.UsageError(
+            f"--by {options['by']} has a judge read the answers: give the files that have them, not outputs of "
+            "gradewire score"
+        )
+    job = CompareJob(
+        source=source,
+        stored=stored,
+        metrics=metrics,
+        comparison=comparison,
+        connection=connection_of(options),
+        sides=SideOptions(
+            models=options["models"],
+            names=options["names"],
+            baseline=options["baseline"],
+            rule=options["rule"],
+            duplicates=options["duplicates"],
+            summaries=options["summaries"],
+        ),
+        by=options["by"],
+        conditions=conditions,
+        drawing=Drawing(
+            tie_margin=options["tie_margin"],
+            resamples=options["resamples"],
+            seed=options["seed"],
+            changed=options["changed"],
+        ),
+        outputs=outputs,
+        quiet=quiet,
+    )
+    with exit_on_interrupt(outputs.way_on), one_line_errors():
+        found = job.run(ctx.obj)
+    _show(found, outputs)
+    if _fails(conditions, found, outputs, source.short_name):
+        ctx.exit(ExitCode.GATE)
+
+
+def _source(options: Mapping[str, Any]) -> InputFile:
+    given = {name: value for name, value in options.items() if name != "baseline"}
+    if any(Path(path).is_dir() for path in options["files"]):  # of bulk, and its parts are JSONL
+        given["input_format"] = given["input_format"] or "jsonl"
+    source = input_file(given)
+    groupings = read_groupings(options["group_by"], "--group-by")
+    columns = tuple(dict.fromkeys(column for grouping in groupings for column in grouping))
+    rows = replace(source.options, grouped_by=columns, grouping_option="--group-by", grouping_needed=False)
+    return replace(source, options=rows, groupings=groupings, groupings_asked=bool(groupings))
+
+
+def _metrics(ctx: click.Context, options: Mapping[str, Any]) -> Any:
+    named = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
+    return metrics_with(metric_options_of(options), options["by"], named=named)
+
+
+def _show(found: CompareResult, outputs: Outputs) -> None:
+    tables = list(all_tables(found) if outputs.all_tables else headline_tables(found))
+    notes = [printable(note) for note in value_notes(found)]
+    further = [] if outputs.all_tables or len(tables) == len(list(all_tables(found))) else [FURTHER_TABLES]
+    show_tables(tables, notes, further)
+
+
+def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs, source: str) -> bool:
+    """Writes the files, and says which conditions hold; raises InputError where one cannot be told."""
+    checked = check_conditions(conditions, found)
+    document = document_of(found) | {"conditions": checked}
+    outputs.figures.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
+    if outputs.page is not None:
+        from gradewire_cli.compare.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+
+        write_page(outputs.page, found, source, checked)
+    told = [*parts_only(conditions, found), *(str(each) for each in checked if each.holds)]
+    for line in told:
+        click.echo(printable(line), err=True)
+    if problems := [str(each) for each in checked if each.problem]:
+        raise InputError("; ".join(problems))
+    return any(each.holds for each in checked)
+
+
+_FILE_CHARACTERS = 400

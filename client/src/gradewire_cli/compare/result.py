@@ -1,0 +1,422 @@
+"""The result of a comparison, computed once for tables, JSON and page, and checked against --fail-if."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from gradewire_cli.compare.runs import differences, differing_metrics
+from gradewire_cli.options.common import written
+from gradewire_cli.problems import InputError
+from gradewire_cli.scoring.labelled_rows import label_named
+from gradewire_cli.scoring.labelled_run import described_draws
+from gradewire_stats.comparison import PairComparison, PairedRows, compare_pairs
+from gradewire_stats.comparison.conditions import (
+    CHOOSER_VALUE_NAMES,
+    UNMATCHED,
+    Condition,
+    condition_value,
+    parse_condition,
+)
+from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gradewire_cli.compare.runs import ManifestDifference, SideManifest
+    from gradewire_cli.compare.sides import Matching
+    from gradewire_cli.options.common import Grouping
+    from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen
+    from gradewire_stats.comparison.paired_rows import TieMargin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRow:
+    """A pair of answers with different scores; texts are "" where the files do not have them.
+
+    Attributes:
+        baseline_score, candidate_score: Scores by one metric.
+        baseline_correct, candidate_correct: Its verdicts, None where it gives none.
+    """
+
+    id: str
+    dataset: str
+    question: str
+    references: Sequence[str]
+    baseline_answer: str
+    candidate_answer: str
+    baseline_score: float
+    candidate_score: float
+    baseline_correct: bool | None
+    candidate_correct: bool | None
+
+    @property
+    def difference(self) -> float:
+        """Candidate minus baseline."""
+        return self.candidate_score - self.baseline_score
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The rows that changed most by one metric, those first that changed more; equal ones in the order of the files."""
+
+    gained: Sequence[ChangedRow]
+    lost: Sequence[ChangedRow]
+
+
+def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> Changed:
+    """The rows that gained and lost most by a metric, `most` of each."""
+    rows = [(pair, _difference(pair, label)) for pair in pairs]
+    gained = heapq.nlargest(most, (each for each in rows if each[1] > 0), key=lambda each: each[1])
+    lost = heapq.nsmallest(most, (each for each in rows if each[1] < 0), key=lambda each: each[1])
+    return Changed([_row(pair, label) for pair, _ in gained], [_row(pair, label) for pair, _ in lost])
+
+
+def _difference(pair: AnswerPair, label: str) -> float:
+    """Candidate minus baseline; 0 where one has no score."""
+    before, after = pair.a.results[label].score, pair.b.results[label].score
+    return 0.0 if before is None or after is None else after - before
+
+
+def _row(pair: AnswerPair, label: str) -> ChangedRow:
+    before, after = pair.a.results[label], pair.b.results[label]
+    if before.score is None or after.score is None:
+        raise ValueError(f"{pair.id} has no two scores")
+    return ChangedRow(
+        id=pair.id,
+        dataset=pair.a.row.dataset,
+        question=pair.a.text("question"),
+        references=pair.a.texts("references"),
+        baseline_answer=pair.a.text("prediction"),
+        candidate_answer=pair.b.text("prediction"),
+        baseline_score=before.score,
+        candidate_score=after.score,
+        baseline_correct=before.correct,
+        candidate_correct=after.correct,
+    )
+
+
+# A column of ids makes as many groups as rows, of which no interval can be told.
+MOST_GROUPS = 200
+_PREFERRED = {"model_b": 1.0, "model_a": -1.0, "tie": 0.0, None: np.nan}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """How figures are drawn.
+
+    Attributes:
+        tie_margin: Of metrics as choosers.
+        resamples: Draws of the bootstrap.
+        seed: Of these draws.
+        changed: Rows that are told of those that changed most, in either direction.
+    """
+
+    tie_margin: TieMargin
+    resamples: int
+    seed: int
+    changed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedStatistics:
+    """Figures by the values of columns.
+
+    Attributes:
+        columns: What is told apart, by the baseline's rows, else the candidate's.
+        groups: By the values, in the order of the files.
+        outside: Pairs without one of the values.
+        left_out: Groups that are too many to have figures; 0 where all have.
+    """
+
+    columns: Grouping
+    groups: Mapping[tuple[str, ...], PairComparison]
+    outside: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideComparison:
+    """A candidate beside the baseline.
+
+    Attributes:
+        matching: Its rows and those of the baseline.
+        chosen: Its pairs, with what the chooser says of them.
+        overall: Figures of all pairs.
+        groups: Figures of groups, for each grouping.
+        changed: Rows that changed most, by label of the metric.
+        differences: In what the manifests differ.
+        unlike: Metrics of different definitions on both sides.
+        orders: How far a judge means what it says in both orders; None for a chooser that is shown none.
+    """
+
+    matching: Matching
+    chosen: Sequence[Chosen]
+    overall: PairComparison
+    groups: Sequence[GroupedStatistics]
+    changed: Mapping[str, Changed]
+    differences: Sequence[ManifestDifference]
+    unlike: Sequence[str]
+    orders: OrderStatistics | None
+
+    @property
+    def baseline(self) -> str:
+        """Name of the baseline."""
+        return self.matching.baseline.name
+
+    @property
+    def candidate(self) -> str:
+        """Name of the candidate."""
+        return self.matching.candidate.name
+
+    @property
+    def unmatched(self) -> float:
+        """Share of the baseline's rows that have no partner, 0 to 1."""
+        return len(self.matching.only_baseline) / len(self.matching.baseline.rows)
+
+    @property
+    def statuses(self) -> Mapping[str, int]:
+        """Pairs by what became of the choice."""
+        return Counter(str(choice.status) for _, choice in self.chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareResult:
+    """All sides.
+
+    Attributes:
+        chooser: Its name, and what its choices depend on.
+        manifests: By name of the side, the baseline first.
+        sides: The candidates.
+        drawing: How figures were drawn.
+        notes: What is left out, in sentences.
+    """
+
+    chooser: str
+    identity: Mapping[str, Any]
+    manifests: Mapping[str, SideManifest]
+    sides: Sequence[SideComparison]
+    drawing: Drawing
+    notes: Sequence[str]
+
+
+def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
+    matching: Matching,
+    chosen: Sequence[Chosen],
+    chooser: Chooser,
+    manifests: Mapping[str, SideManifest],
+    groupings: Sequence[Grouping],
+    drawing: Drawing,
+) -> SideComparison:
+    """Computes all figures of a candidate."""
+    pairs = [pair for pair, _ in chosen]
+    labels = [label for label in pairs[0].a.results if label in pairs[0].b.results]
+    results = {label: [(pair.a.results[label], pair.b.results[label]) for pair in pairs] for label in labels}
+    own = np.array([_PREFERRED[choice.winner] for _, choice in chosen])
+    rows = PairedRows.of(
+        results,
+        [pair.a.row.question_key for pair in pairs],
+        [pair.a.row.dataset for pair in pairs],
+        tie_margin=drawing.tie_margin,
+        preferred={chooser.name: own},
+    )
+    baseline, candidate = (manifests[side.name] for side in (matching.baseline, matching.candidate))
+    return SideComparison(
+        matching=matching,
+        chosen=chosen,
+        overall=compare_pairs(rows, resamples=drawing.resamples, seed=drawing.seed),
+        groups=[_grouped(chosen, rows, grouping, drawing) for grouping in groupings],
+        changed={label: most_changed(pairs, label, most=drawing.changed) for label in labels},
+        differences=differences(baseline, candidate),
+        unlike=differing_metrics(baseline, candidate),
+        orders=order_statistics(
+            [choice.orders for _, choice in chosen],
+            rows.questions,
+            rows.strata,
+            resamples=drawing.resamples,
+            seed=drawing.seed,
+        ),
+    )
+
+
+def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, drawing: Drawing) -> GroupedStatistics:
+    members: dict[tuple[str, ...], list[int]] = {}
+    outside = 0
+    for place, (pair, _) in enumerate(chosen):
+        values = tuple(
+            next((value for row in (pair.a.row, pair.b.row) if (value := row.grouping.get(column, ""))), "")
+            for column in grouping
+        )
+        if all(values):
+            members.setdefault(values, []).append(place)
+        else:
+            outside += 1
+    shown = members if len(members) <= MOST_GROUPS else {}
+    return GroupedStatistics(
+        columns=grouping,
+        groups={
+            values: compare_pairs(rows.at(np.array(where)), resamples=drawing.resamples, seed=drawing.seed)
+            for values, where in sorted(shown.items())
+        },
+        outside=outside,
+        left_out=len(members) - len(shown),
+    )
+
+
+def document_of(found: CompareResult) -> dict[str, Any]:
+    """All figures, as `write_json` takes them."""
+    return {
+        "baseline": found.sides[0].baseline,
+        "chooser": {"name": found.chooser, **found.identity},
+        "tie_margin": found.drawing.tie_margin,
+        "bootstrap": described_draws(found.drawing.resamples, found.drawing.seed, unit="question"),
+        "sides": dict(found.manifests),
+        "comparisons": {side.candidate: _side_document(side) for side in found.sides},
+        "notes": list(found.notes),
+    }
+
+
+def _side_document(side: SideComparison) -> dict[str, Any]:
+    matching = side.matching
+    return {
+        "pairs": side.overall.pairs,
+        "matched_by": matching.rule,
+        "unmatched": {
+            side.baseline: [row.id for row in matching.only_baseline],
+            side.candidate: [row.id for row in matching.only_candidate],
+        },
+        "repeated": [row.id for row in matching.repeated],
+        "pairs_with_other_references": matching.other_references,
+        "choices": dict(side.statuses),
+        "metrics": side.overall.metrics,
+        "outcomes": side.overall.outcomes,
+        **({"orders": side.orders} if side.orders is not None else {}),
+        "groups": {
+            written(grouped.columns): {
+                "without_value": grouped.outside,
+                "left_out": grouped.left_out,
+                "groups": [
+                    {"values": list(values), "pairs": of.pairs, "metrics": of.metrics, "outcomes": of.outcomes}
+                    for values, of in grouped.groups.items()
+                ],
+            }
+            for grouped in side.groups
+        },
+        "changed": {
+            label: {
+                direction: [{**asdict(row), "difference": row.difference} for row in rows]
+                for direction, rows in (("gained", changed.gained), ("lost", changed.lost))
+            }
+            for label, changed in side.changed.items()
+        },
+        "manifest_differences": list(side.differences),
+        "metrics_of_different_definitions": list(side.unlike),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedCondition:
+    """A condition, and the figure of one candidate that it was held against.
+
+    Attributes:
+        value: NaN where there is none.
+        problem: Why there is none that could be held against it: that is no pass; "" where there is one.
+    """
+
+    condition: str
+    candidate: str
+    value: float
+    holds: bool
+    problem: str = ""
+
+    def __str__(self) -> str:
+        """What came of it, as a sentence."""
+        if self.problem:
+            return f"--fail-if '{self.condition}': {self.problem}"
+        outcome = "holds" if self.holds else "does not hold"
+        return f"--fail-if '{self.condition}' {outcome} of {self.candidate}: it is {self.value:.6g}"
+
+
+def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[Condition, ...]:
+    """Reads --fail-if; raises click.BadParameter where one is no condition."""
+    try:
+        return tuple(parse_condition(value) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def check_names(conditions: Sequence[Condition], labels: Sequence[str], chooser: str) -> None:
+    """Refuses conditions on metrics that there are not, before anything is scored; raises InputError."""
+    for condition in conditions:
+        _name(condition, labels, chooser)
+
+
+def _name(condition: Condition, labels: Sequence[str], chooser: str) -> str:
+    """The metric or chooser that a condition is about; raises InputError where there is none."""
+    if condition.figure in CHOOSER_VALUE_NAMES and condition.metric == chooser:
+        return chooser
+    if condition.metric == chooser and chooser not in labels:
+        raise InputError(
+            f"--fail-if '{condition}': {chooser} gives no scores, it has {', '.join(sorted(CHOOSER_VALUE_NAMES))}"
+        )
+    return label_named(labels, condition.metric, "--fail-if")
+
+
+def check_conditions(conditions: Sequence[Condition], found: CompareResult) -> list[CheckedCondition]:
+    """Holds every condition against every candidate."""
+    return [_checked(condition, side, found.chooser) for condition in conditions for side in found.sides]
+
+
+def parts_only(conditions: Sequence[Condition], found: CompareResult) -> list[str]:
+    """Which conditions rest on a part of the baseline's rows, in sentences: a row without a score fails none."""
+    told: dict[str, None] = {}
+    for condition in conditions:
+        for side in found.sides:
+            name = _name(condition, list(side.overall.metrics), found.chooser)
+            rows, pairs = len(side.matching.baseline.rows), side.overall.pairs
+            metric = side.overall.metrics.get(name)
+            scored = side.overall.outcomes[name].pairs if metric is None else metric.scored
+            if side.matching.only_baseline or scored < pairs:
+                there = f"{side.candidate} answers {pairs} of {rows} rows of {side.baseline}"
+                told[
+                    f"figures of {name} rest on {scored} pairs: {there}; conditions on {name}.unmatched, .empty, "
+                    ".failed and .unscored look at the others"
+                ] = None
+    return list(told)
+
+
+def _checked(condition: Condition, side: SideComparison, chooser: str) -> CheckedCondition:
+    name = _name(condition, list(side.overall.metrics), chooser)
+    value = side.unmatched if condition.figure == UNMATCHED else condition_value(side.overall, name, condition.figure)
+    problem = ""
+    if name in side.unlike:
+        problem = (
+            f"{side.baseline} and {side.candidate} were scored by different definitions of {name}, so that their "
+            "scores do not compare: score one of them again"
+        )
+    elif math.isnan(value):
+        problem = f"{condition.figure} of {side.candidate} is not defined: {_why(side, name, condition)}"
+    return CheckedCondition(
+        condition=str(condition),
+        candidate=side.candidate,
+        value=math.nan if problem else value,
+        holds=not problem and condition.holds(value),
+        problem=problem,
+    )
+
+
+def _why(side: SideComparison, name: str, condition: Condition) -> str:
+    metric = side.overall.metrics.get(name)
+    if metric is not None and not metric.scored:
+        return f"no pair has two scores of {name}"
+    if metric is not None and condition.figure.startswith("share_right") and metric.verdicts is None:
+        return f"{name} gives no verdicts"
+    if not side.overall.outcomes[name].pairs:
+        return f"{name} prefers no answer of any pair"
+    return "there are too few questions for an interval"

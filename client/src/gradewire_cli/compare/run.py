@@ -1,0 +1,366 @@
+"""One run of `gradewire compare`, and the files that it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from gradewire_cli.compare.result import CompareResult, Drawing, check_names, compare_side
+from gradewire_cli.compare.runs import SideManifest, manifest_of, read_summary, runs_of_outputs
+from gradewire_cli.compare.sides import Collected, Duplicates, Matching, Rule, match, sides_of
+from gradewire_cli.compare.stored import read_outputs
+from gradewire_cli.options.common import OUTPUT_FILE, check_resume, option_group
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.journal import Journal, files_of, refuse_existing
+from gradewire_cli.results.progress import progress
+from gradewire_cli.results.results_file import ResultsFile
+from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
+from gradewire_cli.rows.row import with_picture_digests
+from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
+from gradewire_cli.scoring.corpus import refuse_part_of_a_request
+from gradewire_cli.scoring.labelled_rows import label_named
+from gradewire_cli.scoring.pairs import AnswerPair, PairEngine, results_of
+from gradewire_cli.scoring.plan import resolve_plan
+from gradewire_cli.scoring.row_scorer import RowScorer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire import AsyncClient
+    from gradewire.metrics import Compare
+    from gradewire.transport import Transport
+    from gradewire_cli.compare.sides import Side
+    from gradewire_cli.options.connection import ConnectionOptions
+    from gradewire_cli.options.metrics import MetricOptions
+    from gradewire_cli.rows.input_file import InputFile
+    from gradewire_cli.rows.row import Row
+    from gradewire_cli.scoring.pairs import Chooser, Chosen
+    from gradewire_cli.scoring.row_scorer import ScoredRow
+    from gradewire_stats.comparison.conditions import Condition
+
+
+output_options = option_group(
+    click.option("--out", type=OUTPUT_FILE, help="Write a line for each pair here (JSONL), with its winner."),
+    click.option(
+        "--resume", is_flag=True, help="Go on with --out where an earlier run stopped; what timed out is tried again."
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace --out, and the scores beside it."),
+    all_tables_option,
+    table_file_options,
+    click.option("--html", type=OUTPUT_FILE, help="Write a page here that needs no network (HTML)."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """The output options.
+
+    Attributes:
+        pairs: File of pairs; None: none.
+        resume: Whether what is in it, and in the scores beside it, stands.
+        overwrite: Whether it may be replaced.
+        figures: Files of figures.
+        page: HTML page.
+        all_tables: Whether all tables are printed.
+    """
+
+    pairs: Path | None
+    resume: bool
+    overwrite: bool
+    figures: TableFiles
+    page: Path | None
+    all_tables: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Reads `output_options`; raises click.UsageError where two exclude each other."""
+        check_resume(options, options["out"])
+        return cls(
+            pairs=options["out"],
+            resume=options["resume"],
+            overwrite=options["overwrite"],
+            figures=TableFiles.of(options),
+            page=options["html"],
+            all_tables=options["all_tables"],
+        )
+
+    @property
+    def scores(self) -> Path | None:
+        """Where scores are kept beside the pairs, as `gradewire score --out` writes them: pairs.scores.jsonl."""
+        return self.pairs.with_name(f"{self.pairs.stem}.scores.jsonl") if self.pairs else None
+
+    @property
+    def written(self) -> list[tuple[str, Path | None]]:
+        """Files that may be written or removed, as `check_outputs` takes them."""
+        kept = [path for file in (self.pairs, self.scores) if file is not None for path in files_of(file)]
+        return [*(("--out", path) for path in kept), *self.figures.named, ("--html", self.page)]
+
+    def check(self) -> None:
+        """Refuses to write over pairs and scores that are there; raises InputError."""
+        if not (self.resume or self.overwrite):
+            refuse_existing(self.pairs, self.scores)
+
+    def way_on(self) -> str:
+        """The line that is printed where the user interrupts."""
+        if self.pairs is None:
+            return "interrupted"
+        return f"interrupted; what was done is in {self.pairs} and {self.scores}, go on with --resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideOptions:
+    """Which sides are compared, and how their rows are matched.
+
+    Attributes:
+        models: Models that are compared; empty: files are, or all models of a single file.
+        names: What files are called; empty: by their names.
+        baseline: Name of the baseline; None: the first side.
+        rule: By what rows are matched.
+        duplicates: What becomes of rows that answer one question.
+        summaries: Summaries of outputs, in the order of the files; empty for none.
+    """
+
+    models: Sequence[str]
+    names: Sequence[str]
+    baseline: str | None
+    rule: Rule
+    duplicates: Duplicates
+    summaries: Sequence[Path]
+
+
+@dataclass(slots=True, kw_only=True)
+class CompareJob:
+    """One run of the command.
+
+    Attributes:
+        stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
+        by: Chooser; None: the first metric.
+        comparison: The same where it is a judge that is shown both answers; None where it is a metric.
+        journal: File of pairs while it runs; None where none is kept.
+    """
+
+    source: InputFile
+    stored: bool
+    metrics: MetricOptions
+    connection: ConnectionOptions
+    sides: SideOptions
+    by: str | None
+    comparison: Compare | None
+    conditions: Sequence[Condition]
+    drawing: Drawing
+    outputs: Outputs
+    quiet: bool
+    journal: Journal | None = field(default=None, init=False)
+
+    def run(self, transport: Transport | None) -> CompareResult:
+        """Scores the answers or reads their scores, has the pairs chosen, and computes all figures.
+
+        Args:
+            transport: From tests: takes the place of the connection.
+
+        Raises:
+            click.ClickException: A file, an option or the server is not as it has to be.
+        """
+        pairs = self.outputs.pairs
+        with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
+            self.outputs.check()
+            return self._run(transport)
+
+    def _run(self, transport: Transport | None) -> CompareResult:
+        has_synthetic = False
+        if self.stored:
+            collected = read_outputs(self.source)
+        else:
+            opened = self.source.open()
+            for note in opened.notes:
+                click.echo(note, err=True)
+            collected, has_synthetic = Collected(list(opened.rows)), opened.has_synthetic
+            for note in opened.late_notes:
+                click.echo(note, err=True)
+        sides, left_out = sides_of(
+            collected.rows,
+            self.source.paths,
+            models=self.sides.models,
+            names=self.sides.names,
+            baseline=self.sides.baseline,
+        )
+        self._check_groupings(collected)
+        matchings = [
+            match(sides[0], side, rule=self.sides.rule, duplicates=self.sides.duplicates) for side in sides[1:]
+        ]
+        chooser, chosen, run = asyncio.run(self._choose(collected, matchings, transport, has_synthetic=has_synthetic))
+        manifests = self._manifests(sides, collected, run)
+        by_side: dict[str, list[Chosen]] = {}
+        for pair, choice in chosen:
+            by_side.setdefault(pair.model_b, []).append((pair, choice))
+        return CompareResult(
+            chooser=chooser.name,
+            identity=chooser.identity,
+            manifests=manifests,
+            sides=[
+                compare_side(
+                    matching,
+                    by_side[matching.candidate.name],
+                    chooser,
+                    manifests,
+                    self.source.groupings,
+                    self.drawing,
+                )
+                for matching in matchings
+            ],
+            drawing=self.drawing,
+            notes=[*left_out, *collected.notes],
+        )
+
+    def _check_groupings(self, collected: Collected) -> None:
+        """Refuses columns that no file has; raises InputError."""
+        for column in self.source.options.grouped_by:
+            if not any(row.grouping.get(column) for row in collected.rows):
+                way_out = ": gradewire score --keep-columns keeps columns beside the scores" if self.stored else ""
+                raise InputError(f"--group-by {column}: no row has a value of it{way_out}")
+
+    async def _choose(
+        self,
+        collected: Collected,
+        matchings: Sequence[Matching],
+        transport: Transport | None,
+        *,
+        has_synthetic: bool,
+    ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
+        """The chooser, all pairs with their choices, and what is known of a server that scored."""
+        if self.stored:
+            chooser = self._chooser(_shared_labels(collected, matchings), collected)
+            return chooser, await self._chosen(collected, matchings, chooser), {}
+        async with self.connection.open(transport) as client:
+            await self._score(client, collected, matchings, has_synthetic=has_synthetic)
+            version = (await client.models()).server_version
+            chooser = await self._opened(client, collected)
+            chosen = await self._chosen(collected, matchings, chooser)
+        run = {
+            "gradewire_version": importlib.metadata.version("gradewire"),
+            "server_version": version,
+            "place": self.connection.place,
+        }
+        return chooser, chosen, run
+
+    async def _score(
+        self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching], *, has_synthetic: bool
+    ) -> None:
+        """Score the answers that are paired, into `collected`; what is kept beside the pairs is not scored again."""
+        quiet, kept = self.quiet, self.outputs.scores
+        plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
+        self._check_chooser(plan.chosen.labels, collected)
+        paired = {row.index for matching in matchings for pair in matching.pairs for row in pair}
+        rows = [row for row in collected.rows if row.index in paired]
+
+        def take(row: Row, output: Mapping[str, Any]) -> None:
+            collected.results[row.index] = results_of(output)
+
+        def take_batch(batch: Sequence[ScoredRow]) -> None:
+            if results is not None:
+                results.write([scored.output for scored in batch])
+            for scored in batch:
+                take(scored.row, scored.output)
+
+        with ResultsFile(kept) if kept else contextlib.nullcontext() as results:
+            if kept and self.outputs.resume:
+                refuse_part_of_a_request(plan.chosen, self.source, kept, plan.pictures)
+            known = results.waiting if results else lambda _: None
+            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
+            collected.lines[""] = scorer.lines
+            read = with_picture_digests(iter(rows), plan.pictures)
+            waiting = results.left(read, scorer.lines, take, resume=self.outputs.resume) if results else read
+            already = len(collected.results)
+            with progress("scoring", len(rows), quiet=quiet, already=already) as shown:
+                await scorer.score(waiting, take_batch, shown, already=already)
+            if results is not None and (left := results.finish()):
+                click.echo(left, err=True)
+
+    def _check_chooser(self, labels: Sequence[str], collected: Collected) -> None:
+        """Refuses a chooser or a condition that names what there is not; raises InputError."""
+        if self.comparison is None:
+            self._chooser(labels, collected)
+        else:
+            check_names(self.conditions, labels, self.comparison.name)
+
+    async def _opened(self, client: AsyncClient, collected: Collected) -> Chooser:
+        if self.comparison is None:
+            return self._chooser(list(collected.lines[""]), collected)
+        return await JudgeChooser.open(
+            client,
+            self.comparison,
+            self.comparison.name,
+            pictures=self.source.folder,
+            deadline_s=self.connection.deadline_s,
+        )
+
+    def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:
+        lines = next(iter(collected.lines.values()), {})
+        label = labels[0] if self.by is None else label_named(labels, self.by, "--by")
+        check_names(self.conditions, labels, label)
+        return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
+
+    async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
+        shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None
+        pairs = [pair.with_picture_digests(shown_from) for pair in _pairs(collected, matchings)]
+        engine = PairEngine(chooser, self.journal)
+        engine.open(resume=self.outputs.resume, anew=self.comparison is None)
+        with progress("comparing", len(pairs), quiet=self.quiet) as shown:
+            chosen = await engine.judge(pairs, done=lambda: shown.done(engine.judged))
+        engine.finish(chosen)
+        return chosen
+
+    def _manifests(
+        self, sides: Sequence[Side], collected: Collected, run: Mapping[str, Any]
+    ) -> dict[str, SideManifest]:
+        summaries: dict[str, Mapping[str, Any]] = {}
+        if self.sides.summaries:
+            if len(self.sides.summaries) != len(self.source.paths):
+                raise click.UsageError(
+                    f"--summary: give one for each of the {len(self.source.paths)} files, in their order"
+                )
+            for path, summary in zip(self.source.paths, self.sides.summaries, strict=True):
+                summaries[path] = read_summary(summary, path, collected.lines[path])
+        elif self.stored:
+            # With --where the rows are not all of the file's.
+            rows = {} if self.source.options.where else Counter(row.file for row in collected.rows)
+            beside, notes = runs_of_outputs({path: collected.lines[path] for path in self.source.paths}, rows)
+            summaries |= beside
+            collected.notes += notes
+        return {side.name: manifest_of(side, collected, summaries.get(side.rows[0].file, run)) for side in sides}
+
+
+def _pairs(collected: Collected, matchings: Sequence[Matching]) -> list[AnswerPair]:
+    matched = [(matching, pair) for matching in matchings for pair in matching.pairs]
+    return [
+        AnswerPair(
+            index=index,
+            model_a=matching.baseline.name,
+            model_b=matching.candidate.name,
+            a=collected.answer(one),
+            b=collected.answer(other),
+        )
+        for index, (matching, (one, other)) in enumerate(matched)
+    ]
+
+
+def _shared_labels(collected: Collected, matchings: Sequence[Matching]) -> list[str]:
+    """Metrics of which all sides have results.
+
+    Raises:
+        InputError: There is none.
+    """
+    rows = [matchings[0].baseline.rows[0], *(matching.candidate.rows[0] for matching in matchings)]
+    sides = [collected.results[row.index] for row in rows]
+    shared = [label for label in sides[0] if all(label in side for side in sides)]
+    if not shared:
+        listed = "; ".join(", ".join(side) for side in sides)
+        raise InputError(f"the outputs share no metric ({listed}): score them with the same --metrics")
+    return shared

@@ -1,0 +1,280 @@
+"""The runs that wrote outputs, as manifests and summaries record them, and what differs between two."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.results.manifest import file_digest, manifest_path
+from gradewire_cli.results.manifest_file import ManifestError, read_manifest
+from gradewire_cli.results.result_rows import line_parts
+from gradewire_proto.wire_rules import current
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire_cli.compare.sides import Collected, Side
+    from gradewire_cli.results.manifest import InputDigest, RunManifest
+    from gradewire_cli.scoring.pairs import Answer
+
+
+INPUTS: Final = "inputs"
+"""In what is known of a run: its input files, a text each. Of these the ones that differ are told, and no others."""
+PARAMETERS: Final = "parameters"
+"""In what is known of a run: further options by name."""
+_MOST_INPUTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideManifest:
+    """What one side was made with.
+
+    Attributes:
+        files: Its files; empty where one file has the rows of all sides.
+        rows: Its rows.
+        words_per_answer: Mean number of words between blanks, of the answers whose text is there; None without any.
+        lines: What reproduces each metric, by label.
+        statuses: Scored rows by label and status.
+        warnings: Scored rows by label and warning.
+        run: What its manifest or summary says of the run: versions, where it was scored, inputs, parameters, notes.
+    """
+
+    files: Sequence[str]
+    rows: int
+    words_per_answer: float | None
+    lines: Mapping[str, str]
+    statuses: Mapping[str, Mapping[str, int]]
+    warnings: Mapping[str, Mapping[str, int]]
+    run: Mapping[str, Any] = field(default_factory=dict)
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Single facts by what they are called."""
+        if self.files:
+            yield "file", ", ".join(self.files)
+        yield "rows", str(self.rows)
+        if self.words_per_answer is not None:
+            yield "words an answer", f"{self.words_per_answer:.1f}"
+        for label, line in self.lines.items():
+            yield from ((f"{label}: {name}", value) for name, value in line_parts(line).items() if value)
+        for kind in (self.statuses, self.warnings):
+            for label, counts in kind.items():
+                yield from ((f"{label}: {name}", str(count)) for name, count in sorted(counts.items()))
+        for name, value in self.run.items():
+            if name == PARAMETERS:
+                yield from ((f"parameter {option}", told) for option, told in value.items())
+            elif name != INPUTS:
+                yield name.replace("_", " "), "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestDifference:
+    """A fact in which two sides differ; "" where one does not have it."""
+
+    fact: str
+    baseline: str
+    candidate: str
+
+
+def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> SideManifest:
+    """The manifest of a side, counted from its rows; `run` is what is known of how they were scored."""
+    answers: list[Answer] = [collected.answer(row) for row in side.rows]
+    statuses: dict[str, Counter[str]] = {}
+    warnings: dict[str, Counter[str]] = {}
+    for answer in answers:
+        for label, result in answer.results.items():
+            statuses.setdefault(label, Counter())[result.status] += 1
+            warnings.setdefault(label, Counter()).update(result.warnings)
+    words = [len(text.split()) for answer in answers if (text := answer.text("prediction"))]
+    return SideManifest(
+        files=side.files,
+        rows=len(side.rows),
+        words_per_answer=fmean(words) if words else None,
+        lines=collected.lines_of(side.rows[0]),
+        statuses=statuses,
+        warnings=warnings,
+        run=run,
+    )
+
+
+def differences(baseline: SideManifest, candidate: SideManifest) -> list[ManifestDifference]:
+    """The facts in which two manifests differ, in the order of the first that has them; at last the inputs."""
+    before, after = dict(baseline.facts()), dict(candidate.facts())
+    found = [
+        ManifestDifference(name, before.get(name, ""), after.get(name, ""))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+    inputs = [list(side.run.get(INPUTS, ())) for side in (baseline, candidate)]
+    own = [_listed([each for each in mine if each not in others]) for mine, others in (inputs, inputs[::-1])]
+    return [*found, ManifestDifference(INPUTS, *own)] if any(own) else found
+
+
+def _listed(inputs: Sequence[str]) -> str:
+    more = len(inputs) - _MOST_INPUTS
+    return ", ".join(inputs[:_MOST_INPUTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def differing_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
+    """Labels under which the sides were scored by different definitions, so that scores do not compare."""
+    shared = [label for label in baseline.lines if label in candidate.lines]
+    return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
+
+
+_LEFT_OUT: Final = "what it says of the run is left out"
+_DIGEST_CHARACTERS: Final = 12
+_MOST_CHARACTERS: Final = 150
+
+
+def runs_of_outputs(
+    lines_by_output: Mapping[str, Mapping[str, str]], rows_by_output: Mapping[str, int]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used.
+
+    Args:
+        lines_by_output: Outputs of `gradewire score` and `gradewire bulk`, with what reproduces the metrics of each.
+        rows_by_output: How many rows each has; without those whose number is not known.
+    """
+    runs: dict[str, dict[str, Any]] = {}
+    missing, notes = [], []
+    for output, lines in lines_by_output.items():
+        runs[output] = {}
+        path = manifest_path(Path(output))
+        if not path.exists():
+            missing.append(f"{output} has no manifest ({path.name}), as one of a run that did not end")
+            continue
+        try:
+            manifest = read_manifest(path)
+            other = _other_content(output, manifest)
+        except (ManifestError, OSError) as error:
+            notes.append(f"{error}; {_LEFT_OUT}")
+            continue
+        if _current(manifest.metrics) != dict(lines):
+            notes.append(f"{path} is not that of {output}, whose metrics are others; {_LEFT_OUT}")
+        elif (rows := rows_by_output.get(output, manifest.counts.rows)) != manifest.counts.rows:
+            notes.append(f"{path} is of {manifest.counts.rows} rows, and {output} has {rows}; {_LEFT_OUT}")
+        elif other:
+            notes.append(f"{path} is not that of {output}: {other}; {_LEFT_OUT}")
+        else:
+            runs[output] = _run_of(manifest)
+    # Where no output has one there is nothing that one side lacks.
+    notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
+    return runs, [_plain(note) for note in notes]
+
+
+def _other_content(output: str, manifest: RunManifest) -> str:
+    """Says that a manifest was written for another content than the output's; "" where it was not, or does not say.
+
+    Raises:
+        OSError: The output cannot be read.
+    """
+    written = manifest.output
+    if written is None or not written.sha256 or not Path(output).is_file():
+        return ""
+    there = file_digest(output)
+    if not there.sha256 or there.sha256 == written.sha256:
+        return ""
+    return (
+        f"it was written for {_input_text(written)}, and {output} has the SHA-256 "
+        f"{there.sha256[:_DIGEST_CHARACTERS]}: another output, or one that was changed since"
+    )
+
+
+def _run_of(manifest: RunManifest) -> dict[str, Any]:
+    cost = None if manifest.cost is None else manifest.cost.price
+    told = {
+        "gradewire_version": manifest.versions.gradewire,
+        "server_version": manifest.versions.server,
+        "protocol": manifest.versions.protocol,
+        "place": manifest.place,
+        "processor": manifest.machine.processor,
+        "judge_price": cost,
+        PARAMETERS: {name: told for name, value in manifest.parameters.items() if (told := _short(value))},
+        INPUTS: [_input_text(each) for each in manifest.inputs],
+        "notes": list(manifest.notes),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _input_text(each: InputDigest) -> str:
+    return _cut(each.path) + (f" (SHA-256 {each.sha256[:_DIGEST_CHARACTERS]})" if each.sha256 else "")
+
+
+def _short(value: Any) -> str:
+    """A value of JSON; "" for what says nothing."""
+    if value in (None, "", [], {}):
+        return ""
+    try:
+        return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
+    except RecursionError:
+        # What could just be read may be too deep to be written, from deeper in this program.
+        return "nested too deeply to be shown"
+
+
+def _cut(text: str) -> str:
+    """The text, or its beginning and a digest, by which two long ones still differ."""
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text[:_MOST_CHARACTERS]}… (SHA-256 of the whole {digest[:_DIGEST_CHARACTERS]})"
+
+
+def _plain(text: str) -> str:
+    """A line without what a terminal obeys and without lone surrogates, as manifests of others may have them."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
+    """What `gradewire score --summary-json`, or a manifest that stands elsewhere, says of the run that wrote `output`.
+
+    Args:
+        path: The summary or manifest.
+        output: For messages.
+        lines: What reproduces the metrics of that output.
+
+    Raises:
+        InputError: The file is neither, or that of another output.
+    """
+    with named_errors(path):
+        text = path.read_bytes()
+    try:
+        document = json.loads(text)
+        if "format" in document:
+            manifest = read_manifest(path)
+            told, there = _run_of(manifest), _current(manifest.metrics)
+            with named_errors(output):
+                other = _other_content(output, manifest)
+        else:
+            told, there = _summarized(document)
+            other = ""
+    except ManifestError as error:
+        raise InputError(_plain(f"--summary {error}")) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"--summary {path}: is no summary of gradewire score --summary-json, and no manifest"
+        ) from error
+    if unlike := [label for label in lines if there.get(label) != lines[label]]:
+        other = f"{unlike[0]} is {there.get(unlike[0])} there and {lines[unlike[0]]} in the output"
+    if other:
+        raise InputError(
+            _plain(f"--summary {path}: is not that of {output}: {other}; give summaries in the order of the files")
+        )
+    return told
+
+
+def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a summary says of its run, and its lines by label."""
+    run, metrics = document["run"], document["metrics"]
+    told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
+    there = {label: found["line"] for label, found in metrics.items()}
+    return {"gradewire_version": document["gradewire_version"], **told}, _current(there)
+
+
+def _current(lines: Mapping[str, str]) -> dict[str, str]:
+    """Lines by label, with the names that metrics have now."""
+    return {current(label): current(line) for label, line in lines.items()}

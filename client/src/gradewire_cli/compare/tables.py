@@ -1,0 +1,261 @@
+"""Tables and notes of a comparison."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradewire_cli.options.common import written
+from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
+from gradewire_cli.results.tables import Table, Value, count, differing, estimated, p_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire_cli.compare.result import ChangedRow, CompareResult, GroupedStatistics, SideComparison
+    from gradewire_stats.comparison import Outcomes, PairComparison
+
+# So that five columns and both answers stand in one table of a log.
+_TEXT_CHARACTERS = 32
+_ALL = "all"
+
+
+def headline_tables(found: CompareResult) -> Iterator[Table]:
+    """What a terminal shows of every candidate: of groups and changed rows what the chooser says."""
+    for side in found.sides:
+        yield from _tables(side, [found.chooser], _TEXT_CHARACTERS)
+
+
+def all_tables(found: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
+    """All tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
+    for side in found.sides:
+        yield from _tables(side, list(side.overall.outcomes), characters)
+
+
+def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[Table]:
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, names)
+    yield from _changed(side, names, characters=characters)
+    if (table := difference_table(side)) is not None:
+        yield table
+
+
+def value_tables(side: SideComparison) -> Iterator[Table]:
+    """Figures of a candidate over all pairs, and by group for every metric."""
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, list(side.overall.outcomes))
+
+
+def value_notes(found: CompareResult) -> list[str]:
+    """What is not compared, on how many draws the intervals rest, and what does not compare."""
+    notes = list(found.notes)
+    for side in found.sides:
+        notes += side.matching.notes()
+        notes += [
+            f"{label}: {side.baseline} and {side.candidate} were scored by different definitions (below): their scores "
+            "do not compare"
+            for label in side.unlike
+        ]
+        for name, outcomes in side.overall.outcomes.items():
+            if outcomes.undecided:
+                notes.append(
+                    f"{name}: {outcomes.undecided} pairs of {side.candidate} have no winner: {_why(side, name)}"
+                )
+        for grouped in side.groups:
+            by = written(grouped.columns)
+            if grouped.outside:
+                notes.append(f"by {by}: {grouped.outside} pairs have no value and are in no line")
+            if grouped.left_out:
+                notes.append(f"by {by}: {grouped.left_out} groups are too many to tell figures of")
+    return [*notes, *interval_notes(_placed(found))]
+
+
+def _why(side: SideComparison, name: str) -> str:
+    if name in side.overall.metrics:
+        metric = side.overall.metrics[name]
+        counts = [
+            f"{number} of {who} {what}"
+            for what, numbers in (("are empty", metric.empty), ("failed", metric.failed))
+            for who, number in zip((side.baseline, side.candidate), numbers, strict=True)
+            if number
+        ]
+        return f"an answer has no score ({', '.join(counts)})" if counts else "an answer has no verdict"
+    return ", ".join(f"{number} {status}" for status, number in side.statuses.items() if status != "OK")
+
+
+def _placed(found: CompareResult) -> Iterator[PlacedEstimate]:
+    for side in found.sides:
+        places = [(_ALL, side.overall)]
+        places += [(" ".join(values), of) for grouped in side.groups for values, of in grouped.groups.items()]
+        for place, of in places:
+            for label, metric in of.metrics.items():
+                yield PlacedEstimate(label, "difference", place, metric.difference)
+            for name, outcomes in of.outcomes.items():
+                yield PlacedEstimate(name, "wins", place, outcomes.win_share)
+
+
+def _overall(side: SideComparison) -> Iterator[Table]:
+    of, title = side.overall, f"{side.candidate} minus {side.baseline}: {side.overall.pairs} pairs"
+    if of.metrics:
+        yield Table(
+            title,
+            ["metric", "scored", side.baseline, side.candidate, "difference"],
+            [
+                [
+                    label,
+                    count(metric.scored),
+                    estimated(metric.baseline),
+                    estimated(metric.candidate),
+                    differing(metric.difference),
+                ]
+                for label, metric in of.metrics.items()
+            ],
+        )
+    if any(any(metric.empty) for metric in of.metrics.values()):
+        yield Table(
+            f"{side.candidate} minus {side.baseline}: empty answers as wrong",
+            ["metric", "pairs", "empty", side.baseline, side.candidate, "difference"],
+            [
+                [
+                    label,
+                    count(metric.empty_as_wrong.scored),
+                    Value(f"{metric.empty[0]} and {metric.empty[1]}"),
+                    estimated(metric.empty_as_wrong.baseline),
+                    estimated(metric.empty_as_wrong.candidate),
+                    differing(metric.empty_as_wrong.difference),
+                ]
+                for label, metric in of.metrics.items()
+            ],
+        )
+    yield Table(
+        f"{side.candidate} against {side.baseline}, whose answer is better",
+        ["chosen by", "pairs", "wins", "ties", "losses", "sign test"],
+        [[name, *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
+    )
+    if (orders := side.orders) is not None:
+        yield Table(
+            "What the judge says with either answer first",
+            ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
+            [
+                [
+                    next(name for name in of.outcomes if name not in of.metrics),
+                    count(orders.pairs),
+                    estimated(orders.consistency).beside(str(orders.consistent)),
+                    estimated(orders.position_bias),
+                ]
+            ],
+        )
+    judged = {label: metric.verdicts for label, metric in of.metrics.items() if metric.verdicts is not None}
+    if judged:
+        yield Table(
+            f"{side.candidate} minus {side.baseline}: answers called right",
+            ["metric", "pairs", side.baseline, side.candidate, "difference", *_discordant(side), "McNemar"],
+            [
+                [
+                    label,
+                    count(found.pairs),
+                    estimated(found.baseline),
+                    estimated(found.candidate),
+                    differing(found.difference),
+                    count(found.only_baseline),
+                    count(found.only_candidate),
+                    p_value(found.p_value),
+                ]
+                for label, found in judged.items()
+            ],
+        )
+
+
+def _discordant(side: SideComparison) -> list[str]:
+    return [f"only {side.baseline}", f"only {side.candidate}"]
+
+
+def _outcome_cells(outcomes: Outcomes) -> list[Value]:
+    shares = ((outcomes.win_share, outcomes.wins), (outcomes.tie_share, outcomes.ties))
+    return [
+        count(outcomes.pairs),
+        *(estimated(share).beside(str(number)) for share, number in (*shares, (outcomes.loss_share, outcomes.losses))),
+        p_value(outcomes.p_value),
+    ]
+
+
+def _by_group(side: SideComparison, grouped: GroupedStatistics, names: Sequence[str]) -> Iterator[Table]:
+    if not grouped.groups:
+        return
+    for name in names:
+        yield Table(
+            f"{side.candidate} minus {side.baseline} by {' and '.join(grouped.columns)}: {name}",
+            [*grouped.columns, "pairs", *_heads(side, name)],
+            [[*values, count(of.pairs), *_cells(of, side.overall, name)] for values, of in grouped.groups.items()],
+            heads=len(grouped.columns),
+        )
+
+
+def _heads(side: SideComparison, name: str) -> list[str]:
+    metric = side.overall.metrics.get(name)
+    scores = [side.baseline, side.candidate, "difference"] if metric else []
+    verdicts = [*_discordant(side), "McNemar"] if metric and metric.verdicts else []
+    return [*scores, "wins", "ties", "losses", "sign test", *verdicts]
+
+
+def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
+    """The cells of one group, in the order of `_heads`."""
+    metric, whole = of.metrics.get(name), overall.metrics.get(name)
+    if metric is not None:
+        yield from (estimated(metric.baseline), estimated(metric.candidate), differing(metric.difference))
+    yield from _outcome_cells(of.outcomes[name])[1:]
+    if metric is None or whole is None or whole.verdicts is None:
+        return
+    if metric.verdicts is None:
+        yield from [Value("-")] * 3
+    else:
+        yield from (count(metric.verdicts.only_baseline), count(metric.verdicts.only_candidate))
+        yield p_value(metric.verdicts.p_value)
+
+
+def _changed(side: SideComparison, names: Sequence[str], *, characters: int) -> Iterator[Table]:
+    for name in names:
+        if (changed := side.changed.get(name)) is None:
+            continue
+        for title, rows in (("gained", changed.gained), ("lost", changed.lost)):
+            if rows:
+                yield Table(
+                    f"Rows that {title} most by {name}",
+                    ["id", side.baseline, side.candidate, "difference", "question", *_answers(side, rows)],
+                    [_changed_cells(row, rows, characters) for row in rows],
+                )
+
+
+def _answers(side: SideComparison, rows: Sequence[ChangedRow]) -> list[str]:
+    shown = any(row.baseline_answer or row.candidate_answer for row in rows)
+    return [f"answer of {side.baseline}", f"answer of {side.candidate}"] if shown else []
+
+
+def _changed_cells(row: ChangedRow, rows: Sequence[ChangedRow], characters: int) -> list[Value | str]:
+    scores = (row.baseline_score, row.candidate_score)
+    shown = any(each.baseline_answer or each.candidate_answer for each in rows)
+    answers = (row.baseline_answer, row.candidate_answer) if shown else ()
+    return [
+        cut(row.id, characters),
+        *(Value(f"{score:.3f}", score) for score in scores),
+        Value(f"{row.difference:+.3f}", row.difference),
+        *(cut(text, characters) for text in (row.question, *answers)),
+    ]
+
+
+def cut(text: str, characters: int) -> str:
+    """The beginning of a text on one line, with what a cut leaves out in view."""
+    line = " ".join(text[: 8 * characters].split())
+    return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
+
+
+def difference_table(side: SideComparison) -> Table | None:
+    """What differs in the manifests; None where nothing does."""
+    if not side.differences:
+        return None
+    return Table(
+        "What differs beside the answers",
+        ["", side.baseline, side.candidate],
+        [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],
+    )

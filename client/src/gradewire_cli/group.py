@@ -1,0 +1,139 @@
+"""Entry point: finds the subcommand, and turns an error into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+from typing_extensions import override
+
+from gradewire_cli.lazy_commands import LazyGroup
+from gradewire_cli.problems import fail, silence_stdout
+from gradewire_proto.exit_codes import ExitCode
+from gradewire_proto.telemetry.opening import providers_of
+from gradewire_proto.telemetry.settings import TelemetrySettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+_TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "score"})
+
+
+@contextmanager
+def traced_command(arguments: Sequence[str]) -> Iterator[None]:
+    """The span of a command, within which its calls are traced; without a collector nothing is loaded for it.
+
+    Args:
+        arguments: Of the command line, without the program's name.
+    """
+    command = next((text for text in arguments if not text.startswith("-")), "")
+    # One run is one trace, which somebody asked for: all of it is kept.
+    settings = TelemetrySettings(sample_ratio=1.0)
+    if command not in _TRACED or not settings.is_on() or find_spec("opentelemetry") is None:
+        yield
+        return
+    if find_spec("opentelemetry.sdk") is None:
+        yield
+        return
+    from opentelemetry import trace  # noqa: PLC0415 - see the docstring
+    from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
+
+    providers = providers_of(settings, "gradewire", draws_ids=True)
+    if providers is None:
+        yield
+        return
+    trace.set_tracer_provider(providers.traces)
+    if providers.logs is not None:
+        set_logger_provider(providers.logs)
+    try:
+        with providers.tracer.start_as_current_span(f"gradewire {command} (command)"):
+            yield
+    finally:
+        providers.close()
+
+
+_COMMANDS = {
+    "agree": ("gradewire_cli.agree.command", "Compare scores with human labels."),
+    "bench": ("gradewire_cli.bench.command", "Make the tables of papers; put a load on a server."),
+    "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
+    "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
+    "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
+    "gateway": ("gradewire_cli.gateway", "Answer HTTP in front of a server."),
+    "leaderboard": ("gradewire_cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
+    "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
+    "prepare": ("gradewire_cli.prepare", "Get references ready before answers come."),
+    "prompt": ("gradewire_cli.prompt", "Look at what judges are shown."),
+    "score": ("gradewire_cli.score.command", "Score the answers of a file."),
+    "serve": ("gradewire_cli.serve", "Start a server."),
+    "triton": ("gradewire_cli.triton", "Run the real Triton server on this machine."),
+}
+
+
+class _Root(LazyGroup):
+    """Ends where whoever read our output has seen enough: click would, with a code that says something else."""
+
+    @override
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        with _closed_output():
+            return super().make_context(*arguments, **extra)
+
+    @override
+    def invoke(self, ctx: click.Context) -> Any:
+        with _closed_output():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _closed_output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        silence_stdout()
+        raise click.exceptions.Exit(ExitCode.CLOSED) from error
+
+
+@click.group(
+    cls=_Root,
+    modules=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+    epilog="Each command has its own --help with examples. GRADEWIRE_DEBUG=1 shows where an error came from.",
+)
+@click.version_option(message="gradewire %(version)s", package_name="gradewire")
+def gradewire() -> None:
+    """Grade free-form answers: how right is an answer, given its references?
+
+    \b
+    First steps:
+      gradewire models build                                build the default encoder, once
+      gradewire score answers.jsonl --out scores.jsonl      score a file in this process
+      gradewire serve                                       or start a server, and then
+      gradewire score answers.jsonl --server 127.0.0.1:50051
+    """  # noqa: D301 - click looks for the backspace: the lines after it are not wrapped
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits."""
+    # gRPC writes a line of its own for every broken header that a caller sends, and no bound of ours sees it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    try:
+        with traced_command(sys.argv[1:]):
+            code = gradewire.main(prog_name="gradewire", standalone_mode=False)
+    except click.exceptions.Abort as error:
+        fail(error, ExitCode.INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        fail(error, error.exit_code, hint=f"see {error.ctx.command_path} --help" if error.ctx else "")
+    except click.ClickException as error:
+        fail(error, error.exit_code)
+    except OSError as error:
+        # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
+        silence_stdout()
+        fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
+    sys.exit(code if isinstance(code, int) else 0)

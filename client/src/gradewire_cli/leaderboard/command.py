@@ -1,0 +1,234 @@
+"""`gradewire leaderboard`: rates models by verdicts on pairs of their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire._input import ALIASES
+from gradewire_cli.leaderboard.judging import Sampling
+from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
+from gradewire_cli.leaderboard.result import RatingOptions, headline, leaderboard_of, notes, optional_tables
+from gradewire_cli.leaderboard.run import LeaderboardRun
+from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
+from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.options.labelled import draw_options
+from gradewire_cli.options.metrics import MetricOptions, judge_options, read_prompt_file
+from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.results.journal import files_of
+from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
+from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
+from gradewire_cli.rows.input_file import input_file, input_options, named_columns
+from gradewire_cli.scoring.choosers import tie_margin_option
+from gradewire_cli.scoring.labelled_run import described_draws
+from gradewire_stats.ratings import CONTROLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire_cli.leaderboard.result import Leaderboard
+    from gradewire_stats.ratings import Control
+
+RESAMPLES = 1000
+
+
+def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple[Control, ...]:
+    given = [each.strip() for each in (value or "").split(",") if each.strip()]
+    if unknown := [each for each in given if each not in CONTROLS]:
+        raise click.BadParameter(f"{unknown[0]}: write one or both of {', '.join(CONTROLS)}")
+    return tuple(control for control in CONTROLS if control in given)
+
+
+@click.command(
+    "leaderboard",
+    epilog=f"""\b
+Columns of a file of pairs, by the first of these names that a row has:
+{chr(10).join(f"  {name:<15} {' '.join(usual)}" for name, usual in PAIR_COLUMNS.items())}
+
+A winner is model_a, model_b, tie, A, B, both_bad, "tie (bothbad)" or the name of the model; an answer is a text, or a
+conversation as a list of messages. Votes are a list of winners, one for each person, or counts.
+
+\b
+Examples:
+  gradewire leaderboard pairs.jsonl --reference human --html leaderboard.html
+  gradewire leaderboard arena.jsonl --control length,position --all-tables
+  gradewire leaderboard pairs.jsonl --human votes.jsonl --json leaderboard.json --latex leaderboard.tex
+
+{exit_codes(failed_rows="")}""",
+)
+@input_options
+@connection_options
+@judge_options
+@click.option(
+    "--by",
+    default="smile",
+    help="What chooses between answers: a metric, whose higher score wins and which scores each answer once, or a "
+    "judge of pairs, as 'compare?references=true'.",
+)
+@tie_margin_option
+@click.option("--out", type=OUTPUT_FILE, help="Keep every pair that is judged here, as JSONL.")
+@click.option("--resume", is_flag=True, help="Go on with --out: pairs that are in it are not judged again.")
+@click.option("--overwrite", is_flag=True, help="Replace --out.")
+@click.option(
+    "--target-width",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Judge pairs, those first that tell most, until every model's interval is this narrow, in points. Default: "
+    "judge all pairs.",
+)
+@click.option("--max-pairs", type=click.IntRange(min=1), help="With --target-width: judge no more pairs than these.")
+@click.option("--reference", metavar="MODEL", help="Win rates are against this model; ties are left out of them.")
+@click.option("--anchor", metavar="MODEL", help="This model is rated 1000. Default: the mean of all models is.")
+@click.option(
+    "--control",
+    "controls",
+    metavar="length,position",
+    callback=_controls,
+    help="Hold the difference in length or the position of the answers fixed in a further fit, which then orders the "
+    "models.",
+)
+@click.option(
+    "--human",
+    type=INPUT_FILE,
+    help="Pairs with people's votes or winners; how often the judge says the same, and whether it ranks models as they "
+    "do. Default: the votes in FILE.",
+)
+@draw_options(resamples=RESAMPLES)
+@all_tables_option
+@table_file_options
+@click.option("--html", type=OUTPUT_FILE, help="Write a page here that loads nothing.")
+@click.pass_context
+def leaderboard_command(  # noqa: PLR0913 - one argument per option
+    ctx: click.Context,
+    /,
+    *,
+    reference: str | None,
+    anchor: str | None,
+    controls: Sequence[Control],
+    human: Path | None,
+    resamples: int,
+    seed: int,
+    all_tables: bool,
+    html: Path | None,
+    **options: Any,
+) -> None:
+    """Rate models by FILE: Elo, Bradley-Terry, win rates, with intervals over instructions.
+
+    FILE are pairs that were judged, or answers of several models to the same questions, which are compared here. Pairs
+    without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
+    """
+    files = TableFiles.of(options)
+    rating = RatingOptions(reference=reference, anchor=anchor, controls=controls, resamples=resamples, seed=seed)
+    run = _run(options, rating)
+    read = run.source.named_paths | ({"--human": str(human)} if human else {})
+    kept = [("--out", path) for path in files_of(run.out)] if run.out is not None else []
+    check_outputs([*files.named, ("--html", html), *kept], read)
+    with exit_on_interrupt(run.way_on), one_line_errors():
+        verdicts = asyncio.run(run.verdicts(ctx.obj))
+    people = _people(verdicts, human, run)
+    found = leaderboard_of(verdicts, rating, people)
+    tables = [*headline(found, rating), *optional_tables(found, rating)]
+    aside = [*run.notes, *verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
+    if all_tables:
+        show_tables(tables, notes(found, rating, families=True), aside)
+    else:
+        show_tables(headline(found, rating), notes(found, rating, families=False), [*aside, FURTHER_TABLES])
+    every_note = [*notes(found, rating, families=True), *aside]
+    files.write(_document(run, found, rating), tables, every_note)
+    if html is not None:
+        from gradewire_cli.leaderboard.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+
+        write_page(html, found, rating, every_note, source=run.source.short_name, by=run.by, quiet=run.quiet)
+
+
+def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
+    """Reads the options; raises click.UsageError where two exclude each other."""
+    check_resume(options, options["out"])
+    if options["max_pairs"] is not None and options["target_width"] is None:
+        raise click.UsageError("--max-pairs stands beside --target-width: say how narrow the intervals shall be")
+    mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES})
+    names = {name: (mapped[name],) if name in mapped else usual for name, usual in PAIR_COLUMNS.items()}
+    of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
+    with one_line_errors():
+        prompts = [read_prompt_file(path) for path in options["prompts"]]
+    return LeaderboardRun(
+        source=input_file({**options, "columns": of_answers}, needed=("prediction",)),
+        names=names,
+        metrics=MetricOptions(
+            metrics=options["by"], judge=options["judge"], prompts=prompts, retries=options["retries"]
+        ),
+        tie_margin=options["tie_margin"],
+        connection=connection_of(options),
+        out=options["out"],
+        resume=options["resume"],
+        overwrite=options["overwrite"],
+        sampling=None if options["target_width"] is None else Sampling(options["target_width"], options["max_pairs"]),
+        options=rating,
+        quiet=options["quiet"],
+    )
+
+
+def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
+    """The votes of the file of people, or of the pairs themselves; None without any."""
+    if human is None:
+        # Held against themselves, votes agree always.
+        with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
+        return votes_of(with_votes) if with_votes else None
+    read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)
+    found = votes_of(read.pairs)
+    if not found.pairs:
+        raise InputError(f"--human {human}: {'; '.join(read.left_out.sentences('rows')) or 'there is no vote'}")
+    found.left_out = read.left_out
+    return found
+
+
+def _human_notes(found: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
+    if people is None:
+        by_votes = sum(pair.by_votes for pair in found.verdicts.pairs)
+        told = f"{by_votes} pairs have their winner from the votes of people: there is no judge to hold against them"
+        return [told] if by_votes else []
+    left_out = people.left_out.sentences("rows of people")
+    if found.people is None:
+        return [*left_out, f"--human {human}: none of its pairs is among those of the leaderboard"]
+    strata = found.people.strata
+    counts = {
+        "pairs of people are unknown to the judge": found.people.unmatched,
+        "pairs have unknown lengths, so that there is no baseline of the longer answer": found.people.without_words,
+        "pairs of people were left out: no majority": strata.no_majority,
+        "pairs of people were left out: most call them a tie": strata.voted_tie,
+    }
+    return [*left_out, *(f"{number} {what}" for what, number in counts.items() if number)]
+
+
+def _document(run: LeaderboardRun, found: Leaderboard, options: RatingOptions) -> dict[str, Any]:
+    read, agree = found.verdicts.both_orders()
+    ratings = found.ratings
+    return {
+        "file": run.source.name,
+        "by": run.by,
+        "pairs": len(found.verdicts.pairs),
+        "instructions": ratings.instructions,
+        "left_out": dict(found.verdicts.left_out.counts),
+        "without_winner": dict(found.verdicts.without_winner),
+        "lost_blank": found.verdicts.lost_blank,
+        "both_orders": {"pairs": read, "same_winner": agree},
+        "reference": options.reference,
+        "anchor": options.anchor,
+        "controls": list(options.controls),
+        "bootstrap": described_draws(options.resamples, options.seed, unit="instruction"),
+        "regularised": ratings.regularised,
+        "regularised_draws": ratings.regularised_draws,
+        "models": ratings.models,
+        "effects": ratings.effects,
+        "wins": {"models": [line.model for line in ratings.models], "won": ratings.won.tolist()},
+        "ties": ratings.tied.tolist(),
+        "position_bias": found.position,
+        "length_bias": found.length,
+        "families": {family: table.models for family, table in found.families.items()},
+        "human": found.people,
+    }

@@ -1,0 +1,356 @@
+"""Judged pairs of a file: our own lines, and rows of arenas with their conversations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.row import question_key_of
+from gradewire_proto.wire_rules import current
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from gradewire_cli.rows.formats import Record
+    from gradewire_cli.scoring.pairs import Winner
+
+
+_OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+NAME_CHARACTERS = 200
+"""Of a model's name, at most."""
+OK = "OK"
+INCONSISTENT = "INCONSISTENT"
+"""Status of a pair whose two orders got different winners."""
+EMPTY = "EMPTY_PREDICTION"
+"""Status of a pair of which an answer is blank: no judge is asked, and no metric has a score for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOrder:
+    """What was said of a pair with one of its answers first; `winner` is None where that could not be read."""
+
+    first: Literal["model_a", "model_b"]
+    winner: Winner | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPair:
+    """Two answers to one instruction.
+
+    Attributes:
+        place: Where it stands, for people.
+        instruction: Alike in pairs about the same instruction.
+        models: Names of the two, A first.
+        winner: None where there is no verdict.
+        status: OK, or why there is none.
+        orders: Verdicts by order, where they are known.
+        family: Of the instruction; "" without.
+        question: Text of the instruction; "" where it is not known.
+        answers: Texts; "" where they are not known.
+        words: Of each answer; NaN where they are not known.
+        probability_a: That A is better, as the judge says; NaN where it does not.
+        votes: Of people, where the row has them.
+        by_votes: Whether the winner is what most of these say, for the row has no other.
+        by: What said it; "" where that is not known.
+        round: Number of the batch in which it was chosen to be judged; None for pairs of other origin.
+        digest: Over both answers, where the row has it.
+        turn: Of the conversation that was judged, from 1; 0 where that is not told.
+    """
+
+    place: str
+    instruction: str
+    models: tuple[str, str]
+    winner: Winner | None
+    status: str = OK
+    orders: tuple[JudgedOrder, ...] = ()
+    family: str = ""
+    question: str = ""
+    answers: tuple[str, str] = ("", "")
+    words: tuple[float, float] = (math.nan, math.nan)
+    probability_a: float = math.nan
+    votes: tuple[Winner, ...] = ()
+    by_votes: bool = False
+    by: str = ""
+    round: int | None = None
+    digest: str = ""
+    turn: int = 0
+
+    @property
+    def key(self) -> tuple[str, frozenset[str]]:
+        """Alike in pairs that compare the same models on the same instruction, whatever side they are on."""
+        return self.instruction, frozenset(self.models)
+
+    @property
+    def counted(self) -> Winner | None:
+        """The winner that ratings count: a blank answer loses to one that is none, though nobody was asked."""
+        blank = [not any(map(str.isalnum, answer)) for answer in self.answers]
+        if self.winner is None and self.status == EMPTY and blank[0] != blank[1]:
+            return "model_b" if blank[0] else "model_a"
+        return self.winner
+
+    def turned(self) -> Self:
+        """The same pair with A and B in each other's place."""
+        return replace(
+            self,
+            models=self.models[::-1],
+            winner=self.winner and _OTHER[self.winner],
+            orders=tuple(
+                JudgedOrder("model_b" if order.first == "model_a" else "model_a", order.winner and _OTHER[order.winner])
+                for order in self.orders
+            ),
+            answers=self.answers[::-1],
+            words=self.words[::-1],
+            probability_a=1 - self.probability_a,
+            votes=tuple(_OTHER[vote] for vote in self.votes),
+        )
+
+
+_USER_ROLES = frozenset({"user", "human"})
+_ASSISTANT_ROLES = frozenset({"assistant", "model", "gpt", "bot"})
+_DEPTH = 4
+
+
+def user_turns(said: Any) -> str:
+    """What people said in a conversation, or the text itself; "" where nothing can be read."""
+    return "\n".join(filter(None, _texts(said, _USER_ROLES)))
+
+
+def answer_at(said: Any, turn: int = 0) -> str:
+    """What the model said at a turn of a conversation, or the text itself; "" where nothing can be read.
+
+    Turns count from 1; with 0, and where a conversation has no such turn, it is the last one.
+    """
+    answers = _texts(said, _ASSISTANT_ROLES)
+    if 0 < turn <= len(answers):
+        return answers[turn - 1]
+    return next(filter(None, reversed(answers)), "")
+
+
+def _texts(said: Any, roles: frozenset[str]) -> list[str]:
+    if not isinstance(said, list):
+        return [_content(said)]
+    return [
+        _content(message)
+        for message in said
+        if not isinstance(message, Mapping) or "role" not in message or str(message["role"]).lower() in roles
+    ]
+
+
+def _content(message: Any, depth: int = 0) -> str:
+    """The text of a message: a text, {"content": …}, or a list of parts."""
+    if isinstance(message, str):
+        return message
+    if depth >= _DEPTH:
+        return ""
+    if isinstance(message, Mapping):
+        inner = next((message[key] for key in ("content", "text", "value") if key in message), "")
+        return _content(inner, depth + 1)
+    if isinstance(message, list):
+        return "\n".join(filter(None, (_content(part, depth + 1) for part in message)))
+    return str(message) if isinstance(message, int | float) and not isinstance(message, bool) else ""
+
+
+# Columns in which a field stands, the first that a row has wins.
+PAIR_COLUMNS: dict[str, tuple[str, ...]] = {
+    "model_a": ("model_a",),
+    "model_b": ("model_b",),
+    "winner": ("winner",),
+    "votes": ("votes", "annotations"),
+    "instruction_id": ("instruction_id", "question_id"),
+    "family": ("family", "instruction_category", "category"),
+    "instruction": ("question", "instruction", "prompt"),
+    "answer_a": ("answer_a", "response_a", "conversation_a"),
+    "answer_b": ("answer_b", "response_b", "conversation_b"),
+    "turn": ("turn",),
+}
+_WINNERS: Mapping[str, Winner] = {
+    "model_a": "model_a",
+    "a": "model_a",
+    "model_b": "model_b",
+    "b": "model_b",
+    "tie": "tie",
+    "both_bad": "tie",
+    "bothbad": "tie",
+    "both bad": "tie",
+    "tie (bothbad)": "tie",
+    "tie (both bad)": "tie",
+    "tie_bothbad": "tie",
+}
+# A winner as three columns of 0 and 1.
+_ONE_HOT: Mapping[str, Winner] = {
+    "winner_model_a": "model_a",
+    "winner_model_b": "model_b",
+    "winner_tie": "tie",
+    "winner_tie_bothbad": "tie",
+}
+_MOST_VOTES = 1000
+# More than any answer has: what is above is no number of words.
+_MOST_WORDS = 1e9
+
+
+def holds_pairs(columns: Container[str], names: Mapping[str, Sequence[str]]) -> bool:
+    """Whether rows with these columns are pairs, and no answers."""
+    return all(any(column in columns for column in names[side]) for side in ("model_a", "model_b"))
+
+
+def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPair:
+    """Reads a row.
+
+    Args:
+        record: The row.
+        names: Columns of each field, as `PAIR_COLUMNS` with those of --map in their place.
+
+    Raises:
+        ValueError: It is no pair; says why.
+    """
+    if record.fields is None:
+        raise ValueError("the row cannot be read")
+    fields = record.fields
+
+    def value(name: str) -> Any:
+        return next((fields[column] for column in names[name] if fields.get(column) is not None), None)
+
+    models = _name(value("model_a")), _name(value("model_b"))
+    if not all(models):
+        raise ValueError("a model has no name")
+    if models[0] == models[1]:
+        raise ValueError("both answers are of one model")
+    votes = _votes(unpacked(value("votes"), brackets="[{"), models)
+    winner = stated = _winner(value("winner"), fields, models)
+    status = str(fields.get("status") or OK)
+    if winner is None and status == OK:
+        if not votes and not ("winner" in fields or value("winner") is not None):
+            raise ValueError(f"there is no winner (looked for {', '.join((*names['winner'], *names['votes']))})")
+        status = OK if votes else "NO_VERDICT"
+        winner = majority(votes) if votes else None
+    elif status != OK:
+        winner = None
+    said = [_conversation(value(side)) for side in ("answer_a", "answer_b")]
+    turn = _turn(value("turn"))
+    asked = [user_turns(each) for each in said if isinstance(each, list)]
+    question = next((text for text in (_text(value("instruction")), *asked) if text), "")
+    answers = (answer_at(said[0], turn), answer_at(said[1], turn))
+    return JudgedPair(
+        place=record.place,
+        instruction=_instruction(fields, _text(value("instruction_id")), question, record.index),
+        models=models,
+        winner=winner,
+        status=status,
+        orders=_orders(fields, winner if stated else None),
+        family=_text(value("family")),
+        question=question,
+        answers=answers,
+        words=(_words(fields.get("length_a_words"), answers[0]), _words(fields.get("length_b_words"), answers[1])),
+        probability_a=_number(fields.get("probability_a")),
+        votes=votes,
+        by_votes=winner is not None and stated is None,
+        by=current(_text(fields.get("by"))),
+        round=fields["round"] if type(fields.get("round")) is int else None,
+        digest=_text(fields.get("digest")),
+        turn=turn,
+    )
+
+
+def majority(votes: Sequence[Winner]) -> Winner:
+    """What more than half of the votes are for; a tie without such a majority."""
+    return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
+
+
+def _name(value: Any) -> str:
+    if value is None or value != value or isinstance(value, list | Mapping):  # noqa: PLR0124 - NaN alone differs from itself
+        return ""
+    name = printable(str(value)).strip()
+    if len(name) > NAME_CHARACTERS:
+        raise ValueError(f"the name of a model has more than {NAME_CHARACTERS} characters")
+    return name
+
+
+def _text(value: Any) -> str:
+    # A prompt may be the list of its turns.
+    return user_turns(_conversation(value)) if value is not None else ""
+
+
+def _conversation(value: Any) -> Any:
+    """A list of messages or turns, which a cell may hold as text; any other text as it is."""
+    found = unpacked(value, brackets="[") if isinstance(value, str) else value
+    is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
+    return found if is_one else value
+
+
+def _turn(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else math.nan
+
+
+def _words(given: Any, answer: str) -> float:
+    number = _number(given)
+    if 0 <= number <= _MOST_WORDS:
+        return number
+    return float(len(answer.split())) if answer.strip() else math.nan
+
+
+def _winner(value: Any, fields: Mapping[str, Any], models: tuple[str, str]) -> Winner | None:
+    if value is None:
+        hot = [winner for column, winner in _ONE_HOT.items() if str(fields.get(column)) in {"1", "1.0", "True"}]
+        if len(set(hot)) > 1:
+            raise ValueError("more than one of the columns winner_… is 1")
+        return hot[0] if hot else None
+    return _side(value, models)
+
+
+def _side(value: Any, models: tuple[str, str]) -> Winner:
+    text = str(value).strip()
+    # Some name the model that won.
+    named: Winner | None = None if text not in models else "model_a" if text == models[0] else "model_b"
+    if found := _WINNERS.get(text.lower()):
+        if named not in {None, found} and text.lower() in {"a", "b"}:
+            raise ValueError(
+                f"winner or vote {text} is a side and the model of the other one: write model_a or model_b"
+            )
+        return found
+    if named is not None:
+        return named
+    raise ValueError("a winner or vote is none of model_a, model_b, tie")
+
+
+def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
+    if isinstance(cell, Mapping):
+        if not all(type(count) is int and 0 <= count <= _MOST_VOTES for count in cell.values()):
+            raise ValueError("a number of votes is none")
+        cell = [vote for vote, count in cell.items() for _ in range(count)]
+    if isinstance(cell, str):
+        cell = cell.replace(",", " ").split()
+    given = cell[:_MOST_VOTES] if isinstance(cell, list) else []
+    return tuple(_side(vote, models) for vote in given if vote is not None)
+
+
+def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
+    """What a row says of the orders; where it knows none, A was the first and the verdict is that order's."""
+    if "orders" not in fields:
+        return (JudgedOrder("model_a", winner),) if winner is not None else ()
+    given = fields["orders"]
+    found = []
+    for order in given if isinstance(given, list) else []:
+        first = _known(order.get("first")) if isinstance(order, Mapping) else None
+        if first is not None and first != "tie":
+            found.append(JudgedOrder(first, _known(order.get("winner"))))
+    return tuple(found[:2])
+
+
+def _known(value: Any) -> Winner | None:
+    return _WINNERS.get(value.strip().lower()) if isinstance(value, str) else None
+
+
+def _instruction(fields: Mapping[str, Any], identifier: str, question: str, index: int) -> str:
+    if identifier.strip():
+        return identifier.strip()
+    image = next((str(fields[column]) for column in ("image_id", "image") if fields.get(column) is not None), "")
+    return question_key_of("", image, {"question": question, "references": fields.get("references")}) or f"row {index}"

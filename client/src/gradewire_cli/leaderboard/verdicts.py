@@ -1,0 +1,237 @@
+"""All judged pairs as matches for ratings, and the preferences of people beside them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair, judged_pair, majority
+from gradewire_cli.rows.labels import LeftOut
+from gradewire_stats.pairwise import LENGTH, RANDOM, JudgedPairs, PairwiseReport, pairwise_agreement
+from gradewire_stats.ratings import Matches, SystemRanks, system_ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gradewire_cli.rows.formats import Record
+    from gradewire_cli.scoring.pairs import Winner
+    from gradewire_stats.pairwise import Choice
+
+
+_SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, None: 0.5}
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """Judged pairs in the order of their files.
+
+    Attributes:
+        pairs: Those that count.
+        left_out: Rows that are none.
+    """
+
+    pairs: list[JudgedPair] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    @classmethod
+    def read(cls, records: Iterable[Record], names: Mapping[str, Sequence[str]]) -> Self:
+        """Reads records; rows that are no pairs are counted by their reason."""
+        found = cls()
+        for record in records:
+            try:
+                found.pairs.append(judged_pair(record, names))
+            except ValueError as error:
+                found.left_out.add(str(error), record.place)
+        return found
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models, sorted."""
+        return sorted({model for pair in self.pairs for model in pair.models})
+
+    @property
+    def families(self) -> list[str]:
+        """Names of the families, sorted, where there are several."""
+        found = sorted({pair.family for pair in self.pairs} - {""})
+        return found if len(found) > 1 else []
+
+    @property
+    def without_winner(self) -> Counter[str]:
+        """Pairs without a winner, by status: they count as ties."""
+        return Counter(pair.status for pair in self.pairs if pair.counted is None)
+
+    @property
+    def lost_blank(self) -> int:
+        """Pairs that a blank answer lost to another one."""
+        return sum(pair.counted != pair.winner for pair in self.pairs)
+
+    def both_orders(self) -> tuple[int, int]:
+        """Pairs whose two orders were both read, and those of them in which both have the same winner."""
+        read = [
+            {order.winner for order in pair.orders}
+            for pair in self.pairs
+            if len(pair.orders) == 2 and all(order.winner is not None for order in pair.orders)
+        ]
+        return len(read), sum(len(winners) == 1 for winners in read)
+
+    def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
+        """One match a pair; `models` and `numbers` of instructions, where others share them."""
+        return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
+
+    def ordered(self) -> Matches:
+        """One match for each order in which a pair was shown, as far as they are known, else one for the pair.
+
+        Instructions have the numbers that they have in `matches`.
+        """
+        rows: list[tuple[JudgedPair, Winner | None, int, float]] = []
+        for pair in self.pairs:
+            read = [order for order in pair.orders if order.winner is not None]
+            rows += [(pair, order.winner, 1 if order.first == "model_a" else -1, 1 / len(read)) for order in read] or [
+                (pair, pair.counted, 0, 1.0)
+            ]
+        return _matches(rows, self.models, None)
+
+    def of_family(self, family: str) -> Verdicts:
+        """The pairs of one family."""
+        return Verdicts([pair for pair in self.pairs if pair.family == family])
+
+
+def instruction_numbers(*verdicts: Verdicts) -> dict[str, int]:
+    """A number for each instruction that any of these are about."""
+    found: dict[str, int] = {}
+    for pair in (pair for each in verdicts for pair in each.pairs):
+        found.setdefault(pair.instruction, len(found))
+    return found
+
+
+def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
+    """Pairs on which the judge disagrees with itself, then those it is least sure of: probability near one half."""
+
+    def doubt(pair: JudgedPair) -> tuple[int, float]:
+        apart = abs(pair.probability_a - 0.5)
+        return (0 if pair.status == INCONSISTENT else 1 if pair.status != OK else 2), 1.0 if np.isnan(apart) else apart
+
+    asked = [pair for pair in pairs if pair.status != OK or abs(pair.probability_a - 0.5) < 0.1]
+    return sorted(asked, key=doubt)[:most]
+
+
+def _matches(
+    rows: Sequence[tuple[JudgedPair, Winner | None, int, float]],
+    models: Sequence[str],
+    numbers: Mapping[str, int] | None,
+) -> Matches:
+    number_of = {model: number for number, model in enumerate(models)}
+    instructions = dict(numbers or {})
+    for pair, *_ in rows:
+        instructions.setdefault(pair.instruction, len(instructions))
+    return Matches.of(
+        models,
+        [number_of[pair.models[0]] for pair, *_ in rows],
+        [number_of[pair.models[1]] for pair, *_ in rows],
+        [_SCORES[winner] for _, winner, *_ in rows],
+        [instructions[pair.instruction] for pair, *_ in rows],
+        shown_first=[first for _, _, first, _ in rows],
+        words=[pair.words for pair, *_ in rows],
+        weights=[weight for *_, weight in rows],
+    )
+
+
+_CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
+_JUDGE = "judge"
+# Of a line, its name.
+_METRIC = re.compile(r"\w+")
+_Turn = tuple[tuple[str, frozenset[str]], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAgreement:
+    """How far the judge says what people say.
+
+    Attributes:
+        pairs: Pairs that both know.
+        unmatched: Pairs that only people know.
+        without_words: Pairs that do not say how many words both answers have; with one such, the baseline that takes
+            the longer answer is left out, for it would be of other pairs.
+        strata: Share of the majority votes that the judge reproduces, beside the baselines.
+        systems: Correlation of the ratings.
+    """
+
+    pairs: int
+    unmatched: int
+    without_words: int
+    strata: PairwiseReport
+    systems: SystemRanks
+
+
+def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
+    """The pairs of people, each turn of a conversation once; the winner is the majority of the votes of all rows.
+
+    A row without votes is one vote, its winner.
+    """
+    first: dict[_Turn, JudgedPair] = {}
+    votes: defaultdict[_Turn, list[Winner]] = defaultdict(list)
+    for pair in pairs:
+        key = pair.key, pair.turn
+        same_way = first.setdefault(key, pair)
+        turned = pair if pair.models == same_way.models else pair.turned()
+        votes[key] += turned.votes or ([] if turned.winner is None else [turned.winner])
+    return Verdicts(
+        [
+            replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), orders=())
+            for key, pair in first.items()
+            if votes[key]
+        ]
+    )
+
+
+def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
+    """Holds the judge against people on the pairs that both know; None where there is none.
+
+    A pair on which the judge has no verdict is a tie of the judge's.
+    """
+    exact = {(pair.key, pair.turn): pair for pair in judged.pairs}
+    any_turn = {pair.key: pair for pair in judged.pairs}
+
+    def of_judge(theirs: JudgedPair) -> JudgedPair | None:
+        # A side that does not tell turns apart has one verdict for all of them.
+        ours = exact.get((theirs.key, 0)) if theirs.turn else any_turn.get(theirs.key)
+        return exact.get((theirs.key, theirs.turn), ours)
+
+    both = [(pair, our) for pair in people.pairs if (our := of_judge(pair)) is not None]
+    if not both:
+        return None
+    sides = [(theirs, our if our.models == theirs.models else our.turned()) for theirs, our in both]
+    words = [our.words for _, our in sides]
+    without_words = sum(bool(np.isnan(each).any()) for each in words)
+    strata = pairwise_agreement(
+        JudgedPairs(
+            votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
+            choices={_name(both[0][1].by): [_CHOICES[our.counted] for _, our in sides]},
+            lengths_words=None if without_words else ([a for a, _ in words], [b for _, b in words]),
+            instructions=[theirs.instruction for theirs, _ in sides],
+        ),
+        resamples=resamples,
+        seed=seed,
+    )
+    models = sorted({*judged.models, *people.models})
+    numbers = instruction_numbers(judged, people)
+    systems = system_ranks(
+        judged.matches(models, numbers), people.matches(models, numbers), resamples=resamples, seed=seed
+    )
+    return HumanAgreement(
+        pairs=len(both),
+        unmatched=len(people.pairs) - len(both),
+        without_words=without_words,
+        strata=strata,
+        systems=systems,
+    )
+
+
+def _name(by: str) -> str:
+    """What judged, as the table calls it."""
+    found = _METRIC.match(by)
+    return found[0] if found and found[0] not in {LENGTH, RANDOM} else _JUDGE

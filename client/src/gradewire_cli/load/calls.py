@@ -1,0 +1,227 @@
+"""Calls over connections of their own, as bytes, and the counts and latencies of those of one step."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from array import array
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from itertools import chain, cycle, zip_longest
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import grpc
+import grpc.aio
+import numpy as np
+
+from gradewire._transport.connection_pool import process_of
+from gradewire._transport.grpc_transport import open_channel
+from gradewire.errors import ServerUnreachable
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_KEY, bearer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire.transport import Endpoint
+
+
+OK: Final = "OK"
+REFUSED: Final = "RESOURCE_EXHAUSTED"
+UNAVAILABLE: Final = "UNAVAILABLE"
+HANGING: Final = "HANGING"
+"""A call without a result although its deadline was long past."""
+STOPPED: Final = "STOPPED"
+"""A call that was in flight when the run was interrupted."""
+
+
+def percentile_s(latencies_s: array[float], percentile: float) -> float:
+    """Return the least latency that so many of 100 do not exceed, seconds; NaN without any."""
+    if not latencies_s:
+        return math.nan
+    # By hand, since numpy's own takes the next rank where the product is not exact, as of 99.9 % of 1000.
+    rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
+    return float(np.sort(latencies_s)[rank - 1])
+
+
+def _no_latencies() -> array[float]:
+    return array("d")
+
+
+class CallResult(NamedTuple):
+    """The result of a call.
+
+    Attributes:
+        code: Name of its gRPC status, or HANGING.
+        hinted: Whether it says when to try again.
+        statuses: Number of its results by status; None without a reply.
+    """
+
+    code: str
+    hinted: bool = False
+    statuses: Counter[str] | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether every result is OK."""
+        return self.code == OK and self.statuses is not None and set(self.statuses) <= {OK}
+
+
+@dataclass(slots=True)
+class StepCounts:
+    """Counts of the calls of one step.
+
+    Attributes:
+        due: Calls that were due.
+        codes: Calls by gRPC code; HANGING and STOPPED are ours.
+        statuses: Results by status.
+        items: Items of calls that returned OK.
+        sent_items: Items of all calls.
+        in_time: Calls whose results were all OK before the step was over and the SLO's time had passed as well.
+        hinted: Refused calls that said when to try again.
+        repeated: Items that had been sent before.
+        latency_s: Latencies of calls whose results were all OK, from when they were due.
+        lag_s: Delays of all calls between when they were due and when they left.
+    """
+
+    due: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    items: int = 0
+    sent_items: int = 0
+    in_time: int = 0
+    hinted: int = 0
+    repeated: int = 0
+    latency_s: array[float] = field(default_factory=_no_latencies)
+    lag_s: array[float] = field(default_factory=_no_latencies)
+
+    @property
+    def refused(self) -> int:
+        """Calls that the server had no room for."""
+        return self.codes[REFUSED]
+
+    @property
+    def failed(self) -> int:
+        """Calls neither scored nor refused, those whose results are not all OK among them."""
+        return sum(self.codes.values()) - len(self.latency_s) - self.refused - self.codes[STOPPED]
+
+    def add(self, other: StepCounts) -> None:
+        """Add the counts of another process."""
+        for name in ("due", "items", "sent_items", "in_time", "hinted", "repeated"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.codes += other.codes
+        self.statuses += other.statuses
+        self.latency_s.extend(other.latency_s)
+        self.lag_s.extend(other.lag_s)
+
+    def count(self, result: CallResult, *, items: int, latency_s: float, in_time: bool) -> None:
+        """Count a call of `items` items that returned `latency_s` after it was due."""
+        self.codes[result.code] += 1
+        self.hinted += result.hinted and result.code == REFUSED
+        if result.statuses is not None:
+            self.statuses += result.statuses
+            self.items += items
+        if result.is_scored:
+            self.latency_s.append(latency_s)
+            self.in_time += in_time
+
+
+_SCORE: Final = "/gradewire.v1.Scoring/Score"
+_LIST: Final = "/gradewire.v1.Models/List"
+CONNECTIONS: Final = 2
+"""Connections to each process of the server."""
+_TRIES: Final = 16
+"""Connections to try for each one that is kept, at most: the system chooses among the processes."""
+_OPTIONS: Final = (
+    ("grpc.use_local_subchannel_pool", 1),  # else channels of one process share a connection
+    ("grpc.enable_retries", 0),  # a refusal is a result
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+)
+# A call without a result so long after its deadline never returns.
+_HANGS_AFTER_S: Final = 5.0
+_STATUS_NAMES: Final = {number: name.removeprefix("STATUS_") for name, number in types_pb2.Status.items()}
+
+
+class LoadCaller:
+    """Calls of Scoring.Score without retries, over a few connections in turns.
+
+    Args:
+        endpoint: The server.
+        metrics: Metrics of every call.
+        deadline_s: Deadline of every call, from when it leaves.
+    """
+
+    def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
+        self._endpoint = endpoint
+        self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
+        # A message is the sum of its fields: the metrics are encoded once, and every call's items before them.
+        self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
+        self._deadline_s = deadline_s
+        self._open: list[grpc.aio.Channel] = []
+        self._calls: Iterator[grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = iter(())
+
+    async def connect(self, within_s: float) -> list[grpc.aio.Channel]:
+        """Connect to every process of the server, and return the channels in their turns.
+
+        Raises:
+            ServerUnreachable: The server does not answer in time.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                channels = await self._spread_channels()
+        except TimeoutError:
+            raise ServerUnreachable(f"{self._endpoint.address} does not answer within {within_s:g} s") from None
+        except grpc.aio.AioRpcError as error:
+            raise ServerUnreachable(f"{self._endpoint.address}: {error.code().name}: {error.details()}") from None
+        self._calls = cycle([channel.unary_unary(_SCORE) for channel in channels])
+        return channels
+
+    async def call(self, items: Sequence[types_pb2.Item]) -> CallResult:
+        """Make one call with these items."""
+        request = scoring_pb2.ScoreRequest(items=items).SerializeToString() + self._tail
+        call = next(self._calls)
+        try:
+            async with asyncio.timeout(self._deadline_s + _HANGS_AFTER_S):
+                reply = await call(request, timeout=self._deadline_s, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            trailing = error.trailing_metadata() or ()
+            hinted = any(key == PUSHBACK_KEY and str(value).isdecimal() for key, value in trailing)
+            return CallResult(error.code().name, hinted)
+        except TimeoutError:
+            return CallResult(HANGING)
+        results = (result for item in scoring_pb2.ScoreResponse.FromString(reply).items for result in item.results)
+        return CallResult(OK, statuses=Counter(_STATUS_NAMES.get(each.status, str(each.status)) for each in results))
+
+    async def close(self) -> None:
+        """Close the connections, which ends all calls."""
+        await asyncio.gather(*(channel.close() for channel in self._open))
+
+    async def _spread_channels(self) -> list[grpc.aio.Channel]:
+        """Open channels until each process of the server has as many.
+
+        If the system does not choose a process in many tries, that one has fewer: no run is lost for it.
+        """
+        kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
+        wanted = CONNECTIONS
+        while sum(map(len, kept.values())) < wanted and len(self._open) < _TRIES * wanted:
+            channel = open_channel(self._endpoint, _OPTIONS)
+            self._open.append(channel)
+            process = await self._process_of(channel)
+            wanted = max(wanted, CONNECTIONS * int(process.partition("/")[2] or 1))
+            if len(kept[process]) < CONNECTIONS:
+                kept[process].append(channel)
+        # One of each process after the other.
+        in_turns = [each for each in chain.from_iterable(zip_longest(*kept.values())) if each is not None]
+        surplus = [channel for channel in self._open if channel not in in_turns]
+        self._open = in_turns
+        await asyncio.gather(*(channel.close() for channel in surplus))
+        return in_turns
+
+    async def _process_of(self, channel: grpc.aio.Channel) -> str:
+        """Return INDEX/COUNT of the process at the other end; empty for a server of one process."""
+        list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
+        call = list_models(b"", metadata=self._metadata, wait_for_ready=True)
+        await call
+        values = (value for key, value in await call.trailing_metadata() or () if key == PROCESS_KEY)
+        return process_of(next(values, ""))

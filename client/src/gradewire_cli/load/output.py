@@ -1,0 +1,285 @@
+"""The outputs of `gradewire bench load`: table, notes, JSON, page and manifest."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from gradewire_cli.load.calls import CONNECTIONS
+from gradewire_cli.load.steps import PERCENTILES, Outcome
+from gradewire_cli.pages import page as page_module
+from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Path, axes, line, upward
+from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today, write_page_file
+from gradewire_cli.pages.texts import ShownText, cut
+from gradewire_cli.redaction import redacted
+from gradewire_cli.results.manifest import RunCounts, RunManifest, versions
+from gradewire_cli.results.manifest_file import digests_of, forget_manifest, metric_fields, save_manifest
+from gradewire_cli.results.table_forms import write_json
+from gradewire_cli.results.tables import Table, Value, count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradewire_cli.load.options import LoadOptions
+    from gradewire_cli.load.run import Knee, LoadResult
+    from gradewire_cli.load.steps import Step
+    from gradewire_cli.pages.charts import Mark
+    from gradewire_cli.pages.page import Block
+    from gradewire_cli.results.manifest import RunClock
+
+_VERDICTS: Final = {
+    Outcome.HOLDS: "keeps up",
+    Outcome.MISSES: "does not keep up",
+    Outcome.VOID: "void: client late",
+    Outcome.LOST: "no answer",
+    Outcome.STOPPED: "partial",
+}
+_NOTE_CHARACTERS: Final = 1000
+_CHECKS: Final = {None: "unmeasured", True: "kept", False: "broken"}
+_PROMISE: Final = "at twice the knee: "
+
+
+def step_table(result: LoadResult) -> Table:
+    """Return the table of all steps, by rate; with the server's CPU time and memory if they were read."""
+    heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
+    heads += ["refused", "failed", "client lag\np99"]
+    with_server = any(step.before is not None for step in result.steps)
+    if with_server:
+        heads += ["server CPU\nper item", "server MiB\nbefore", "server MiB\nafter"]
+    rows = []
+    for step in sorted(result.steps, key=lambda step: (step.rate_per_s, step.over_knee)):
+        counts = step.counts
+        row: list[Value | str] = [Value(f"{step.rate_per_s:.4g}", step.rate_per_s), _verdict(step, result)]
+        row += [_ms(step.latency_s(each)) for each in PERCENTILES]
+        row += [_ms(step.latency_s(100)), count(counts.due)]
+        row += [_share(step.share(calls)) for calls in (counts.in_time, counts.refused, counts.failed)]
+        row.append(_ms(step.lag_s))
+        if with_server:
+            sizes = [math.nan if each is None else each.resident_bytes for each in (step.before, step.after)]
+            row += [_ms(step.server_cpu_s_per_item, 3), *(_number(size / 2**20, 0) for size in sizes)]
+        rows.append(row)
+    return Table("Latency of scored calls from when they were due (ms), by offered rate", heads, rows, heads=2)
+
+
+def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
+    """Return the result, the checks at twice the knee, and the settings, in sentences."""
+    notes = []
+    if result.stopped:
+        notes.append("PARTIAL: the run was interrupted; the figures are of what was measured until then")
+    elif result.error:
+        notes.append(f"PARTIAL: the run broke off ({result.error}); the figures are of what was measured until then")
+    if result.knee is not None:
+        notes.append(_knee_note(result.knee, result.knee_step))
+    elif any(step.is_lost for step in result.steps):
+        notes.append("NO RESULT: the server could not be reached (UNAVAILABLE): look at its log")
+    elif any(step.client_limited for step in result.steps):
+        notes.append("NO RESULT: the client was the bottleneck (see its lag): give more --client-processes")
+    notes += [f"{_PROMISE}{check}" for check in result.checks]
+    if result.unread:
+        notes.append(f"the server's page of metrics could not be read any more: {redacted(result.unread)}")
+    if _missing_rows(result, given):
+        notes.append(_missing_rows_note(result, given))
+    notes.append(
+        f"{given.setup.batch} answers a call, deadline {given.setup.deadline_s:g} s; {given.processes} client "
+        f"processes with {CONNECTIONS} connections each to a process of the server; metrics "
+        f"{', '.join(given.metrics.labels)}; seed {given.plan.seed}"
+    )
+    if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
+        notes.append(f"load average of this machine {min(loads):.1f} to {max(loads):.1f}, the run's own included")
+    return notes
+
+
+def write_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> None:
+    """Write all figures as JSON, if an option names a file; seconds if no unit is named."""
+    knee, step, path = result.knee, result.knee_step, given.output("--json")
+    if path is None:
+        return
+    document = {
+        "partial": result.is_partial,
+        "error": result.error or None,
+        "server": given.setup.endpoint.address,
+        "metrics": dict(lines),
+        "parameters": given.parameters,
+        "file_rows": given.file_rows,
+        "missing_rows": _missing_rows(result, given),
+        "metrics_page_unread": redacted(result.unread) or None,
+        "objective": given.plan.objective,
+        "knee": knee
+        and {
+            "calls_per_s": knee.rate_per_s,
+            "answers_per_s": step and step.rate_per_s * step.batch,
+            "client_limited": knee.client_limited,
+            "at_most": knee.at_most,
+            "lost": knee.lost,
+        },
+        "checks": result.checks,
+        "steps": [each.document() for each in result.steps],
+    }
+    write_json(path, document)
+
+
+def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequence[str]) -> None:
+    """Write the HTML page, if an option names a file: notes, checks, a plot and the table. It loads nothing.
+
+    Raises:
+        InputError: It cannot be written, or jinja2 is not installed.
+    """
+    path = given.output("--html")
+    if path is None:
+        return
+    source = ShownText(cut(given.setup.endpoint.address, _NOTE_CHARACTERS))
+    found: list[Block] = [
+        Paragraph((ShownText(cut(note, _NOTE_CHARACTERS)),)) for note in notes if not note.startswith(_PROMISE)
+    ]
+    if result.checks:
+        found.append(Heading(("At twice the knee",)))
+        found += [Paragraph((cut(str(check), _NOTE_CHARACTERS),), _CHECKS[check.holds]) for check in result.checks]
+    chart = latency_chart(result)
+    page = Page(
+        title=f"Load on {source.before}",
+        heading=("Load on ", source),
+        lead=(f"{today()}: {len(result.steps)} steps",),
+        sections=[
+            Section(id="found", title=("Found",), blocks=found),
+            Section(
+                id="plot",
+                title=("Latency by offered rate",),
+                blocks=[Charts([chart], "wide") if chart is not None else Paragraph(("Nothing was measured.",))],
+            ),
+            Section(id="steps", title=("Steps",), blocks=[ShownTable("t-steps", table)]),
+        ],
+    )
+    write_page_file(path, lambda: page_module.write_page(path, [page]), quiet=True)
+
+
+def latency_chart(result: LoadResult) -> Chart | None:
+    """Return p50 and p99 by offered rate, with the objective and the knee; None without scored calls.
+
+    If a rate was tried twice, the second try is drawn.
+    """
+    by_rate = {(step.rate_per_s, step.over_knee): step for step in result.steps if step.counts.latency_s}
+    steps = sorted(by_rate.values(), key=lambda step: step.rate_per_s)
+    if not steps:
+        return None
+    slo_ms = 1e3 * result.steps[0].objective.p99_s
+    values = {
+        name: [1e3 * step.latency_s(percentile) for step in steps] for name, percentile in (("p99", 99), ("p50", 50))
+    }
+    low = 10.0 ** math.floor(math.log10(max(min(*values["p50"], slo_ms), 1e-3)))
+    high = 10.0 ** math.ceil(math.log10(max(*values["p99"], slo_ms)))
+    x, y = Axis(0.0, 1.02 * steps[-1].rate_per_s), upward(low, max(10 * low, high), is_log=True)
+    limit = y.at(slo_ms)
+    marks: list[Mark] = [
+        *axes(x.ticks, y.ticks, "offered calls/s", "latency, ms"),
+        Path("limit", f"M{LEFT:g} {limit}H{RIGHT:g}"),
+        Label("tick", RIGHT - 2, limit - 3, "SLO", "end"),
+    ]
+    if result.knee_step is not None:
+        knee = x.at(result.knee_step.rate_per_s)
+        marks += [Path("mark", f"M{knee} {TOP:g}V{BOTTOM:g}"), Label("direct", knee - 3, TOP + 10, "knee", "end")]
+    for style, (name, found) in zip(("first", "second"), values.items(), strict=True):
+        dots = [
+            Dot(
+                x.at(step.rate_per_s), y.at(value), f"{step.rate_per_s:.4g} calls/s: {name} {value:.4g}", f"dot {style}"
+            )
+            for step, value in zip(steps, found, strict=True)
+        ]
+        marks += [Path(f"curve {style}", line([(dot.x, dot.y) for dot in dots])), *dots]
+    summary = "Median and 99th percentile of scored calls; the vertical axis is logarithmic."
+    key = [("curve first", "p99"), ("curve second", "p50")]
+    return Chart(title="Latency by offered rate", summary=summary, caption=summary, marks=marks, key=key)
+
+
+def write_load_manifest(
+    result: LoadResult, given: LoadOptions, lines: Mapping[str, str], server_version: str, clock: RunClock
+) -> None:
+    """Write the manifest, if there is an output that it belongs to; raise InputError if it cannot be written."""
+    path = given.output("--manifest")
+    if path is None:
+        return
+    forget_manifest(path)
+    statuses: Counter[str] = Counter()
+    codes: Counter[str] = Counter()
+    for step in result.steps:
+        statuses += step.counts.statuses
+        codes += step.counts.codes
+    manifest = RunManifest(
+        command="bench load",
+        versions=versions(server_version),
+        place=given.setup.endpoint.address,
+        **metric_fields(lines),
+        inputs=digests_of(given.files),
+        parameters=given.parameters,
+        counts=RunCounts(
+            rows=sum(step.counts.sent_items for step in result.steps),
+            failed=sum(step.counts.failed * step.batch for step in result.steps),
+            unscored=sum((step.counts.failed + step.counts.refused) * step.batch for step in result.steps),
+            statuses={", ".join(lines): dict(statuses)},
+        ),
+        times=clock.times(),
+        machine=clock.machine(),
+        results={
+            "partial": result.is_partial,
+            "error": result.error or None,
+            "knee_calls_per_s": None if result.knee is None else result.knee.rate_per_s,
+            "calls_by_code": dict(codes),
+            "checks": [str(check) for check in result.checks],
+        },
+    )
+    save_manifest(path, manifest)
+
+
+def _missing_rows(result: LoadResult, given: LoadOptions) -> int:
+    """Return the number of items that were to be new and were sent again, because the files have no further rows."""
+    return 0 if given.file_rows is None else max(0, result.sent_items - given.file_rows)
+
+
+def _missing_rows_note(result: LoadResult, given: LoadOptions) -> str:
+    sent = sum(step.counts.sent_items for step in result.steps)
+    repeated = sum(step.counts.repeated for step in result.steps)
+    return (
+        f"too few rows: {' '.join(given.files)} has {given.file_rows} and this run needs about "
+        f"{result.sent_items}, so {repeated / max(1, sent):.0%} of the answers that were measured had been sent before "
+        "and cost the server less: give more rows, or measure one --rate for a shorter --duration"
+    )
+
+
+def _verdict(step: Step, result: LoadResult) -> str:
+    if step.over_knee and step.outcome is not Outcome.VOID:
+        return "twice the knee"
+    return "the knee" if step is result.knee_step else _VERDICTS[step.outcome]
+
+
+def _knee_note(knee: Knee, step: Step | None) -> str:
+    if step is None:
+        return _no_knee_note(knee)
+    rates = f"{step.rate_per_s:.4g} calls/s, {step.rate_per_s * step.batch:.4g} answers/s"
+    if knee.lost:
+        return f"NO RESULT: it kept up with {rates}, then it could not be reached any more (UNAVAILABLE): see its log"
+    if knee.client_limited:
+        return f"NO RESULT: beyond {rates} the client was the bottleneck, so the knee is higher"
+    highest = "; no higher rate was tried (--max-rate)" if knee.at_most else ""
+    return f"the knee: {rates} ({step.objective}){highest}"
+
+
+def _no_knee_note(knee: Knee) -> str:
+    if knee.lost:
+        return "NO RESULT: the server could not be reached any more (UNAVAILABLE): look at its log"
+    if knee.stopped:
+        return "no knee: the run was interrupted before the server kept up with a rate"
+    if knee.client_limited:
+        return "NO RESULT: the client was the bottleneck at every rate: give more --client-processes"
+    return "no knee: the server kept up with no rate that was tried"
+
+
+def _ms(seconds: float, digits: int = 1) -> Value:
+    return _number(seconds * 1e3, digits)
+
+
+def _share(share: float) -> Value:
+    return Value("-" if math.isnan(share) else f"{share:.2%}", share)
+
+
+def _number(value: float, digits: int) -> Value:
+    return Value("-" if math.isnan(value) else f"{value:.{digits}f}", value)

@@ -1,0 +1,199 @@
+"""Client processes that send the calls: one does not keep up with a fast server."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import selectors
+import signal
+import time
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
+
+from gradewire.errors import GradewireError
+from gradewire_cli.load.calls import LoadCaller, StepCounts
+from gradewire_cli.load.open_loop import Sender
+from gradewire_proto.v1 import types_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from multiprocessing.synchronize import Event
+    from types import TracebackType
+
+    from gradewire.transport import Endpoint
+    from gradewire_cli.load.content import Mix, OwnRows
+    from gradewire_cli.load.open_loop import Offsets
+
+# From the order to the first call: all processes must have it by then.
+_START_AFTER_S: Final = 0.3
+_STOP_POLL_S: Final = 0.2
+_PROBE_IN_FLIGHT: Final = 8
+
+
+class ClientProcessError(GradewireError):
+    """A client process ended, so that its counts are lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSetup:
+    """The settings of all calls of a run; pickled into the processes.
+
+    Attributes:
+        endpoint: The server.
+        metrics: Serialized metric specs.
+        rows: The answers that are sent.
+        batch: Items of a call.
+        deadline_s: Deadline of a call, from when it leaves.
+        seed: Seed of all random choices.
+        wait_s: Seconds that connecting may take.
+    """
+
+    endpoint: Endpoint
+    metrics: Sequence[bytes]
+    rows: Mix | OwnRows
+    batch: int
+    deadline_s: float
+    seed: int
+    wait_s: float
+
+
+class _Order(NamedTuple):
+    """An open loop; without offsets a closed one, for a first guess of what the server can do.
+
+    Times are on the monotonic clock, which all processes of a machine share.
+    """
+
+    start_s: float
+    in_time_until_s: float
+    offsets: Offsets | None = None
+
+
+class StepRun(NamedTuple):
+    """The counts of all processes, and whether the user interrupted the step."""
+
+    counts: StepCounts
+    stopped: bool
+
+
+class LoadProcesses:
+    """Client processes, as a context manager.
+
+    Args:
+        setup: Settings of all of them.
+        count: Number of processes.
+    """
+
+    def __init__(self, setup: WorkerSetup, count: int) -> None:
+        self._count = count
+        context = multiprocessing.get_context("spawn")
+        self._stop = context.Event()
+        self._pools = [
+            ProcessPoolExecutor(1, context, _Worker, (setup, number, count, self._stop)) for number in range(count)
+        ]
+
+    def __enter__(self) -> Self:
+        """Start them, and return when all have been connected.
+
+        Raises:
+            GradewireError: One cannot connect, or ended at once.
+        """
+        try:
+            self.probe(0.0)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End them."""
+        self.close()
+
+    def close(self) -> None:
+        """End them, and what they are sending."""
+        self._stop.set()
+        for pool in self._pools:
+            pool.shutdown(cancel_futures=True)
+
+    def probe(self, duration_s: float) -> StepRun:
+        """Run a closed loop in each process."""
+        now_s = time.monotonic()
+        return self._run([_Order(now_s, now_s + duration_s)] * self._count)
+
+    def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepRun:
+        """Run an open loop, in which the processes take turns.
+
+        Args:
+            offsets: Times at which calls are due, after the start.
+            in_time_after_s: The time by which a call has to be scored to count as in time, after the start.
+
+        Raises:
+            ClientProcessError: A process ended.
+        """
+        start_s = time.monotonic() + _START_AFTER_S
+        parts = (offsets[number :: self._count] for number in range(self._count))
+        return self._run([_Order(start_s, start_s + in_time_after_s, part) for part in parts])
+
+    def _run(self, orders: Sequence[_Order]) -> StepRun:
+        """Have each process carry out its order; Ctrl-C stops them, and returns their counts so far."""
+        runs = [pool.submit(_Worker.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
+        try:
+            ended, _ = wait(runs, return_when=FIRST_EXCEPTION)
+        except KeyboardInterrupt:
+            self._stop.set()
+            ended, _ = wait(runs)
+        counts = StepCounts()
+        try:
+            for run in ended:
+                counts.add(run.result())
+        except BrokenProcessPool as error:
+            raise ClientProcessError("a client process ended: its counts are lost") from error
+        stopped = self._stop.is_set()
+        self._stop.clear()
+        return StepRun(counts, stopped)
+
+
+class _Worker:
+    """The state of a client process: its connections, and the answers that it has not sent yet."""
+
+    _current: ClassVar[_Worker]
+
+    def __init__(self, setup: WorkerSetup, number: int, count: int, stop: Event) -> None:
+        # A terminal's Ctrl-C is for the process that gives the orders.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # epoll waits in whole milliseconds, and every call would leave up to one too late.
+        self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
+        self._setup = setup
+        self._items = setup.rows.supply(setup.seed, number, count)
+        self._stop = stop
+        self._caller: LoadCaller | None = None
+        _Worker._current = self
+
+    @classmethod
+    def carry_out(cls, order: _Order) -> StepCounts:
+        """Carry out an order, in the process that this runs in."""
+        worker = cls._current
+        return worker.runner.run(worker.count_calls(order))
+
+    async def count_calls(self, order: _Order) -> StepCounts:
+        """Send the calls of an order until they have ended or the run is stopped; connect before the first one."""
+        setup = self._setup
+        if self._caller is None:
+            specs = [types_pb2.MetricSpec.FromString(each) for each in setup.metrics]
+            self._caller = LoadCaller(setup.endpoint, specs, setup.deadline_s)
+            await self._caller.connect(setup.wait_s)
+        sender = Sender(self._caller, self._items, setup.batch, order.in_time_until_s)
+        if order.offsets is None:
+            work = asyncio.create_task(sender.closed(order.in_time_until_s, _PROBE_IN_FLIGHT))
+        else:
+            work = asyncio.create_task(sender.open(order.start_s + offset for offset in order.offsets.tolist()))
+        while not work.done() and not self._stop.is_set():
+            await asyncio.wait((work,), timeout=_STOP_POLL_S)
+        work.cancel()
+        await asyncio.wait((work,))
+        if not work.cancelled():
+            work.result()
+        return sender.counts

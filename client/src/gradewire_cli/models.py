@@ -1,0 +1,201 @@
+"""`gradewire models`: mounts the model repository's own commands, and lists what a server has."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+from typing_extensions import override
+
+from gradewire_cli.lazy_commands import MountedGroup, embedded_module
+from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.problems import InputError, one_line_errors
+from gradewire_cli.rows.formats import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire.results import Limits, MetricInfo, ModelInfo, ModelList
+    from gradewire.transport import Transport
+    from gradewire_cli.options.connection import ConnectionOptions
+
+
+def server_text(listed: ModelList, place: str) -> str:
+    """Encoders and judges, metrics, and limits of a server; `place` is its address. What it says is made printable."""
+    return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
+
+
+def _lines(listed: ModelList, place: str) -> Iterator[str]:
+    yield f"{place}: gradewire {listed.server_version}"
+    for model in listed.models:
+        yield from _model(model)
+    yield "metrics:"
+    for metric in listed.metrics:
+        yield from _metric(metric)
+    if listed.comparisons:
+        yield "comparisons of two answers:"
+    for comparison in listed.comparisons:
+        yield from _comparison(comparison)
+    yield "limits of a request:"
+    yield from _limits(listed.limits)
+
+
+def _model(model: ModelInfo) -> Iterator[str]:
+    default = " (default)" if model.is_default else ""
+    facts = [
+        model.licence,
+        f"{model.dims} dims" if model.dims else "",
+        f"at most {model.max_tokens} tokens" if model.max_tokens else "",
+        model.numeric_class,
+        _sight(model),
+    ]
+    yield f"{model.kind} {model.name}{default}: {model.state}{f', digest {model.digest}' if model.digest else ''}"
+    if known := ", ".join(filter(None, facts)):
+        yield f"  {known}"
+    for line in (model.message, model.how_to_get and f"get it on the server with: {model.how_to_get}", *model.remarks):
+        if line:
+            yield f"  {line}"
+    for metric, reason in sorted(model.without_metrics.items()):
+        yield f"  cannot compute {metric}: {reason}"
+
+
+def _sight(model: ModelInfo) -> str:
+    if model.sees_images:
+        return "sees pictures"
+    # Of a judge that nobody has asked yet the server may not know.
+    return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
+
+
+def _metric(metric: MetricInfo) -> Iterator[str]:
+    asks = " (asks a judge)" if metric.needs_judge else ""
+    yield f"  {metric.name}/{metric.version}: {metric.minimum:g} to {metric.maximum:g}{asks}"
+    yield from _missing(metric)
+
+
+def _comparison(comparison: MetricInfo) -> Iterator[str]:
+    asks = " (asks a judge)" if comparison.needs_judge else ""
+    yield f"  {comparison.name}/{comparison.version}{asks}"
+    yield from _missing(comparison)
+
+
+def _missing(metric: MetricInfo) -> Iterator[str]:
+    if not metric.available:
+        yield f"    cannot be computed there: {metric.missing or 'the server does not say why'}"
+
+
+def _limits(limits: Limits) -> Iterator[str]:
+    for field in fields(limits):
+        # 0 is that the server does not say.
+        if value := getattr(limits, field.name):
+            yield f"  {field.name}: {value}"
+
+
+_DEADLINE_S = 30.0
+# Of the connection's options, those for scoring.
+_FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
+_HELP = {
+    "server": "List what this server has: models, metrics, limits.",
+    "embedded": "List what is on this machine, which is the default where no server is named.",
+}
+
+
+def _mounted() -> click.Command:
+    """The model repository's own list.
+
+    Raises:
+        InputError: The server's part is not installed.
+    """
+    command: click.Command = embedded_module().models_group().commands["list"]
+    return command
+
+
+class _ListCommand(click.Command):
+    """Has the options of the mounted list beside those of the connection, where the server's part is installed."""
+
+    @override
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        own = [parameter for parameter in super().get_params(ctx) if parameter.name not in _FIXED]
+        for parameter in own:
+            if isinstance(parameter, click.Option) and parameter.name in _HELP:
+                parameter.help = _HELP[parameter.name]
+        try:
+            mounted = _mounted().params
+        except InputError:
+            mounted = []
+        *options, help_option = own
+        return [*options, *mounted, help_option]
+
+
+@click.command(
+    "list",
+    cls=_ListCommand,
+    epilog="""\b
+Examples:
+  gradewire models list
+  gradewire models list --server 127.0.0.1:50051     needs nothing here but the client
+""",
+)
+@connection_options
+@click.pass_context
+def list_command(ctx: click.Context, /, **options: Any) -> None:
+    """List the catalog and what of it is built; with --server what a running server has."""
+    connection = connection_of({**options, **_FIXED})
+    if connection.server is not None:
+        with one_line_errors():
+            listed = asyncio.run(_listed(connection, ctx.obj))
+        click.echo(server_text(listed, connection.place), nl=False)
+        return
+    local = _mounted()
+    taken = {str(parameter.name) for parameter in local.params}
+    ctx.invoke(local, **{name: value for name, value in options.items() if name in taken})
+    with one_line_errors():
+        if missing := embedded_module().missing_synonyms():
+            click.echo(f"metric meteor cannot be computed here: {missing}")
+
+
+async def _listed(connection: ConnectionOptions, transport: Transport | None) -> ModelList:
+    async with connection.open(transport) as client:
+        return await client.models()
+
+
+def _commands() -> click.Group:
+    group = embedded_module().models_group()
+    if not isinstance(group, click.Group):
+        raise TypeError("the commands of the model repository are not a group")
+    return group
+
+
+class _ModelsGroup(MountedGroup):
+    """The mounted commands, but for `list`, which can ask a server: then nothing is needed here but the client."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        try:
+            return super().list_commands(ctx)
+        except InputError:
+            return [str(list_command.name)]
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return list_command if cmd_name == list_command.name else super().get_command(ctx, cmd_name)
+
+
+@click.group(
+    "models",
+    cls=_ModelsGroup,
+    commands_of=_commands,
+    epilog="""\b
+Examples:
+  gradewire models list
+  gradewire models list --server 127.0.0.1:50051
+  gradewire models build                       the default encoder
+  gradewire models build all-mpnet-base-v2
+  gradewire models build qwen2.5-coder-1.5b-instruct    the default judge (needs gradewire[judge])
+  gradewire models export llmrails/ember-v1    any sentence encoder (needs gradewire[export])
+  gradewire models verify
+""",
+)
+def models_command() -> None:
+    """Build, export, list and verify the encoders and judges on this machine."""

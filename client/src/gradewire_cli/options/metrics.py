@@ -1,0 +1,226 @@
+"""Options for metrics and their prompt files."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Synthetic
+from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
+from gradewire.metrics.choice import PromptText, read_prompt_text
+from gradewire.options import USUAL_METRICS
+from gradewire_cli.options.common import INPUT_FILE, option_group
+from gradewire_cli.problems import InputError, named_errors, one_line_errors
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPrompt:
+    """A prompt file: where it is, and what it says."""
+
+    path: Path
+    prompt: PromptText
+
+
+def read_bytes(path: Path) -> bytes:
+    """Reads a file; raises InputError where it cannot be read."""
+    with named_errors(path):
+        return path.read_bytes()
+
+
+def read_prompt_file(path: Path) -> GivenPrompt:
+    """Reads a prompt file.
+
+    Raises:
+        InputError: It cannot be read.
+        InvalidRequest: It is no prompt file.
+    """
+    return GivenPrompt(path, read_prompt_text(read_bytes(path), str(path)))
+
+
+def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:
+    """Puts the text of each --prompt file into its metric: the one that names the file, or names no prompt at all.
+
+    Raises:
+        InputError: A file is for none of the metrics, or two are for the same.
+    """
+    used: set[Path] = set()
+    filled = []
+    for metric in metrics:
+        fitting = _fitting(metric, prompts)
+        if len(fitting) > 1:
+            paths = " and ".join(str(given.path) for given in fitting)
+            raise InputError(
+                f"--prompt: {paths} are both for {metric.name}: say which in --metrics "
+                f"('{metric.name}?prompt={fitting[0].prompt.name}'), or leave one out"
+            )
+        changes: dict[str, Any] = {"prompt": fitting[0].prompt.text} if fitting else {}
+        used.update(given.path for given in fitting)
+        filled.append(replace(metric, **changes))
+    for given in prompts:
+        if given.path not in used:
+            raise InputError(
+                f"--prompt {given.path}: it is {given.prompt.name} for {given.prompt.metric}, which is not among "
+                "--metrics, or says another prompt there"
+            )
+    return filled
+
+
+def _fitting(metric: Metric, prompts: Sequence[GivenPrompt]) -> list[GivenPrompt]:
+    named = getattr(metric, "prompt", None)
+    return [
+        given
+        for given in prompts
+        if given.prompt.metric == metric.name and (not named or given.prompt.is_named_by(named))
+    ]
+
+
+# How often a row that the judge could not take is sent again.
+_RETRIES = 2
+_HELP_COLUMNS = 78
+_PLACEHOLDERS = {
+    ParameterKind.FLAG: "true|false",
+    ParameterKind.COUNT: "N",
+    ParameterKind.NUMBER: "X",
+    ParameterKind.TEXT: "NAME",
+}
+
+metric_options = option_group(
+    click.option(
+        "--metrics",
+        default=USUAL_METRICS,
+        help=f"Default: {USUAL_METRICS}; smile alone where the encoder has no fit for correctness. "
+        "Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
+        "or whole lines as a summary prints them; all: every metric that the server can compute without a "
+        "judge. Listed below.",
+    ),
+    click.option("--preset", type=click.Choice(PRESETS), help="Preset of smile where --metrics names none."),
+    click.option(
+        "--synthetic",
+        type=click.Choice(SYNTHETIC_MODES),
+        help="What smile compares sentences with: the reference itself (none), the file's synthetic answers "
+        "(inline), or prepared ones. Default: inline where the rows have them, else none.",
+    ),
+    click.option(
+        "--reference-set",
+        metavar="NAME",
+        help="With --synthetic prepared, corpus=prepared or idf=prepared: what prepare printed.",
+    ),
+    click.option("--model", metavar="NAME[@DIGEST]", help="Encoder; default: the server's default."),
+)
+judge_options = option_group(
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge for the metrics that need one."),
+    click.option(
+        "--prompt",
+        "prompts",
+        metavar="FILE",
+        type=INPUT_FILE,
+        multiple=True,
+        help="Prompt file for the metric that it names, where --metrics names no other. May be repeated.",
+    ),
+    click.option(
+        "--retries",
+        type=click.IntRange(min=0),
+        default=_RETRIES,
+        help="How often rows are sent again when the judge is unavailable or its queue is full.",
+    ),
+)
+cascade_options = option_group(
+    click.option(
+        "--risk",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        help="Of auto: bound on the share of wrong verdicts among those accepted without the judge; default: 0.05.",
+    ),
+    click.option(
+        "--judge-budget",
+        type=click.FloatRange(0, 1),
+        help="Of auto, in place of --risk: largest share of answers that the judge is asked about.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricOptions:
+    """The options that choose metrics, as they were written; `resolve_plan` makes a plan of them.
+
+    Attributes:
+        metrics: Names and lines separated by commas, `all` among them; or one metric.
+        usual: Whether nobody named them, so that `correctness` is left out where the encoder has no fit for it.
+        preset: For smile where `metrics` names none.
+        synthetic: For smile where `metrics` does not say.
+        model: Encoder of metrics that do not say their own.
+        reference_set: Name of prepared references, for synthetic = prepared and for prepared corpora.
+        judge: Judge of metrics that do not say their own.
+        prompts: Prompt files of the command line.
+        retries: How often rows are sent again when the server says that this may help.
+        risk: Of an auto that says neither risk nor budget.
+        judge_budget: Likewise.
+    """
+
+    metrics: str | Metric
+    usual: bool = False
+    preset: Preset | None = None
+    synthetic: Synthetic | None = None
+    model: str | None = None
+    reference_set: str | None = None
+    judge: str | None = None
+    prompts: Sequence[GivenPrompt] = ()
+    retries: int = 0
+    risk: float | None = None
+    judge_budget: float | None = None
+
+
+def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
+    """Reads the options of `metric_options` and `judge_options`.
+
+    Raises:
+        click.UsageError: --synthetic prepared without --reference-set, or --risk beside --judge-budget.
+        InputError: A --prompt is no prompt file.
+    """
+    named = options["reference_set"] or "reference_set=" in options["metrics"]
+    if options["synthetic"] == "prepared" and not named:
+        raise click.UsageError("--synthetic prepared needs --reference-set: the name that `gradewire prepare` prints")
+    cascade: dict[str, Any] = {name: options.get(name) for name in ("risk", "judge_budget")}
+    if None not in cascade.values():
+        raise click.UsageError("--judge-budget stands in place of --risk: leave one of them out")
+    with one_line_errors():
+        prompts = [read_prompt_file(path) for path in options["prompts"]]
+    names = ("metrics", "preset", "synthetic", "model", "reference_set", "judge", "retries")
+    usual = is_usual(options["metrics"])
+    return MetricOptions(**{name: options[name] for name in names}, **cascade, prompts=prompts, usual=usual)
+
+
+def is_usual(metrics: str) -> bool:
+    """Whether these are the usual metrics, and the command line that is read names none."""
+    source = click.get_current_context().get_parameter_source("metrics")
+    return metrics == USUAL_METRICS and source is click.core.ParameterSource.DEFAULT
+
+
+def metrics_help() -> str:
+    """The metrics with their parameters, as a block for a command's help."""
+    width = max(map(len, METRIC_TYPES)) + 2
+    lines = []
+    for name in METRIC_TYPES:
+        parameters = sorted(_written(parameter) for parameter in wire_parameters(name).values())
+        lines += textwrap.wrap(
+            "  ".join(parameters) or "-",
+            _HELP_COLUMNS,
+            initial_indent=f"  {name:<{width}}",
+            subsequent_indent=" " * (width + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
+    asked = textwrap.wrap(
+        f"{judged} ask a judge, a language model: seconds for a row on a CPU. They are no part of all; "
+        "all,lave has both.",
+        _HELP_COLUMNS,
+    )
+    return "\n".join(["\b", "Metrics, and what NAME?KEY=VALUE&KEY=VALUE takes:", *lines, "", "\b", *asked])
+
+
+def _written(parameter: WireParameter) -> str:
+    values = "|".join(parameter.choices) if parameter.kind is ParameterKind.CHOICE else _PLACEHOLDERS[parameter.kind]
+    return f":{values}" if parameter.name == "preset" else f"{parameter.name}={values}"

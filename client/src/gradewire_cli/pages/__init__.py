@@ -1,0 +1,1 @@
+"""HTML pages that load nothing: agreement, comparisons, leaderboards and load runs."""

@@ -1,0 +1,338 @@
+"""Single answers as the page shows them, first those on which a metric and people disagree most."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_cli.pages.pictures import Album, ShownPicture
+from gradewire_cli.pages.report import ReportInput, ReportRow
+from gradewire_cli.pages.texts import ShownText, find_window, normal_form, shown, signed, visible
+from gradewire_cli.results.tables import number
+from gradewire_stats.point_estimates import RIGHT_FROM, right, scipy_stats
+
+Direction = Literal["high", "low"]
+# What a disagreement is read from: the metric's verdict, or the rank of its score where it gives none.
+Basis = Literal["verdict", "rank"]
+# From this difference of a row's places by score and by label, as a share of all rows, its rank is far off.
+FAR = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreements:
+    """Rows of a metric that people see otherwise, in one direction.
+
+    Attributes:
+        rows: int[shown], positions of the worst, the worst first.
+        by_verdict: bool[shown]: whether verdict and label differ; else the rank of the score is far off.
+        score_places: float[shown]: place of the row among the scored ones by score, 0 the lowest, 1 the highest.
+        label_places: float[shown]: the same by label; rows of one label share the middle of their places.
+        totals: How many there are, by what they are read from; without a basis that no row of the metric has.
+    """
+
+    rows: NDArray[np.intp]
+    by_verdict: NDArray[np.bool_]
+    score_places: NDArray[np.float64]
+    label_places: NDArray[np.float64]
+    totals: Mapping[Basis, int]
+
+
+def worst(
+    scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64], *, most: int
+) -> dict[Direction, Disagreements]:
+    """Picks the rows on which a metric and people disagree, those first whose score stands furthest from their label.
+
+    A row with a verdict is one when the verdict is not the label's side. A row without (or where labels leave [0, 1],
+    so that they have no sides) is one when its rank is far off: its places by score and by label are a quarter of the
+    rows apart or more, and some row with a better label scored less ("high"), or one with a worse label more ("low").
+    Scores of metrics have different ranges, so how far is read from ranks, not from values. Where more rows are equally
+    bad than are shown, those shown are spread evenly over them, so that they are not all of one question.
+
+    Args:
+        scores: float64[rows]; NaN where the row failed, which leaves it out.
+        verdicts: float64[rows]: 1 right, 0 wrong, NaN where the metric gives none.
+        labels: float64[rows] without NaN.
+        most: Rows wanted for each direction.
+
+    Returns:
+        "high": called right or scored too high; "low": called wrong or scored too low.
+    """
+    scored = np.flatnonzero(~np.isnan(scores))
+    values, judged, called = scores[scored], labels[scored], verdicts[scored]
+    by_score, by_label = _places(values), _places(judged)
+    gap = by_score - by_label
+    is_right = right(labels)
+    has_verdict = ~np.isnan(called) if is_right is not None else np.zeros(len(scored), dtype=np.bool_)
+    says_right, is_good = called >= RIGHT_FROM, judged >= RIGHT_FROM
+    too_high = np.where(
+        has_verdict, says_right & ~is_good, (gap >= FAR) & (_least_score_above(values, judged) < values)
+    )
+    too_low = np.where(
+        has_verdict, ~says_right & is_good, (gap <= -FAR) & (-_least_score_above(-values, -judged) > values)
+    )
+
+    def picked(found: NDArray[np.bool_], how_bad: NDArray[np.float64]) -> Disagreements:
+        places = np.flatnonzero(found)
+        shown = places[_worst_places(how_bad[places], most)]
+        counts: dict[Basis, tuple[NDArray[np.bool_], int]] = {
+            "verdict": (has_verdict, int((found & has_verdict).sum())),
+            "rank": (~has_verdict, int((found & ~has_verdict).sum())),
+        }
+        return Disagreements(
+            rows=scored[shown],
+            by_verdict=has_verdict[shown],
+            score_places=by_score[shown],
+            label_places=by_label[shown],
+            totals={basis: count for basis, (there, count) in counts.items() if there.any()},
+        )
+
+    return {"high": picked(too_high, gap), "low": picked(too_low, -gap)}
+
+
+def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows]: middle of the places of equal values in ascending order, as a share of all."""
+    if not len(values):
+        return values
+    ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
+    return ranks
+
+
+def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows]: the least value among rows with a larger label; infinity without any."""
+    levels, level = np.unique(labels, return_inverse=True)
+    least = np.full(len(levels) + 1, np.inf)
+    np.minimum.at(least, level, values)
+    beyond: NDArray[np.float64] = np.minimum.accumulate(least[::-1])[::-1][1:][level]
+    return beyond
+
+
+def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """int[shown]: places of the largest values; of equal ones at the edge some, spread evenly over them."""
+    order = np.lexsort((np.arange(len(how_bad)), -how_bad))
+    if len(how_bad) > most > 0:
+        edge = how_bad[order[most - 1]]
+        surely = order[how_bad[order] > edge]
+        tied = order[how_bad[order] == edge]
+        spread = np.linspace(0, len(tied) - 1, most - len(surely)).round().astype(np.intp)
+        order = np.concatenate([surely, tied[spread]])
+    return order[:most]
+
+
+_QUESTION_CHARACTERS = 600
+_PREDICTION_CHARACTERS = 1200
+_REFERENCE_CHARACTERS = 200
+_REFERENCES_CHARACTERS = 1500
+_PART_CHARACTERS = 100
+_LINE_CHARACTERS = 600
+_ANNOTATORS = 40
+_NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
+# What a judge read and wrote is a cost and no reason; its labels stand beside their probabilities.
+# Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
+_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
+# Texts that explain a verdict are shown as long as a line of parts may be.
+_EXPLANATIONS = {"reason"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Why an answer is shown.
+
+    Attributes:
+        metric: Its number.
+        direction: Whether the metric is above people or below.
+        place: From the worst, from 1.
+        by: Whether its verdict is not the label's side, or the rank of its score is far off.
+        ranks: Where it stands by score and by label; "" where verdict and label differ.
+    """
+
+    metric: int
+    direction: Direction
+    place: int
+    by: Basis
+    ranks: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReference:
+    """A reference; `matched_by` names the metrics whose score above 0 it gave."""
+
+    number: int
+    text: ShownText
+    matched_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLine:
+    """What one metric said; `score` is a status where there is none."""
+
+    metric: str
+    score: str
+    verdict: str
+    reference: str
+    parts: str
+    remarks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer on which some metric and people disagree; `side` is right or wrong where the label is in [0, 1]."""
+
+    row: ReportRow
+    id: str
+    label: str
+    side: str
+    annotators: str
+    picture: ShownPicture | None
+    question: ShownText
+    references: Sequence[ShownReference]
+    references_left_out: int
+    prediction: ShownText
+    mark: str
+    results: Sequence[ResultLine]
+    found: Sequence[Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """All answers shown, those that most metrics place badly first.
+
+    Attributes:
+        cases: Each answer once.
+        totals: How many rows disagree, by metric, direction and what that is read from.
+        most: Answers shown of each.
+    """
+
+    cases: Sequence[Case]
+    totals: Mapping[tuple[str, Direction, Basis], int]
+    most: int
+
+
+def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
+    """Picks the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
+    found: defaultdict[int, list[Found]] = defaultdict(list)
+    totals: dict[tuple[str, Direction, Basis], int] = {}
+    judged = report.judged
+    for place, (metric, scores) in enumerate(judged.scores.items()):
+        for direction, picked in worst(scores, judged.verdicts[metric], judged.labels, most=most).items():
+            totals |= {(metric, direction, by): count for by, count in picked.totals.items()}
+            for rank, row in enumerate(picked.rows.tolist()):
+                found[row].append(_found(picked, rank, metric=place, direction=direction))
+    order = sorted(found, key=lambda row: (-len(found[row]), min(one.place for one in found[row]), row))
+    return Cases([_case(report, album, row, found[row]) for row in order], totals, most)
+
+
+def _found(picked: Disagreements, rank: int, *, metric: int, direction: Direction) -> Found:
+    if picked.by_verdict[rank]:
+        return Found(metric, direction, rank + 1, "verdict", "")
+    ranks = f"at {picked.score_places[rank]:.0%} of the rows by score, at {picked.label_places[rank]:.0%} by label"
+    return Found(metric, direction, rank + 1, "rank", ranks)
+
+
+def _case(report: ReportInput, album: Album, position: int, found: Sequence[Found]) -> Case:
+    row = report.rows[position]
+    metrics = list(report.judged.scores)
+    prediction, mark = _marked(row, [metrics[one.metric] for one in found])
+    references, left_out = _references(row)
+    return Case(
+        row=row,
+        id=visible(row.id[:_REFERENCE_CHARACTERS]),
+        label=f"{row.label:g}",
+        side=("right" if row.label >= RIGHT_FROM else "wrong") if 0 <= row.label <= 1 else "",
+        annotators=", ".join(
+            [
+                *("none" if label is None else f"{label:g}" for label in row.labels[:_ANNOTATORS]),
+                *([f"and {len(row.labels) - _ANNOTATORS} more"] if len(row.labels) > _ANNOTATORS else []),
+            ]
+        ),
+        picture=album.shown(row.picture),
+        question=shown(normal_form(row.question), max_characters=_QUESTION_CHARACTERS),
+        references=references,
+        references_left_out=left_out,
+        prediction=prediction,
+        mark=mark,
+        results=[_result(row, metric, report.judged.verdicts[metric][position]) for metric in metrics],
+        found=found,
+    )
+
+
+def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
+    """The prediction with one metric's window marked, if possible of a metric that the answer is shown for."""
+    text = normal_form(row.prediction)
+    windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
+    metric = next((metric for metric in [*first, *windows] if metric in windows), None)
+    if metric is None:
+        return shown(text, max_characters=_PREDICTION_CHARACTERS), ""
+    place = find_window(text, windows[metric])
+    same = ", ".join(other for other, window in windows.items() if window == windows[metric])
+    if place is None:
+        return shown(text, max_characters=_PREDICTION_CHARACTERS), f"The window of {same} was not found in the text."
+    note = f"Marked: the window of {same}." if place.exact else f"Marked: the window of {same} stands about here."
+    return shown(text, max_characters=_PREDICTION_CHARACTERS, mark=place), note
+
+
+def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
+    """All references as long as there is room, the matched ones in any case."""
+    matched: defaultdict[int, list[str]] = defaultdict(list)
+    for metric, result in row.results.items():
+        # Of references that all give 0 the first is named, though nothing of it matched.
+        if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
+            matched[int(result["matched_reference"])].append(metric)
+    kept, room = [], _REFERENCES_CHARACTERS
+    for place, reference in enumerate(row.references):
+        length = min(len(reference), _REFERENCE_CHARACTERS)
+        if place not in matched and length > room:
+            continue
+        room -= length
+        text = shown(normal_form(reference), max_characters=_REFERENCE_CHARACTERS)
+        kept.append(ShownReference(place + 1, text, ", ".join(matched[place])))
+    return kept, len(row.references) - len(kept)
+
+
+def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
+    result = row.results.get(metric, {})
+    score = result.get("score")
+    remarks = [visible(str(warning)[:_PART_CHARACTERS]) for warning in result.get("warnings", ())]
+    if result.get("message"):
+        remarks.append(visible(str(result["message"])[:_PART_CHARACTERS]))
+    reference = result.get("matched_reference")
+    parts = ", ".join(_named_part(result, name) for name, value in result.items() if _is_part(name, value))
+    return ResultLine(
+        metric=metric,
+        score=visible(str(result.get("status", "no result"))[:_PART_CHARACTERS])
+        if score is None
+        else signed(number(float(score))),
+        verdict="" if np.isnan(verdict) else "right" if verdict >= RIGHT_FROM else "wrong",
+        reference="" if reference is None else str(int(reference) + 1),
+        parts=_cut_text(parts),
+        remarks=_cut_text("; ".join(remarks)),
+    )
+
+
+def _cut_text(text: str) -> str:
+    return text if len(text) <= _LINE_CHARACTERS else f"{text[:_LINE_CHARACTERS]}…"
+
+
+def _is_part(name: str, value: Any) -> bool:
+    return name not in _NOT_PARTS | _NOT_SHOWN and value is not None and value not in ("", [])
+
+
+def _named_part(result: Mapping[str, Any], name: str) -> str:
+    labels = result.get("labels")
+    if name == "probabilities" and isinstance(labels, list) and len(labels) == len(result[name]):
+        each = (f"{visible(str(label))} {_part(value)}" for label, value in zip(labels, result[name], strict=True))
+        return f"probabilities {' / '.join(each)}"
+    return f"{name} {_part(result[name], most=_LINE_CHARACTERS if name in _EXPLANATIONS else _PART_CHARACTERS)}"
+
+
+def _part(value: Any, *, most: int = _PART_CHARACTERS) -> str:
+    if isinstance(value, float):
+        return signed(number(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " / ".join(map(_part, value[:8]))
+    if isinstance(value, str):
+        cut = "…" if len(value) > most else ""
+        return f"“{visible(value[:most])}{cut}”"
+    return visible(str(value)[:most])

@@ -1,0 +1,364 @@
+"""The one model of a page: sections of texts, tables, charts and answers, rendered as a file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import hashlib
+import itertools
+import math
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import click
+
+from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut, signed
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.results.tables import UNDEFINED, Cell, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import jinja2
+
+    from gradewire_cli.pages.cases import Basis, Cases, Direction
+    from gradewire_cli.pages.charts import Chart
+    from gradewire_cli.pages.report import Failures
+
+
+_CELL_CHARACTERS: Final = 200
+_DASH: Final = "\u2013"
+
+
+class MissingJinjaError(ImportError):
+    """jinja2 is not installed; the message says how to get it."""
+
+
+def template_of(name: str) -> jinja2.Template:
+    """Return a template by its name, which escapes whatever is put into it.
+
+    Raises:
+        MissingJinjaError: jinja2 is not installed.
+    """
+    try:
+        import jinja2  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise MissingJinjaError("a report needs jinja2: pip install 'gradewire[agree]'") from error
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"shown_table": _shown_table, "next_id": itertools.count(1).__next__}
+    return environment.get_template(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    title: str
+    numeric: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell with its sort key ("" sorts last), the texts below it, and a shade of 0 to 10 for a share."""
+
+    text: str
+    order: str
+    small: Sequence[str] = ()
+    shade: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    title: str
+    columns: Sequence[_Column]
+    rows: Sequence[tuple[Sequence[_Cell], Mapping[str, str]]]
+    heads: int
+    note: str
+
+
+def _shown_table(table: Table) -> _Table:
+    """Return a table with texts fit to be shown; columns without a word sort by number."""
+    columns = []
+    for place, name in enumerate(table.columns):
+        is_numeric = not any(isinstance(row[place], str) for row in table.rows)
+        # A button that sorts has a name, for a screen reader.
+        shown = cut(name.replace("\n", " "), MAX_NAME_CHARACTERS) or ("No." if is_numeric else "Name")
+        columns.append(_Column(shown, table.explained.get(name, ""), is_numeric))
+    filters = table.filters or [{}] * len(table.rows)
+    rows = [([_shown_cell(cell) for cell in row], each) for row, each in zip(table.rows, filters, strict=True)]
+    return _Table(cut(table.title, _CELL_CHARACTERS), columns, rows, table.heads, table.note)
+
+
+def _shown_cell(cell: Cell) -> _Cell:
+    if isinstance(cell, str):
+        text = cut(cell, _CELL_CHARACTERS)
+        return _Cell(text, text.casefold())
+    value = cell.p_value if math.isnan(cell.value) else cell.value
+    is_count = isinstance(value, int) and cell.text == str(value)
+    text = _DASH if cell.text == UNDEFINED else f"{value:,}" if is_count else signed(cell.text)
+    interval = " to ".join(map(signed, cell.bounds))
+    return _Cell(
+        cut(text, _CELL_CHARACTERS),
+        "" if math.isnan(value) else f"{value:.6g}",
+        [*([interval] if interval else []), *cell.remarks],
+        round(10 * value) if 0 <= value <= 1 else None,
+    )
+
+
+def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]:
+    """What every template takes: script and style, each of these files, and the policy that allows no others."""
+    script, style = ("".join(map(_asset, names)) for names in (scripts, styles))
+    return {"script": script, "style": style, "policy": policy(script, style)}
+
+
+def policy(script: str, style: str) -> str:
+    """Lets only this script and this style run, by their digests, whatever the texts of the rows hold."""
+    allowed = {"script-src": script, "style-src": style}
+    digests = {
+        kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
+    }
+    rules = [f"{kind} 'sha256-{digest}'" for kind, digest in digests.items()]
+    return "; ".join(["default-src 'none'", *rules, "img-src data:", "base-uri 'none'", "form-action 'none'"])
+
+
+def _asset(name: str) -> str:
+    return (resources.files("gradewire_cli.pages") / "templates" / name).read_text(encoding="utf-8")
+
+
+MAX_BYTES: Final = 1_900_000
+
+
+class ReportTooLargeError(ValueError):
+    """Even the smallest page of these rows is too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A text among others that is written as code."""
+
+    code: str
+
+
+Words = tuple[str | ShownText | Code, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph; `style` is its class ("note", say)."""
+
+    kind: ClassVar = "paragraph"
+    words: Words
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading within a section."""
+
+    kind: ClassVar = "heading"
+    words: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Names, each with a text; `style` is "facts", "explained" or "lines" (of code)."""
+
+    kind: ClassVar = "terms"
+    style: str
+    entries: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Blocks that are folded away."""
+
+    kind: ClassVar = "details"
+    summary: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A box that chooses rows of a table by a value: the name of the filter, its label, and what it offers."""
+
+    name: str
+    label: str
+    values: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A table with its id on the page; `is_shaded` colours numbers from 0 to 1."""
+
+    kind: ClassVar = "table"
+    id: str
+    table: Table
+    selections: Sequence[Selection] = ()
+    is_shaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Charts side by side, and texts in the place of some; `style` is "wide" for a single one."""
+
+    kind: ClassVar = "charts"
+    charts: Sequence[Chart | Paragraph]
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CardText:
+    """A named text of a card, with a number and a verdict ("right", "wrong", "")."""
+
+    name: str | ShownText
+    text: ShownText
+    number: str = ""
+    verdict: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A question with its answers; `why` says why it is shown."""
+
+    kind: ClassVar = "card"
+    why: Words
+    texts: Sequence[CardText]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseList:
+    """Answers on which metrics and people disagree, with boxes that choose among them.
+
+    Attributes:
+        shown: The answers.
+        metrics: Labels of the metrics.
+        disagreements: Names of the kinds of disagreement, by direction and basis.
+        selections: Boxes for what the rows have.
+    """
+
+    kind: ClassVar = "cases"
+    shown: Cases
+    metrics: Sequence[str]
+    disagreements: Mapping[tuple[Direction, Basis], str]
+    selections: Sequence[Selection]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureList:
+    """Failed rows by metric and status."""
+
+    kind: ClassVar = "failures"
+    failures: Sequence[Failures]
+
+
+Block = Paragraph | Heading | Terms | Details | ShownTable | Charts | Card | CaseList | FailureList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page; `link` names it in the list of sections, else its title does."""
+
+    id: str
+    title: Words
+    blocks: Sequence[Block]
+    link: Words = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page.
+
+    Attributes:
+        title: For the browser's window.
+        heading: The headline.
+        lead: A line below it.
+        first: Blocks in front of the first section.
+        sections: The parts.
+        embedded_characters: Those of pictures, which do not count to the size.
+    """
+
+    title: str
+    heading: Words
+    lead: Words
+    sections: Sequence[Section]
+    first: Sequence[Block] = ()
+    embedded_characters: int = field(default=0)
+
+
+def notes(texts: Iterable[str], *, most: int = 2000) -> list[Block]:
+    """Return a note for each sentence, fit to be shown."""
+    return [Paragraph((ShownText(cut(text, most)),), "note") for text in texts]
+
+
+def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
+    """Return the lines that reproduce each metric."""
+    return Terms("lines", [(cut(name, MAX_NAME_CHARACTERS), cut(line, most)) for name, line in entries])
+
+
+def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer") -> int:
+    """Write the first of these pages that is small enough: one file that loads nothing.
+
+    Args:
+        path: File to write; one that is there is replaced.
+        pages: The same page with less and less on it.
+        without: What the last of them does not show, for the error.
+
+    Returns:
+        Its size, bytes.
+
+    Raises:
+        MissingJinjaError: jinja2 is not installed.
+        ReportTooLargeError: Each page is larger than 1.9 MB.
+        OSError: The file cannot be written.
+    """
+    page = render(pages, without=without)
+    path.write_bytes(page)
+    return len(page)
+
+
+def render(pages: Iterable[Page], *, without: str = "answer") -> bytes:
+    """Return the first of these pages that is small enough, in UTF-8; raises as `write_page`."""
+    template = template_of("page.html")
+    assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
+    size = 0
+    for page in pages:
+        rendered = template.render(assets, page=page).encode(errors="replace")
+        size = len(rendered)
+        if size - page.embedded_characters <= MAX_BYTES:
+            return rendered
+    raise ReportTooLargeError(f"the page would have {size:,} bytes without a single {without}")
+
+
+def today() -> str:
+    """Return the date for a headline; pages read no clock."""
+    return dt.datetime.now(tz=dt.UTC).date().isoformat()
+
+
+def write_page_file(path: Path, write: Callable[[], int], *, quiet: bool) -> None:
+    """Write a page and tell its size.
+
+    Args:
+        path: The file.
+        write: Writes it and returns its size in bytes.
+        quiet: Say nothing.
+
+    Raises:
+        InputError: It cannot be written, or what makes it is not installed.
+    """
+    try:
+        with named_errors(path):
+            size = write()
+    except MissingJinjaError as error:
+        raise InputError(str(error)) from error
+    except ReportTooLargeError as error:
+        raise InputError(f"{path}: {error}") from error
+    if not quiet:
+        click.echo(f"{path}: {size / 1e6:.1f} MB", err=True)

@@ -1,0 +1,170 @@
+"""Texts of rows, safe to show, and the window of an answer that SMILE names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from itertools import islice, takewhile
+
+import numpy as np
+
+_NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
+_RUN = re.compile(r"\S+")
+_WORD = re.compile(r"\w(?:\S*\w)?")
+# As the server: windows are taken from the first 1,024 words.
+_MAX_WORDS = 1024
+# Words of a window that are aligned; they settle where it begins.
+_MAX_ALIGNED = 64
+# Characters of a word that are compared: a text may be one word of a megabyte.
+_MAX_COMPARED = 64
+# Mean similarity of words, 0 to 1, below which a stretch is not called the window's place.
+_LEAST_LIKENESS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWindow:
+    """A stretch of the raw text, half open.
+
+    Attributes:
+        start: Its first character.
+        end: One beyond its last.
+        exact: Its bare words are the window's; otherwise some differ, as inflected forms do from lemmas.
+    """
+
+    start: int
+    end: int
+    exact: bool
+
+
+def find_window(text: str, window: str) -> FoundWindow | None:
+    """Looks for the stretch of `text` that normalises to `window`.
+
+    Args:
+        text: Raw, in normal form NFC.
+        window: Normalised words joined by single spaces.
+
+    Returns:
+        The first exact stretch, else the one most like it, or None where nothing is like it.
+    """
+    words, spans = _bare_words(text)
+    wanted = window.split()
+    if not words or not wanted or len(wanted) > len(words):
+        return None
+    places = len(words) - len(wanted) + 1
+    for start in range(places):
+        if words[start] == wanted[0] and words[start : start + len(wanted)] == wanted:
+            return FoundWindow(spans[start][0], spans[start + len(wanted) - 1][1], exact=True)
+    aligned = wanted[:_MAX_ALIGNED]
+    total = np.zeros(places)
+    distinct = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    position = np.array([distinct[word] for word in words])
+    for offset, word in enumerate(aligned):
+        likeness = np.array([_likeness(word[:_MAX_COMPARED], other[:_MAX_COMPARED]) for other in distinct])
+        total += likeness[position[offset : offset + places]]
+    best = int(total.argmax())
+    if total[best] < _LEAST_LIKENESS * len(aligned):
+        return None
+    return FoundWindow(spans[best][0], spans[best + len(wanted) - 1][1], exact=False)
+
+
+def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
+    words, spans = [], []
+    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):  # runs of punctuation alone are no words
+        bare = _NEITHER_WORD_NOR_SPACE.sub("", run[0].lower())
+        inside = _WORD.search(run[0])
+        if bare and inside:
+            words.append(bare)
+            spans.append((run.start() + inside.start(), run.start() + inside.end()))
+        if len(words) == _MAX_WORDS:
+            break
+    if words:
+        return words, spans
+    runs = list(islice(_RUN.finditer(text), _MAX_WORDS))
+    return [run[0].lower() for run in runs], [run.span() for run in runs]
+
+
+def _likeness(lemma: str, word: str) -> float:
+    """Share of the longer word that both begin with: inflection changes ends, mostly."""
+    if lemma[0] != word[0]:
+        return 0.0
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
+    return sum(1 for _ in common) / max(len(lemma), len(word))
+
+
+# Controls but tab and newline, lone surrogates, and format characters that hide or turn text: soft hyphen, zero-width
+# space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations, tags. Joiners stay:
+# scripts and emoji need them.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_MARK_CONTEXT = 200
+MAX_NAME_CHARACTERS = 80
+MINUS = "\u2212"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """A text as the page shows it.
+
+    Attributes:
+        before: Up to the marked stretch; the whole text where nothing is marked.
+        marked: The marked stretch, or "".
+        after: What follows it.
+        cut: Says what is left out; "" where all is shown.
+    """
+
+    before: str
+    marked: str = ""
+    after: str = ""
+    cut: str = ""
+
+
+def signed(text: str) -> str:
+    """Return a number with a true minus sign."""
+    return text.replace("-", MINUS, 1) if text.startswith("-") else text
+
+
+def cut(text: str, most: int) -> str:
+    """Return at most so many characters of a text, with every unseen one written out."""
+    beginning = visible(text[:most])
+    return beginning if len(beginning) <= most and len(text) <= most else f"{beginning[: most - 1]}…"
+
+
+def name_of(text: str) -> ShownText:
+    """Return a name that keeps its direction among other words, cut."""
+    return ShownText(cut(text, MAX_NAME_CHARACTERS))
+
+
+def visible(text: str) -> str:
+    """The text with every unseen character written out, such as "[U+202E]"."""
+    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+
+
+def normal_form(text: str) -> str:
+    """NFC, which is what the metrics see; positions in a text are positions in this form."""
+    return unicodedata.normalize("NFC", text)
+
+
+def shown(text: str, *, max_characters: int, mark: FoundWindow | None = None) -> ShownText:
+    """Cuts a text in normal form around its marked stretch.
+
+    Args:
+        text: In normal form.
+        max_characters: Characters that are shown, counted before unseen ones are written out.
+        mark: Stretch that must be in sight.
+
+    Returns:
+        Its beginning, or where the mark lies beyond that the surroundings of the mark.
+    """
+    start, end = (mark.start, mark.end) if mark else (0, 0)
+    first = 0 if end <= max_characters else max(0, start - _MARK_CONTEXT)
+    last = min(len(text), first + max_characters)
+    end = min(end, last)
+    cut = ""
+    if last - first < len(text):
+        cut = f"characters {first + 1:,} to {last:,} of {len(text):,}"
+    if not mark:
+        return ShownText(visible(text[:last]), cut=cut)
+    return ShownText(visible(text[first:start]), visible(text[start:end]), visible(text[end:last]), cut)

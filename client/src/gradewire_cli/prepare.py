@@ -1,0 +1,286 @@
+"""`gradewire prepare`: gets the references of a file ready before answers come."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradewire import AsyncClient
+from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, option_group
+from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
+from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.progress import progress
+from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, input_options
+from gradewire_cli.scoring.corpus import FileReferences
+from gradewire_cli.scoring.metrics import over_a_file, written_metrics
+from gradewire_cli.scoring.plan import judge_remarks
+from gradewire_proto.exit_codes import ExitCode
+
+_METRIC = "synthetic"
+# Formats whose unreadable rows are pieces of JSON, or are meant to be.
+
+
+generate_options = option_group(
+    click.option(
+        "--generate",
+        is_flag=True,
+        help="Have a judge write a synthetic answer for each reference that has none: one sentence that "
+        "answers the question with the reference in it. The set keeps them.",
+    ),
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge that writes; default: the server's default judge."),
+    click.option(
+        "--prompt",
+        metavar="FILE",
+        type=INPUT_FILE,
+        help="Prompt file of the metric synthetic; default: the server's.",
+    ),
+    click.option(
+        "--out",
+        type=OUTPUT_FILE,
+        help="Write the rows of FILE with their synthetic answers here (JSONL), to be read, corrected and used "
+        "with --synthetic inline.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace --out."),
+)
+
+
+def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
+    """Who writes synthetic answers, as the options of `generate_options` say; None: nobody does.
+
+    Raises:
+        click.UsageError: One needs another one.
+        InputError: The prompt file is none, or one of another metric.
+    """
+    judge, prompt, out = options["judge"], options["prompt"], options["out"]
+    if not options["generate"]:
+        given = {"--judge": judge, "--prompt": prompt, "--out": out, "--overwrite": options["overwrite"]}
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name} is for synthetic answers: give --generate with it")
+        return None
+    if options["overwrite"] and out is None:
+        raise click.UsageError("--overwrite needs --out FILE")
+    text = ""
+    if prompt is not None:
+        given_prompt = read_prompt_file(prompt).prompt
+        if given_prompt.metric != _METRIC:
+            raise InputError(f"--prompt {prompt}: it is a prompt of {given_prompt.metric}, not of {_METRIC}")
+        text = given_prompt.text
+    return SyntheticGeneration(judge=judge or "", prompt=text)
+
+
+def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
+    """Refuses an output that cannot be written, before any work.
+
+    Raises:
+        InputError: It is there already, or is the input, or the input cannot be read twice.
+    """
+    if source.is_stdin:
+        raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
+    check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} is there already: give --overwrite, or another file")
+
+
+def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
+    """What a progress line says of sentences."""
+    rate = step.synthetic_answers_generated / max(seconds, 1e-9)
+    line = f"{step.synthetic_answers_generated} sentences, {rate:.2g}/s"
+    fallbacks = step.synthetic_answers_fallback
+    return f"{line}, {fallbacks} fallback{'s' * (fallbacks != 1)}" if fallbacks else line
+
+
+def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
+    """Writes the rows of a file with their synthetic answers, all or none.
+
+    Args:
+        path: Replaced when all is written.
+        source: Read again, row by row.
+        answers: By row number; a row without one, or with a gap, is written as it was, and so is a line that is no row.
+
+    Returns:
+        How many rows were written, and what became of the others, for people.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    column = source.options.columns.get("synthetic_answers", "synthetic_answers")
+    part = _part_of(path)
+    whole = unread = left_out = rows = 0
+    try:
+        with part.open("wb") as stream:
+            for record in source.records():
+                found = answers.get(record.index, ())
+                if record.fields is not None:
+                    complete = bool(found) and None not in found
+                    fields = {**record.fields, column: list(found)} if complete else record.fields
+                    line = json.dumps(fields, ensure_ascii=False, default=str).encode()
+                    whole += complete
+                elif source.is_json:
+                    line = record.raw.rstrip("\r\n").encode(errors="surrogateescape")
+                    unread += 1
+                else:
+                    left_out += 1
+                    continue
+                stream.write(line + b"\n")
+                rows += 1
+        part.replace(path)
+    except (OSError, UnicodeEncodeError) as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        reason = error.strerror if isinstance(error, OSError) else "a text in it is no Unicode"
+        raise InputError(
+            f"{path}: {reason or error}; the set holds the answers, the same command writes them"
+        ) from error
+    told = [f"{rows} rows, {whole} of them with synthetic answers"]
+    if unread:
+        told.append(f"{unread} as they were because they cannot be read")
+    if left_out:
+        # Rows of a table: no line of JSON can be made of them.
+        told.append(f"{left_out} rows of the input left out because they cannot be read")
+    return "; ".join(told)
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+# Failures told one by one; a file in which every row is wrong needs no further examples.
+_SHOWN_FAILURES = 10
+
+
+@click.command(
+    "prepare",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire prepare references.jsonl --server 127.0.0.1:50051
+  SET=$(gradewire prepare references.jsonl --synthetic inline --quiet)
+  gradewire score answers.jsonl --synthetic prepared --reference-set $SET
+  SET=$(gradewire prepare references.jsonl --generate --out sentences.jsonl)
+  SET=$(gradewire prepare captions.jsonl --metrics cider,bertscore?idf=prepared --quiet)
+  gradewire score captions.jsonl --metrics cider,bertscore?idf=prepared --reference-set $SET
+
+{metrics_help()}
+
+The same references again compute nothing, and after a break the same command goes on where it stopped.
+
+{exit_codes(failed_rows="some rows could not be prepared")}""",
+)
+@input_options
+@metric_options
+@generate_options
+@connection_options
+@click.option(
+    "--immutable",
+    is_flag=True,
+    help="The set is to have these references and never others; prints NAME@DIGEST, which --reference-set takes.",
+)
+@click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
+@click.pass_context
+def prepare_command(ctx: click.Context, /, **options: Any) -> None:
+    """Embed the references of FILE, store their synthetic answers, and count their words, before answers come.
+
+    Prints the name of the reference set. It is made of the content: the same references have the same name everywhere.
+    """
+    if options["reference_set"] is not None:
+        raise click.UsageError("--reference-set: the name is made of the content, leave it out")
+    with one_line_errors():
+        generation = generation_of(options)
+    connection = connection_of(options)
+    source = input_file(options, needed=("references",))
+    out = options["out"]
+    if out is not None:
+        check_output(out, source, overwrite=options["overwrite"])
+    options["usual"] = is_usual(options["metrics"])
+    deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
+    with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
+        found = FileReferences.read(source)
+        for note in found.notes:
+            click.echo(note, err=True)
+        opening = connection.open(ctx.obj)
+        deadline_s = connection.deadline_s if deadline_given else None
+        report = asyncio.run(_prepared(opening, found, options, generation, deadline_s))
+    problems = [*found.problems, *_failure_lines(found, report.failures)]
+    if out is not None:
+        answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
+        told = write_rows(out, source, answers)
+        if not options["quiet"]:
+            click.echo(f"{out}: {told}", err=True)
+    if not options["quiet"]:
+        _print_report(found, report, problems)
+    click.echo(report.pinned)
+    if problems:
+        ctx.exit(ExitCode.FAILED)
+
+
+def _failure_lines(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:
+    return [f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in failures]
+
+
+async def _prepared(
+    opening: AbstractAsyncContextManager[AsyncClient],
+    found: FileReferences,
+    options: Mapping[str, Any],
+    generation: SyntheticGeneration | None,
+    deadline_s: float | None,
+) -> PrepareReport:
+    """Prepares all entries, and shows how far it is."""
+    names = ("metrics", "preset", "synthetic", "model")
+    named = MetricOptions(**{name: options[name] for name in names}, usual=options["usual"])
+    quiet = options["quiet"]
+    prepared = found.has_synthetic or generation is not None
+    began = time.monotonic()
+    async with opening as client:
+        metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
+        if generation is not None and not quiet:
+            # It may be one for tests alone.
+            for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):
+                click.echo(remark, err=True)
+        with progress("preparing", len(found.entries), quiet=quiet) as shown:
+
+            def tell(step: PrepareProgress) -> None:
+                note = sentences_so_far(step, time.monotonic() - began) if generation is not None else ""
+                shown.done(step.entries_done, note)
+
+            return await client.prepare(
+                found.entries,
+                metrics=[over_a_file(metric) for metric in metrics],
+                preset=named.preset,
+                synthetic=named.synthetic or ("prepared" if prepared else "none"),
+                model=named.model,
+                generate=generation or False,
+                immutable=options["immutable"],
+                deadline_s=deadline_s,
+                progress=tell,
+            )
+
+
+def _print_report(found: FileReferences, report: PrepareReport, problems: list[str]) -> None:
+    hits = report.cache_hits
+    before = hits.memory + hits.disk + hits.redis
+    click.echo(
+        f"{len(found.entries)} reference lists in {found.rows} rows: {hits.computed} texts encoded, "
+        f"{before} were there, {report.synthetic_answers_stored} synthetic answers stored",
+        err=True,
+    )
+    if (writer := report.generation) is not None:
+        click.echo(f"{report.synthetic_answers_generated} of them written now, by {writer.line}", err=True)
+    _print_some("stands for itself", _failure_lines(found, report.fallbacks))
+    _print_some("not prepared", problems)
+
+
+def _print_some(what: str, problems: Sequence[str]) -> None:
+    for problem in problems[:_SHOWN_FAILURES]:
+        click.echo(f"{what}: {problem}", err=True)
+    if len(problems) > _SHOWN_FAILURES:
+        click.echo(f"{what}: {len(problems) - _SHOWN_FAILURES} more", err=True)

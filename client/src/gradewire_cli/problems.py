@@ -1,0 +1,97 @@
+"""Errors of the command: one line that names the field and the way out, and an exit code."""
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+import click
+
+from gradewire.errors import GradewireError, TransportError
+from gradewire_cli.redaction import redacted
+from gradewire_proto.exit_codes import MEANINGS, ExitCode
+
+
+def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
+    """Return the exit codes of a command, for its --help.
+
+    Args:
+        failed_rows: Of code 1, for what it stands here; "" where the command has none.
+        condition: The same of code 4.
+    """
+    told = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
+    return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in told.items() if text)
+
+
+class _OneLineError(click.ClickException):
+    """Names files, and so URLs: whatever raises it, their keys are not shown."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
+
+
+class InputError(_OneLineError):
+    """A file or option is wrong; shown as one line, exit code 2."""
+
+    exit_code = ExitCode.UNUSABLE
+
+
+class UnreachableError(_OneLineError):
+    """No answer from the server; shown as one line, exit code 3."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
+    """Ends the program with one line on stderr, and the traceback before it where GRADEWIRE_DEBUG is set."""
+    if os.environ.get("GRADEWIRE_DEBUG", "") not in {"", "0"}:
+        traceback.print_exception(error)
+    message = error.format_message() if isinstance(error, click.ClickException) else str(error) or "interrupted"
+    click.echo(f"Error: {' '.join(message.split())}{f' ({hint})' if hint else ''}", err=True)
+    sys.exit(code)
+
+
+def silence_stdout() -> None:
+    """Gives up standard output: at exit the interpreter would try again to write what could not be written."""
+    sys.stdout = sys.stderr
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turns the client library's errors into the command's.
+
+    Raises:
+        UnreachableError: No answer came; trying again may help.
+        InputError: Something has to be changed first.
+    """
+    try:
+        yield
+    except TransportError as error:
+        raise UnreachableError(str(error)) from error
+    except GradewireError as error:
+        raise InputError(str(error)) from error
+
+
+@contextlib.contextmanager
+def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
+    """Turns an error of the operating system into the command's, which names the file, and then a hint (a way out).
+
+    Raises:
+        InputError: The file cannot be read or written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}{hint and f'; {hint}'}") from error
+
+
+@contextlib.contextmanager
+def exit_on_interrupt(told: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
+    """Prints the line that `told` gives and exits where the user interrupts."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(told(), err=True)
+        click.get_current_context().exit(ExitCode.INTERRUPTED)

@@ -1,0 +1,199 @@
+"""`gradewire prompt`: shows the prompts of judges."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.items import ItemProblem, encode_item
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.lazy_commands import embedded_module
+from gradewire_cli.options.common import INPUT_FILE
+from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_file, with_prompts
+from gradewire_cli.problems import InputError, one_line_errors
+from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.input_file import InputFile, input_file, input_options
+from gradewire_cli.rows.row import Row, item_with_picture
+from gradewire_proto.wire_rules import DIGEST_PREFIX_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire.metrics.base import Metric
+    from gradewire_cli.server_prompts import JudgeTokenizer, PromptRound, PromptView, RoundTokens
+    from gradewire_proto.v1 import types_pb2
+
+
+_ADDRESS_CHARACTERS = 100
+
+
+def shown_rounds(
+    view: PromptView,
+    tokenizer: JudgeTokenizer,
+    count: Callable[[JudgeTokenizer, PromptRound], RoundTokens | None],
+    *,
+    place: str,
+    ids: bool,
+) -> Iterator[str]:
+    """All lines about one row; `count` counts the tokens of a round, `ids` prints their numbers too."""
+    yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
+    if view.without_judge:
+        yield f"=== {view.without_judge}"
+        return
+    yield f"=== {tokenizer.note}"
+    if view.masked:
+        yield '=== MASKED: words of the answer that call it right are not shown, "[...]" stands in their place'
+    before: PromptRound | None = None
+    for asked in view.rounds:
+        tokens = count(tokenizer, asked)
+        fixed, item = tokenizer.text(asked, tokens)
+        if before is None or before.prompt.fixed != asked.prompt.fixed:
+            yield _heading("the same for all items of this kind", tokens.fixed if tokens else None, ids=ids)
+            yield fixed.removesuffix("\n")
+        cut = ", the answer cut at its end" if tokens and tokens.truncated else ""
+        for number, image in enumerate(asked.prompt.images, 1):
+            shown = f"{len(image.data)} bytes" if image.data else image.uri[:_ADDRESS_CHARACTERS]
+            yield f"=== picture {number}, before the item's text and not among its tokens: {shown}"
+        yield _heading(f"the item{cut}", tokens.item if tokens else None, ids=ids)
+        yield item
+        yield f"=== {_answer(asked, tokens)}"
+        before = asked
+
+
+def _heading(what: str, tokens: Sequence[int] | None, *, ids: bool) -> str:
+    if tokens is None:
+        return f"=== {what}"
+    return f"=== {what}: {len(tokens)} tokens" + (f" {' '.join(map(str, tokens))}" if ids else "")
+
+
+def _answer(asked: PromptRound, tokens: RoundTokens | None) -> str:
+    if not asked.options:
+        return f"the judge writes on, at most {asked.max_tokens} tokens and to the end of the line"
+    labels = " ".join(asked.options)
+    read = f" (probabilities of the tokens {' '.join(map(str, tokens.labels))})" if tokens else ""
+    return f"the judge goes on with one of: {labels}{read}"
+
+
+# More than any judge reads.
+_MAX_ITEM_BYTES = 16 * 1024 * 1024
+
+
+@click.group(
+    "prompt",
+    epilog="""\b
+Examples:
+  gradewire prompt list
+  gradewire prompt show lave answers.jsonl --row 3
+  gradewire prompt show 'lave?mode=rationale' answers.jsonl --row 3 --ids
+  gradewire prompt export lave > mine.toml             then change it, its name first
+  gradewire prompt check mine.toml
+  gradewire prompt show lave answers.jsonl --prompt mine.toml
+  gradewire score answers.jsonl --metrics lave --prompt mine.toml --out scores.jsonl
+""",
+)
+def prompt_command() -> None:
+    """Look at what judges are shown, and write prompts of your own."""
+
+
+@prompt_command.command("list")
+def list_command() -> None:
+    """List the prompts that are known here: NAME/VERSION, digest, what they are, how they can be asked."""
+    with one_line_errors():
+        files = embedded_module("prompts").prompt_files()
+    width = max(len(file.title) for file in files)
+    for file in files:
+        shown = ", ".join(f"{len(each)} {kind}" for kind, each in file.demonstrations.items()) or "none"
+        click.echo(f"{file.title:<{width}}  {file.digest[:DIGEST_PREFIX_CHARS]}  {file.description}")
+        click.echo(f"{'':<{width}}  {', '.join(file.variants)}; demonstrations: {shown}")
+
+
+@prompt_command.command("export")
+@click.argument("name")
+def export_command(name: str) -> None:
+    """Print the prompt file of a metric (lave), or of NAME/VERSION: the beginning of one of your own."""
+    with one_line_errors():
+        file = embedded_module("prompts").find_prompt_file(name)
+    sys.stdout.buffer.write(file.text.encode())
+    sys.stdout.buffer.flush()
+
+
+@prompt_command.command("check")
+@click.argument("file", type=INPUT_FILE)
+def check_command(file: Path) -> None:
+    """Check a prompt file and say what is in it."""
+    with one_line_errors():
+        read = embedded_module("prompts").read_prompt_file(read_bytes(file), str(file))
+    click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
+    for name, variant in read.variants.items():
+        steps = ", then ".join(
+            f"{step.name} ({' / '.join(step.labels) if step.labels else f'at most {step.max_tokens} tokens'})"
+            for step in variant.steps
+        )
+        click.echo(f"{name}: {steps}")
+    for kind, shown in read.demonstrations.items():
+        click.echo(f"demonstrations for {kind} questions: {len(shown)}")
+
+
+@prompt_command.command("show")
+@click.argument("metric")
+@input_options
+@click.option("--row", "index", type=click.IntRange(min=0), default=0, help="Row number, from 0.")
+@click.option(
+    "--prompt",
+    "prompt_path",
+    metavar="FILE",
+    type=INPUT_FILE,
+    help="Prompt file in place of the metric's own.",
+)
+@click.option("--judge", metavar="NAME", help="Judge whose tokens are counted; default: the default judge.")
+@click.option("--ids", is_flag=True, help="Print the token ids too.")
+def show_command(
+    *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any
+) -> None:
+    """Print exactly what a judge is shown of row N of FILE by METRIC, a name or a line (lave?mode=rationale).
+
+    Nothing is sent anywhere. Where the judge is built on this machine its tokens are counted. What a judge would write
+    before its verdict is made up.
+    """
+    with one_line_errors():
+        asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)
+        source = input_file(options)
+        row = _row(source, index)
+        prompts = embedded_module("prompts")
+        shows_images = bool(getattr(asked, "image", None))
+        item, lack = item_with_picture(row, source.folder if shows_images else None)
+        view = prompts.view_prompt(asked.to_spec(), _message(row, item, images=shows_images))
+        named = str(getattr(asked, "model", None) or "").partition("@")[0]
+        tokenizer = prompts.judge_tokenizer(named)
+        place = f"{row.place} (id {row.id})" + (f", {lack}" if lack else "")
+        for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
+            click.echo(printable(line))
+
+
+def _metric(line: str, prompts: list[GivenPrompt], judge: str | None) -> Metric:
+    written = choose_metrics(line, MetricDefaults()).metrics
+    metrics = choose_metrics(with_prompts(written, prompts), MetricDefaults(judge=judge)).metrics
+    if len(metrics) != 1:
+        raise InputError(f"{line}: one metric at a time")
+    return metrics[0]
+
+
+def _row(source: InputFile, index: int) -> Row:
+    rows = 0
+    for row in source.open().rows:
+        if row.index == index:
+            if row.item is None:
+                raise InputError(row.problem)
+            return row
+        rows += 1
+    raise InputError(f"{source.name} has no row {index}: it has {rows}, counted from 0")
+
+
+def _message(row: Row, item: Mapping[str, Any], *, images: bool) -> types_pb2.Item:
+    message = encode_item(row.index, item, max_bytes=_MAX_ITEM_BYTES, images=images)
+    if isinstance(message, ItemProblem):
+        raise InputError(f"{row.place}: {message.message}")
+    return message

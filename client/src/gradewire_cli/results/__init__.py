@@ -1,0 +1,1 @@
+"""Output of a command: result files, tables, manifests, progress, summaries."""

@@ -1,0 +1,165 @@
+"""Notes on intervals: how many draws they rest on, which values have none, and which draws are undefined."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, get_args
+
+from gradewire_cli.results.tables import ALL_ROWS, CELLS_MEAN, TITLES, names_of
+from gradewire_stats.agreement_table import Level
+from gradewire_stats.intervals import LEAST_QUESTIONS, MOST_UNDEFINED
+from gradewire_stats.point_estimates import ALL_STATISTICS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from gradewire_stats.agreement import AgreementReport, Estimate
+    from gradewire_stats.point_estimates import Statistic
+
+_FEW_QUESTIONS = (
+    f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "
+    "--map question_id=COLUMN tells questions apart)"
+)
+_UNDEFINED = "no interval and no p, for more than half of the draws leave the figure undefined"
+# A file has as many cells as it likes.
+_SHOWN_PLACES = 6
+_PLACE_CHARACTERS = 80
+
+
+class PlacedEstimate(NamedTuple):
+    """An estimate of an output.
+
+    Attributes:
+        who: Metric, pair of metrics or evaluator that it is of.
+        statistic: As the output calls it.
+        place: The rows: a cell, a model, all rows.
+        estimate: The estimate.
+    """
+
+    who: str
+    statistic: str
+    place: str
+    estimate: Estimate
+
+
+def interval_notes(figures: Iterable[PlacedEstimate], order: Iterable[str] = ()) -> list[str]:
+    """How many draws made the intervals of these figures, where there is none, and where many draws are missing.
+
+    The statistics in `order` are told first, in this order.
+    """
+    shown = list(figures)
+    by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
+    for figure in shown:
+        by_statistic.setdefault(figure.statistic, []).append(figure.estimate)
+    return [draws_line(by_statistic), *without_interval(shown), *undefined_draws(shown)]
+
+
+def agreement_interval_notes(
+    report: AgreementReport, statistics: Sequence[Statistic], *, levels: Collection[Level] = get_args(Level)
+) -> list[str]:
+    """`interval_notes` of these statistics of a report, over all rows and at these levels."""
+    figures = (
+        PlacedEstimate(who, TITLES[name], place, each)
+        for who, name, place, each in _figures(report, statistics, levels)
+    )
+    return interval_notes(figures, TITLES.values())
+
+
+def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
+    """The different numbers of draws that were made for intervals of each statistic, ascending."""
+    made: dict[Statistic, set[int]] = {}
+    for _, name, _, each in _figures(report, ALL_STATISTICS, get_args(Level)):
+        if each.resamples:
+            made.setdefault(name, set()).add(each.resamples + each.undefined)
+    return {name: sorted(counts) for name, counts in made.items()}
+
+
+def _figures(
+    report: AgreementReport, statistics: Sequence[Statistic], levels: Collection[Level]
+) -> Iterator[tuple[str, Statistic, str, Estimate]]:
+    """Every figure with an interval: its metric or pair, statistic, rows and estimate."""
+    several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
+    for metric in report.metrics:
+        every = metric.cells[-1]
+        places = [
+            (name, cell.estimates)
+            for name, cell in zip(names_of(metric.cells), metric.cells, strict=True)
+            if cell.level in levels or cell is every
+        ]
+        for place, estimates in [*places, *([(CELLS_MEAN, metric.headline)] if several else [])]:
+            yield from ((metric.metric, name, place, estimates[name]) for name in statistics if name in estimates)
+    for found in report.comparisons:
+        pair = f"{found.metric} minus {found.baseline}"
+        yield pair, found.statistic, ALL_ROWS, found.all_rows
+        if several:
+            yield pair, found.statistic, CELLS_MEAN, found.mean_of_cells
+
+
+def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
+    """How many draws were made for which statistic, as a sentence; taken from the figures, by name of the statistic."""
+    by_count: dict[str, list[str]] = {}
+    for name, found in estimates.items():
+        if made := {each.resamples + each.undefined for each in found if each.resamples}:
+            few, many = min(made), max(made)
+            by_count.setdefault(f"{many}" if few == many else f"{few} to {many}", []).append(name)
+    if not by_count:
+        return "intervals: none"
+    listed = "; ".join(f"{count} for {', '.join(names)}" for count, names in by_count.items())
+    return f"intervals: draws of whole questions, {listed}"
+
+
+def without_interval(figures: Iterable[PlacedEstimate]) -> Iterator[str]:
+    """Says which figures have a value but no interval, one line for each reason.
+
+    A place stands alone where nobody has an interval there, else with who has none; statistics stand beside it where
+    others have one.
+    """
+    defined = [figure for figure in figures if not math.isnan(figure.estimate.value)]
+    few = {figure for figure in defined if figure.estimate.bare and figure.estimate.questions < LEAST_QUESTIONS}
+    undefined = {figure for figure in defined if figure.estimate.bare} - few
+    for why, bare in ((_FEW_QUESTIONS, few), (_UNDEFINED, undefined)):
+        if bare:
+            yield f"{why}: {_places(defined, bare)}"
+
+
+def _places(defined: Sequence[PlacedEstimate], bare: set[PlacedEstimate]) -> str:
+    others = {(each.statistic, each.place) for each in defined if each not in bare}
+    # By place, and by who and place: the statistics there, and those of them that are bare.
+    shared: dict[str, dict[str, bool]] = {}
+    own: dict[tuple[str, str], dict[str, bool]] = {}
+    for each in defined:
+        alone = (each.statistic, each.place) not in others
+        shared.setdefault(each.place, {})[each.statistic] = alone
+        own.setdefault((each.who, each.place), {})[each.statistic] = each in bare and not alone
+    places = [_of_these(_cut(place), found) for place, found in shared.items() if any(found.values())]
+    names = [
+        _of_these(f"{_cut(who)}, {_cut(place)}", found) for (who, place), found in own.items() if any(found.values())
+    ]
+    return "; ".join(_first(listed) for listed in (places, names) if listed)
+
+
+def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
+    """The name, with the statistics that are meant where these are not all."""
+    meant = [statistic for statistic, is_meant in statistics.items() if is_meant]
+    return name if len(meant) == len(statistics) else f"{name} ({', '.join(meant)})"
+
+
+def undefined_draws(figures: Iterable[PlacedEstimate]) -> Iterator[str]:
+    """Says of which intervals many draws are missing."""
+    missing = [
+        f"{_cut(f'{who}, {statistic} of {place}')} ({each.undefined} of {each.resamples + each.undefined})"
+        for who, statistic, place, each in figures
+        if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
+    ]
+    if missing:
+        yield f"draws that leave the figure undefined, which its interval leaves out: {_first(missing)}"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _PLACE_CHARACTERS else f"{name[: _PLACE_CHARACTERS - 1]}…"
+
+
+def _first(places: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
+    return "; ".join(places[:_SHOWN_PLACES]) + more

@@ -1,0 +1,262 @@
+"""The work of judges over a run: rows decided, tokens, time, and the share that `auto` sent to one."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from gradewire.metrics import METRIC_TYPES, Auto
+from gradewire_cli.results.tables import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradewire.results import MetricScore
+    from gradewire_cli.options.common import JudgePrices
+    from gradewire_cli.rows.row import Row
+    from gradewire_stats.estimated_mean import EstimatedMean
+
+
+def asks_judge(label: str) -> bool:
+    """Whether a label, or a metric line, names a metric that asks a judge."""
+    name = label.partition("?")[0].partition("/")[0].partition(":")[0]
+    kind = METRIC_TYPES.get(name)
+    return kind is not None and kind.needs_judge
+
+
+@dataclass(slots=True)
+class PaidTokens:
+    """Tokens that a run used.
+
+    Attributes:
+        rows: Whose tokens are known.
+        unknown_rows: Whose tokens the judge's server does not tell.
+        read: By the judge.
+        written: By it.
+    """
+
+    rows: int = 0
+    unknown_rows: int = 0
+    read: int = 0
+    written: int = 0
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Takes in one result that a judge was asked for."""
+        if result.get("prompt_tokens"):
+            self.rows += 1
+            self.read += result["prompt_tokens"]
+            self.written += result.get("generated_tokens", 0)
+        else:
+            self.unknown_rows += 1
+
+    def text(self, prices: JudgePrices | None) -> str:
+        """For people; empty where nothing was asked. Without `prices` no price is told: there is none."""
+        if not self.rows + self.unknown_rows:
+            return ""
+        if not self.rows:
+            return "this run used tokens that the judge's server does not count: price unknown"
+        told = f"this run used {self.read} tokens read and {self.written} written"
+        if prices is not None:
+            told += f", {prices.text(self.read, self.written)}"
+        return told + (f", and an unknown number for {self.unknown_rows} rows" if self.unknown_rows else "")
+
+
+@dataclass(slots=True)
+class JudgeTally:
+    """One metric of a judge over the rows so far.
+
+    Attributes:
+        judged: Scored rows that the judge decided.
+        ruled: Scored rows that a rule decided.
+        told: Of these, rows whose tokens are known.
+        prompt_tokens: Read for them, the fixed prompt counted for each row.
+        generated_tokens: Written for them.
+        paid: What rows of this run took that a judge was asked for and has scored.
+        masses: Probability of the labels together, where the backend tells.
+        remembered: Rows of this run whose answers were all in a cache.
+        timed: Rows of this run that a judge was asked for.
+        inference_s: Of these, in the judge.
+        queue_s: Of these, before its turn.
+    """
+
+    judged: int = 0
+    ruled: int = 0
+    told: int = 0
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+    paid: PaidTokens = field(default_factory=PaidTokens)
+    masses: array[float] = field(default_factory=lambda: array("d"))
+    remembered: int = 0
+    timed: int = 0
+    inference_s: float = 0.0
+    queue_s: float = 0.0
+
+    def add(self, result: Mapping[str, Any], score: MetricScore | None) -> None:
+        """Takes in one result, and what it cost where it is of this run."""
+        if result["score"] is not None:
+            if result.get("decided_by") == "rule":
+                self.ruled += 1
+            else:
+                self.judged += 1
+                self._add_tokens(result)
+            if (mass := result.get("label_mass")) is not None:
+                self.masses.append(mass)
+        if score is None:
+            return
+        hits = score.cache_hits
+        if hits.computed and result["score"] is not None and result.get("decided_by") != "rule":
+            self.paid.add(result)
+        if hits.computed or hits.joined:
+            self.timed += 1
+            self.inference_s += score.timing.inference_s
+            self.queue_s += score.timing.queue_s
+        elif hits.memory or hits.disk or hits.redis:
+            self.remembered += 1
+
+    def _add_tokens(self, result: Mapping[str, Any]) -> None:
+        # Files of before have 0 where a server did not say.
+        if result.get("prompt_tokens"):
+            self.told += 1
+            self.prompt_tokens += result["prompt_tokens"]
+            self.generated_tokens += result.get("generated_tokens", 0)
+
+    def text(self, prices: JudgePrices | None = None) -> str:
+        """One line for people; empty where nothing was judged. `prices`: see `PaidTokens.text`."""
+        if not self.judged + self.ruled:
+            return ""
+        said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
+        if self.told:
+            untold = "" if self.told == self.judged else f" of {self.told}"
+            said.append(
+                f"{self.prompt_tokens / self.told:.0f} tokens read and {self.generated_tokens / self.told:.0f} "
+                f"written for each{untold}"
+            )
+        if self.masses:
+            mean = sum(self.masses) / len(self.masses)
+            said.append(f"mean label mass {number(mean)} (least {number(min(self.masses))})")
+        if self.timed:
+            said.append(
+                f"{self.inference_s / self.timed:.2f} s in the judge and {self.queue_s / self.timed:.2f} s in its queue"
+            )
+        if self.remembered:
+            said.append(f"{self.remembered} verdicts were there already")
+        if paid := self.paid.text(prices):
+            said.append(paid)
+        return "; ".join(said)
+
+
+_DRAWN_BY: Final = ("question", "references", "prediction", "captions")
+"""What `auto` draws its sample by."""
+
+
+def is_cascade(label: str) -> bool:
+    """Whether a label, or a metric line, names the cascade."""
+    return label.partition("?")[0].partition("/")[0] == Auto.name
+
+
+@dataclass(slots=True)
+class CascadeTally:
+    """`auto` over the rows so far.
+
+    Attributes:
+        decided: Rows by who decided and why.
+        asked: Rows that the judge was asked about.
+        failed: Of these, rows that it did not grade.
+    """
+
+    decided: Counter[tuple[str, str]] = field(default_factory=Counter)
+    asked: int = 0
+    failed: int = 0
+    _scores: array[float] = field(default_factory=lambda: array("d"))
+    _verdicts: array[float] = field(default_factory=lambda: array("d"))
+    _judge_scores: array[float] = field(default_factory=lambda: array("d"))
+    _judge_verdicts: array[float] = field(default_factory=lambda: array("d"))
+    _sampled: bytearray = field(default_factory=bytearray)
+    _known: bytearray = field(default_factory=bytearray)
+    _contents: list[bytes] = field(default_factory=list)
+    _questions: list[bytes] = field(default_factory=list)
+
+    def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
+        """Takes in one result, of this row; without one it is taken for a row like no other."""
+        if not result.get("decided_by"):
+            return
+        self.decided[result["decided_by"], result["reason"]] += 1
+        self.asked += bool(result.get("judge_status"))
+        self.failed += result.get("judge_status", "") not in {"", "OK"}
+        if result["score"] is None:
+            return
+        judged = result.get("judge_score") is not None
+        self._scores.append(result["score"])
+        self._verdicts.append(float(result.get("correct", False)))
+        self._judge_scores.append(result["judge_score"] if judged else math.nan)
+        self._judge_verdicts.append(float(result["judge_correct"]) if judged else math.nan)
+        self._sampled.append(bool(result.get("sampled")) and judged)
+        self._known.append(result["reason"] == "band" and judged)
+        item = row.item if row is not None and row.item else {}
+        alone = [len(self._scores)]
+        self._contents.append(_digest([item.get(name) for name in _DRAWN_BY] if item else alone))
+        self._questions.append(_digest(item["question"].strip() if item.get("question") else alone))
+
+    def estimates(self) -> dict[str, EstimatedMean]:
+        """The judge's mean score and share of right verdicts, had it judged all rows; empty without a large sample.
+
+        Raises:
+            ModuleNotFoundError: numpy is not installed.
+        """
+        from gradewire_stats.estimated_mean import LEAST_SAMPLED, estimated_mean  # noqa: PLC0415 - numpy, where there is a sample
+
+        there = zip(self._contents, self._sampled, self._known, strict=True)
+        if len({content for content, sampled, known in there if sampled and not known}) < LEAST_SAMPLED:
+            return {}
+        columns = {"mean": (self._scores, self._judge_scores), "share_right": (self._verdicts, self._judge_verdicts)}
+        return {
+            name: estimated_mean(
+                own,
+                said,
+                list(self._sampled),
+                known=list(self._known),
+                groups=self._questions,
+                contents=self._contents,
+            )
+            for name, (own, said) in columns.items()
+        }
+
+    def document(self) -> dict[str, Any]:
+        """For --summary-json."""
+        decided: dict[str, dict[str, int]] = {}
+        for (who, why), count in sorted(self.decided.items()):
+            decided.setdefault(who, {})[why] = count
+        try:
+            estimates = {name: asdict(found) for name, found in self.estimates().items()}
+        except ModuleNotFoundError:
+            estimates = {}
+        return {"decided": decided, "asked": self.asked, "failed": self.failed, "judge_had_it_judged_all": estimates}
+
+    def lines(self) -> list[str]:
+        """For people, a line each; none where nothing was decided."""
+        if not self.decided:
+            return []
+        told = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
+        failed = f", {self.failed} times without an answer" if self.failed else ""
+        lines = [f"decided by {told}; the judge was asked about {self.asked} of {self.decided.total()} rows{failed}"]
+        try:
+            estimates = self.estimates()
+        except ModuleNotFoundError as error:
+            return [*lines, f"the judge's mean over all rows: {error}"]
+        titles = {"mean": "mean score", "share_right": "share called right"}
+        lines += [
+            f"the judge's {titles[name]}, had it judged all rows: {number(found.value)} [{number(found.low)}, "
+            f"{number(found.high)}]; of rows like these [{number(found.population_low)}, "
+            f"{number(found.population_high)}] ({found.sampled} sampled rows, {found.known} of the band)"
+            for name, found in estimates.items()
+        ]
+        return lines
+
+
+def _digest(said: object) -> bytes:
+    return blake2b(json.dumps(said, ensure_ascii=True, default=repr).encode("ascii"), digest_size=16).digest()

@@ -1,0 +1,268 @@
+"""The output file: rows in order, flushed whole, and found again after a break.
+
+A run that was interrupted is picked up where the file ends. Where rows in the middle have to be scored again (the
+server was away, or the input changed there), the file is cut before the first of them and the good rows behind it wait
+in FILE.resume until their turn comes; so the file is in order at all times and nothing that was scored is lost:
+results of rows that are no longer in the input stay in FILE.resume.
+"""
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from gradewire.results import Status
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.results.journal import Journal, files_of
+from gradewire_cli.results.manifest_file import replacing
+from gradewire_cli.results.result_rows import (
+    check_lines,
+    encode_row,
+    encode_rows,
+    former_labels,
+    may_pass,
+    read_results,
+    with_lines,
+    without_lines,
+)
+from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.row import Row, result_key
+from gradewire_proto.wire_rules import current
+
+_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
+
+
+def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return read_results(path) if path.exists() else iter(())
+
+
+def _was_unreadable(row: Mapping[str, Any]) -> bool:
+    return all(score["status"] == Status.INVALID_INPUT.name for score in row["scores"].values())
+
+
+@dataclass(slots=True)
+class ResultsFile:
+    """An output file under construction; close it, or use it with `with`.
+
+    Attributes:
+        path: The file.
+        kept: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
+    """
+
+    path: Path
+    kept: int = 0
+    _journal: Journal = field(init=False)
+    _aside: dict[tuple[int, str], int] = field(default_factory=dict)
+    _aside_stream: BinaryIO | None = None
+    _has_first: bool = False
+    _lines: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._journal = Journal(self.path)
+
+    @property
+    def aside_path(self) -> Path:
+        """Where good rows wait that stand behind rows to be scored again."""
+        return files_of(self.path)[1]
+
+    def __enter__(self) -> Self:
+        self._journal.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._aside_stream is not None:
+            self._aside_stream.close()
+        self._journal.__exit__(*error)
+
+    def create(self) -> None:
+        """Begins an empty file in place of what is there.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        self._journal.begin()
+        with named_errors(self.path):
+            self.aside_path.unlink(missing_ok=True)
+
+    def left(
+        self,
+        rows: Iterator[Row],
+        lines: Mapping[str, str],
+        keep: Callable[[Row, dict[str, Any]], None],
+        *,
+        resume: bool,
+        input_rows: int | None = None,
+    ) -> Iterator[Row]:
+        """Begin the file, or go on with it as `resume` does; return the rows that are left to be scored."""
+        if not resume:
+            self.create()
+            return rows
+        return itertools.chain(self.resume(rows, lines, keep, input_rows=input_rows), rows)
+
+    def resume(
+        self,
+        rows: Iterator[Row],
+        lines: Mapping[str, str],
+        keep: Callable[[Row, dict[str, Any]], None],
+        *,
+        input_rows: int | None = None,
+    ) -> Iterable[Row]:
+        """Finds the rows that are done; changes nothing where it refuses.
+
+        Args:
+            rows: Rows of the input from the first; read as far as the file agrees with them.
+            lines: What this run computes, by label.
+            keep: Told of every row that stays at the beginning, with its result.
+            input_rows: Rows of the input; None where nobody knows.
+
+        Returns:
+            The rows that were read and are not done: at most one, unless the file has finished rows and the first of
+            them comes late.
+
+        Raises:
+            InputError: The file was made with something else, from another input, or cannot be written.
+        """
+        pending: list[Row] = []
+        end = 0
+        self._lines = lines
+        with named_errors(self.path):
+            self._check_names()
+            for row_end, result in _results_of(self.path):
+                check_lines(self.path, result, lines)
+                row = next(rows, None)
+                if row is None:
+                    raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
+                if row.key != result_key(result) or may_pass(result):
+                    self._check_columns(row, result)
+                    pending.append(row)
+                    break
+                keep(row, result)
+                self.kept += 1
+                end = row_end
+            finished = self._finished(end, lines)
+            self._check_input(finished, input_rows)
+            if finished and not self.kept:
+                pending.extend(self._rows_to_the_first_done(pending, rows, finished))
+            if finished:
+                # Together with those that wait there already.
+                self._gather(finished)
+                self._aside_stream = self.aside_path.open("rb")
+            else:
+                self.aside_path.unlink(missing_ok=True)
+            self._journal.begin(end)
+            self._has_first = end > 0
+        return pending
+
+    def _check_names(self) -> None:
+        """Refuses a file in which a metric has a former name: the rows to come would not be called like its own."""
+        for path in (self.path, self.aside_path):
+            if path.exists() and (former := former_labels(path)):
+                now = ", ".join(f"{label} is called {current(label)} now" for label in former)
+                raise InputError(
+                    f"{path} was written by an older gradewire, and {now}: it can be read as before, but no rows "
+                    "are added to it; give another --out, or --overwrite"
+                )
+
+    def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
+        """Good rows behind `end` and in FILE.resume: where each stands, by `Row.key`."""
+        found: dict[tuple[int, str], tuple[Path, int]] = {}
+        for source in (self.path, self.aside_path):
+            begin = 0
+            for row_end, result in _results_of(source):
+                if not (source == self.path and row_end <= end) and not may_pass(result):
+                    check_lines(source, result, lines)
+                    found.setdefault(result_key(result), (source, begin))
+                begin = row_end
+        return found
+
+    def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
+        # A line that could not be read, now or then, has no columns, whatever was to be kept.
+        if (row.item is None and not row.kept) or ("input" not in result and _was_unreadable(result)):
+            return
+        there, given = (", ".join(map(printable, columns)) or "none" for columns in (result.get("input", {}), row.kept))
+        if there != given:
+            raise InputError(
+                f"{self.path} has these columns of the input: {there}; --keep-columns says: {given}. Give the same, or "
+                "another --out"
+            )
+
+    def _check_input(self, finished: Iterable[tuple[int, str]], input_rows: int | None) -> None:
+        last = max((index for index, _ in finished), default=-1)
+        if input_rows is not None and last >= input_rows:
+            raise InputError(
+                f"{self.path} has more rows than the input (row {last + 1} of {input_rows}): {_OTHER_INPUT}"
+            )
+
+    def _rows_to_the_first_done(
+        self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
+    ) -> list[Row]:
+        """Reads on until a row of the input is one of the file; a file that shares none belongs to another input."""
+        last = max(index for index, _ in finished)
+        if any(row.key in finished for row in read):
+            return []
+        further: list[Row] = []
+        for row in rows:
+            further.append(row)
+            if row.key in finished:
+                return further
+            if row.index >= last:
+                break
+        raise InputError(
+            f"{self.path} has {len(finished)} finished rows, none of which is a row of this input: {_OTHER_INPUT}"
+        )
+
+    def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
+        """Writes the rows that stand at these places into FILE.resume."""
+        self._aside = {}
+        with contextlib.ExitStack() as stack:
+            sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
+            unfinished = stack.enter_context(replacing(self.aside_path))
+            with unfinished.open("wb") as stream:
+                for key, (source, offset) in places.items():
+                    sources[source].seek(offset)
+                    row = json.loads(sources[source].readline())
+                    at = stream.tell()
+                    stream.write(encode_row(without_lines(row) if self._aside else with_lines(row, self._lines)))
+                    self._aside[key] = at
+
+    def waiting(self, row: Row) -> dict[str, Any] | None:
+        """The result of a row that waits in FILE.resume, if it is there and of the same content."""
+        offset = self._aside.get(row.key)
+        if offset is None or self._aside_stream is None:
+            return None
+        self._aside_stream.seek(offset)
+        return with_lines(json.loads(self._aside_stream.readline()), self._lines)
+
+    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Appends rows and flushes them.
+
+        Raises:
+            InputError: The file cannot be written, for instance because the disk is full.
+        """
+        listed = list(rows)
+        self._journal.write(encode_rows(listed, first=not self._has_first))
+        self._has_first = self._has_first or bool(listed)
+
+    def finish(self) -> str:
+        """Ends the file after its last row.
+
+        Returns:
+            What is to be said of rows of an earlier run that are not in the file now, because no row of the input is
+            like them: they stay in FILE.resume; "" where there are none.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        self._journal.finish()
+        left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
+        if left:
+            for _, result in read_results(self.path):
+                left.pop(result_key(result), None)
+        if not left:
+            self.aside_path.unlink(missing_ok=True)
+            return ""
+        self._gather(left)
+        return f"{len(left)} earlier results fit no row of the input any more: they stay in {self.aside_path}"

@@ -1,0 +1,398 @@
+"""Summary of a run: means with intervals, failures by reason, remarks; printed for people and as a document."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import shlex
+import sys
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from statistics import fmean, quantiles, stdev
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from gradewire.metrics import Correctness
+from gradewire.results import MetricScore, ScoreWarning, Status
+from gradewire_cli.options.common import written
+from gradewire_cli.results.judge_summary import CascadeTally, JudgeTally, asks_judge, is_cascade
+from gradewire_cli.results.progress import rows_per_second
+from gradewire_cli.results.tables import Table, number, print_table, print_tables
+from gradewire_cli.rows.formats import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from gradewire_cli.options.common import JudgePrices
+    from gradewire_cli.rows.row import Row
+
+
+RESAMPLES = 2000
+# From so many rows on the bootstrap of a mean and its normal interval agree to all printed digits.
+NORMAL_FROM_ROWS = 500
+# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
+BINARY_METRICS = frozenset({"exact_match", "easy_match"})
+
+
+def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
+    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
+
+    Args:
+        label: The metric's label; NAME, NAME:PRESET or a line.
+        result: The result as an output row has it.
+    """
+    if result["score"] is None:
+        return None
+    if "correct" in result:
+        return bool(result["correct"])
+    name = result.get("line", label).partition("?")[0].partition("/")[0].partition(":")[0]
+    return result["score"] >= 1.0 if name in BINARY_METRICS else None
+
+
+@dataclass(slots=True)
+class MetricTally:
+    """One metric over the rows so far.
+
+    Attributes:
+        line: What reproduces it.
+        scores: Scores of the rows that have one.
+        verdicts: Number of rows by verdict, those without one left out.
+        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
+        statuses: Number of rows by status.
+        warnings: Number of rows by warning.
+        examples: First message of each status, with the row's id.
+        judge: What its judge did; None for a metric that asks none.
+        cascade: Who decided; None for all metrics but auto.
+    """
+
+    line: str = ""
+    scores: array[float] = field(default_factory=lambda: array("d"))
+    verdicts: Counter[bool] = field(default_factory=Counter)
+    certain: Counter[bool] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    judge: JudgeTally | None = None
+    cascade: CascadeTally | None = None
+
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
+        """Takes in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
+        self.line = self.line or result.get("line", "")
+        self.statuses[result["status"]] += 1
+        self.warnings.update(result.get("warnings", ()))
+        if self.cascade is not None:
+            self.cascade.add(result, row)
+        if result["score"] is None:
+            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
+            return
+        self.scores.append(result["score"])
+        judged = verdict(label, result)
+        if judged is not None:
+            self.verdicts[judged] += 1
+            self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
+
+    @property
+    def mean(self) -> float:
+        """Mean over scored rows, NaN without any."""
+        return fmean(self.scores) if self.scores else math.nan
+
+    @property
+    def mean_empty_as_wrong(self) -> float:
+        """The same with every empty prediction counted as 0."""
+        rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
+        return math.fsum(self.scores) / rows if rows else math.nan
+
+    @property
+    def share_right(self) -> float:
+        """Share of rows called right among those with a verdict, NaN without any."""
+        return _share_right(self.verdicts)
+
+    @property
+    def uncertain(self) -> int:
+        """Rows whose verdict is not to be trusted."""
+        return self.verdicts.total() - self.certain.total()
+
+    @property
+    def share_right_certain(self) -> float:
+        """As `share_right`, of the verdicts that are to be trusted."""
+        return _share_right(self.certain)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Rows without a score, by status."""
+        return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
+
+    def told(self, label: str, note: str = "") -> str:
+        """One line for people: what reproduces the metric, a note on that, and how many rows have no score."""
+        failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
+        return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
+
+    def interval(self) -> tuple[float, float] | None:
+        """95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
+        rows = len(self.scores)
+        if rows < 2:
+            return None
+        if rows >= NORMAL_FROM_ROWS:
+            half = 1.959964 * stdev(self.scores) / math.sqrt(rows)
+            return self.mean - half, self.mean + half
+        random = Random(0)  # noqa: S311 - draws rows, hides nothing
+        means = [math.fsum(random.choices(self.scores, k=rows)) / rows for _ in range(RESAMPLES)]
+        cuts = quantiles(means, n=40, method="inclusive")
+        return cuts[0], cuts[-1]
+
+
+def _share_right(verdicts: Counter[bool]) -> float:
+    total = verdicts.total()
+    return verdicts[True] / total if total else math.nan
+
+
+@dataclass(slots=True)
+class Summary:
+    """All metrics over the rows so far.
+
+    Attributes:
+        failed_rows: Rows with at least one result that is a failure; an empty prediction is none.
+        unscored_rows: Rows that lack at least one score.
+        metrics: By label.
+        texts: Texts by where they were found, of the rows scored in this run; those of a judge are in its tally.
+        seconds: Seconds by stage, of the same rows; shared work is counted in full for each row.
+        prices: Of the judges' tokens; None where they cost nothing that is known of.
+    """
+
+    rows: int = 0
+    failed_rows: int = 0
+    unscored_rows: int = 0
+    metrics: dict[str, MetricTally] = field(default_factory=dict)
+    texts: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    prices: JudgePrices | None = None
+
+    def count(self, statuses: AbstractSet[str]) -> None:
+        """Take in a row of which only the statuses are known."""
+        self.rows += 1
+        self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
+        self.unscored_rows += bool(statuses - {Status.OK})
+
+    def add(
+        self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
+    ) -> None:
+        """Takes in an output row, what it cost where that is known, and the row that it is of."""
+        self.count({result["status"] for result in output["scores"].values()})
+        for label, result in output["scores"].items():
+            tally = self.metrics.get(label)
+            if tally is None:
+                judge = JudgeTally() if asks_judge(label) else None
+                cascade = CascadeTally() if is_cascade(label) else None
+                tally = self.metrics[label] = MetricTally(judge=judge, cascade=cascade)
+            tally.add(label, result, identifier=output["id"], row=row)
+            if tally.judge is not None:
+                tally.judge.add(result, (scores or {}).get(label))
+        for label, score in (scores or {}).items():
+            if asks_judge(label):
+                continue
+            hits, timing = score.cache_hits, score.timing
+            for name in ("memory", "disk", "redis", "joined", "computed"):
+                self.texts[name] += getattr(hits, name)
+            for name in ("queue", "cache", "tokenize", "inference"):
+                self.seconds[name] += getattr(timing, f"{name}_s")
+
+
+# Less than this between a mean and a share of rows misleads nobody.
+_FAR = 0.05
+
+
+def remarks(summary: Summary) -> Iterator[str]:
+    """A sentence where means lie far from shares of right answers, and the next step for verdicts nobody fitted."""
+    misleading = [
+        f"{label} calls {tally.share_right:.1%} of the rows right, and its mean is {tally.mean:.3f}"
+        for label, tally in summary.metrics.items()
+        # NaN, where a metric gives no verdict, is not more than anything.
+        if abs(tally.mean - tally.share_right) > _FAR and not _is_probability(tally)
+    ]
+    if misleading:
+        there = any(_is_probability(tally) for tally in summary.metrics.values())
+        yield (
+            f"a mean is no share of right answers: {'; '.join(misleading)}. Read the share right, or "
+            f"{'the mean of' if there else 'score'} {Correctness.name}, "
+            f"{'' if there else 'whose mean is '}a probability"
+        )
+    for label, tally in summary.metrics.items():
+        if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
+            yield (
+                f"{label} is {ScoreWarning.UNCALIBRATED}: nobody fitted the threshold of its verdicts to this encoder. "
+                f"Next step: gradewire calibrate LABELLED_FILE --metric {shlex.quote(tally.line)}"
+            )
+
+
+def _is_probability(tally: MetricTally) -> bool:
+    return tally.line.partition("?")[0].partition("/")[0] == Correctness.name
+
+
+class Breakdown(Protocol):
+    """Figures by the values of columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """By which the rows are told apart."""
+        ...
+
+    def document(self) -> Mapping[str, Any]:
+        """All figures, for a file."""
+        ...
+
+    def tables(self) -> Iterable[Table]:
+        """The same for people."""
+        ...
+
+    def notes(self) -> Iterable[str]:
+        """What should be known of them, in sentences."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What is told of a run beside its scores.
+
+    Attributes:
+        command: What gives the same scores again; empty where there are none.
+        place: Where the scoring was done.
+        server_version: Version of gradewire there; "" where nobody asked.
+        scored_rows: Rows of this run.
+        wall_s: Seconds that this run took.
+        notes: What people should know of the input's cells, in sentences.
+        by: Figures by the values of columns.
+    """
+
+    command: str
+    place: str
+    scored_rows: int
+    wall_s: float
+    notes: Sequence[str] = ()
+    by: Sequence[Breakdown] = ()
+    server_version: str = ""
+
+
+def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
+    """The summary for --summary-json: figures of all rows, those of earlier runs included; NaN becomes null."""
+    return {
+        "rows": summary.rows,
+        "failed_rows": summary.failed_rows,
+        "unscored_rows": summary.unscored_rows,
+        "metrics": {label: _metric_values(tally) for label, tally in summary.metrics.items()},
+        "by": {written(found.columns): found.document() for found in run.by},
+        "texts": dict(summary.texts),
+        "stages_s": dict(summary.seconds),
+        "run": {"command": run.command, "place": run.place, "server_version": run.server_version}
+        | {"scored_rows": run.scored_rows, "wall_s": run.wall_s, "notes": list(run.notes)},
+        "gradewire_version": importlib.metadata.version("gradewire"),
+    }
+
+
+def _metric_values(tally: MetricTally) -> dict[str, Any]:
+    return {
+        "line": tally.line,
+        "scored": len(tally.scores),
+        "mean": tally.mean,
+        "interval_95": tally.interval(),
+        "share_right": tally.share_right,
+        "verdicts": tally.verdicts.total(),
+        "uncertain": tally.uncertain,
+        "share_right_certain": tally.share_right_certain,
+        "mean_empty_as_wrong": tally.mean_empty_as_wrong,
+        "statuses": dict(tally.statuses),
+        "warnings": dict(tally.warnings),
+    } | ({} if tally.cascade is None else {"cascade": tally.cascade.document()})
+
+
+def _print_means(summary: Summary) -> None:
+    lines = []
+    for label, tally in summary.metrics.items():
+        bounds = tally.interval()
+        lines.append(
+            [
+                label,
+                str(len(tally.scores)),
+                number(tally.mean),
+                f"{number(bounds[0])} to {number(bounds[1])}" if bounds else "-",
+                number(tally.share_right),
+                number(tally.mean_empty_as_wrong),
+                _counted(tally.failures) or "none",
+            ]
+        )
+    columns = ["metric", "scored", "mean", "95 % interval", "share\nright", "empty\nas wrong", "without\nscore"]
+    print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
+
+
+def _print_groups(by: Sequence[Breakdown]) -> None:
+    for breakdown in by:
+        print_tables(breakdown.tables(), stream=sys.stderr)
+        for note in breakdown.notes():
+            click.echo(printable(note), err=True)
+
+
+def print_summary(summary: Summary, run: RunFacts) -> None:
+    """Prints the summary of all rows, those of earlier runs included."""
+    _print_means(summary)
+    _print_groups(run.by)
+    for labels, text in _notes(summary):
+        click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
+    for remark in remarks(summary):
+        click.echo(printable(remark), err=True)
+    for label, tally in summary.metrics.items():
+        if tally.judge is not None and (said := tally.judge.text(summary.prices)):
+            click.echo(printable(f"{label}: {said}"), err=True)
+        for line in tally.cascade.lines() if tally.cascade is not None else ():
+            click.echo(printable(f"{label}: {line}"), err=True)
+        if tally.uncertain:
+            click.echo(f"{printable(label)}: {_uncertain_text(tally)}", err=True)
+    rate = run.scored_rows / run.wall_s if run.wall_s else 0.0
+    click.echo(f"{run.scored_rows} rows in {run.wall_s:.1f} s ({rows_per_second(rate)}) by {run.place}", err=True)
+    if texts := sum(summary.texts.values()):
+        found = ", ".join(
+            f"{summary.texts[name]} {words}"
+            for name, words in (
+                ("memory", "in memory"),
+                ("disk", "on disk"),
+                ("redis", "in Redis"),
+                ("joined", "shared with other rows"),
+                ("computed", "encoded"),
+            )
+            if summary.texts[name]
+        )
+        click.echo(f"{texts} texts: {found}", err=True)
+    if waited_s := sum(summary.seconds.values()):
+        shares = ", ".join(f"{name} {seconds / waited_s:.0%}" for name, seconds in summary.seconds.items())
+        click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
+    if run.command:
+        click.echo(f"the same again: {run.command}", err=True)
+
+
+def _uncertain_text(tally: MetricTally) -> str:
+    judged = tally.verdicts.total()
+    told = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
+    return (
+        told if tally.uncertain == judged else f"{told}; share right of the others {number(tally.share_right_certain)}"
+    )
+
+
+def _notes(summary: Summary) -> list[tuple[list[str], str]]:
+    """Failures and warnings, each once, with all metrics of which it holds."""
+    labels: dict[str, list[str]] = {}
+    for label, tally in summary.metrics.items():
+        texts = [
+            f"{status}, for instance {identifier}: {message or 'no message'}"
+            for status, (identifier, message) in tally.examples.items()
+        ]
+        if tally.warnings:
+            texts.append(f"warnings: {_counted(tally.warnings)}")
+        for text in texts:
+            labels.setdefault(text, []).append(label)
+    return [(named, text) for text, named in labels.items()]
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())

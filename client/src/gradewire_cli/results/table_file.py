@@ -1,0 +1,228 @@
+"""Output as a table: CSV, TSV or Parquet with a column for each thing that is said of a row.
+
+A run writes JSONL beside it, which can be taken up after a break, and the table is made of that at the end.
+"""
+
+import contextlib
+import csv
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.results.manifest_file import replacing
+from gradewire_cli.results.result_rows import check_lines, read_results, without_lines
+from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.row import Row
+
+_DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
+_PARQUET: Final = frozenset({".parquet", ".pq"})
+TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
+"""Of outputs that are tables, in small letters."""
+_LINES: Final = frozenset({".jsonl", ".ndjson", ""})
+_BATCH_ROWS: Final = 4096
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_HEAD: Final = ("id", "index")
+_TAIL: Final = ("picture_digest", "digest")
+"""Of no use to people, so they are the last columns."""
+
+
+def is_table(path: Path) -> bool:
+    """Whether an output of this name is a table, and no JSONL.
+
+    Raises:
+        InputError: The name tells of another format, or pyarrow is missing.
+    """
+    suffix = path.suffix.lower()
+    if suffix in _PARQUET:
+        _pyarrow(path)
+    elif suffix not in _DELIMITERS and suffix not in _LINES and not path.exists():
+        raise InputError(f"--out {path}: cannot write {suffix}: give .jsonl, .csv, .tsv or .parquet")
+    return suffix in TABLE_SUFFIXES
+
+
+def part_of(path: Path) -> Path:
+    """Where the rows of a table stand until all are there."""
+    return path.with_name(f"{path.name}.part.jsonl")
+
+
+def write_table(path: Path, rows: Path) -> None:
+    """Makes the table of an output file, all or nothing; when it returns the table outlasts a power cut.
+
+    Args:
+        path: The table; its name says which form.
+        rows: The output file; read twice, and left as it is.
+
+    Raises:
+        InputError: The table cannot be written.
+    """
+    kinds: dict[str, set[str]] = {column: set() for column in (*_HEAD, "digest")}
+    for row in _rows(rows):
+        for column, value in _flat(row).items():
+            kinds.setdefault(column, set()).add(_kind(value))
+    kinds |= {column: kinds.pop(column) for column in _TAIL if column in kinds}
+    flat = map(_flat, _rows(rows))
+    with named_errors(path), replacing(path) as unfinished:
+        if path.suffix.lower() in _PARQUET:
+            _write_parquet(unfinished, kinds, flat)
+        else:
+            _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
+
+
+def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
+    """Refuse a table that was not made of these rows by these metrics, as far as a table tells.
+
+    Args:
+        path: A whole table.
+        rows: All rows of the input.
+        lines: What this run computes, by label.
+
+    Returns:
+        The statuses of each row.
+
+    Raises:
+        InputError: Says what differs.
+    """
+    statuses: list[set[str]] = []
+    remaining = iter(rows)
+    with named_errors(path), _named_format_errors(path):
+        for cells in _cells(path):
+            labels = [name.removesuffix(".status") for name in cells if name.endswith(".status")]
+            found = {label: str(cells[f"{label}.status"]) for label in labels if f"{label}.score" in cells}
+            if not statuses:
+                scores = {label: {"line": cells.get(f"{label}.line") or ""} for label in found}
+                check_lines(path, {"scores": scores}, lines)
+            row = next(remaining, None)
+            if row is None or [str(row.index), row.digest] != [str(cells.get("index")), cells.get("digest")]:
+                break
+            statuses.append(set(found.values()))
+        else:
+            if next(remaining, None) is None:
+                return statuses
+    raise InputError(
+        f"{path} is a whole table, and row {len(statuses) + 1} of it is not that of the input, which has changed, "
+        "grown or shrunk since: give another --out, or --overwrite"
+    )
+
+
+@contextlib.contextmanager
+def _named_format_errors(path: Path) -> Iterator[None]:
+    """Turn errors of a table that is none into the command's."""
+    try:
+        yield
+    except (csv.Error, ValueError) as error:
+        raise InputError(f"{path} is no table that gradewire score wrote ({error}): give another --out") from error
+
+
+def _cells(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table by the names of their columns."""
+    if path.suffix.lower() in _PARQUET:
+        _, parquet = _pyarrow(path)
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                yield from batch.to_pylist()
+    else:
+        csv.field_size_limit(sys.maxsize)
+        with path.open(newline="", encoding="utf-8") as stream:
+            yield from csv.DictReader(stream, delimiter=_DELIMITERS[path.suffix.lower()])
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows of an output file; the first one has the lines of its metrics."""
+    for place, (_, row) in enumerate(read_results(path)):
+        yield row if place == 0 else without_lines(row)
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with one value a cell: METRIC.KEY of what is said of a score, input columns under their own names."""
+    cells = {name: row.get(name) for name in (*_HEAD, "digest")}
+    cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
+    for column, value in row.get("input", {}).items():
+        # A column may be called as one of the output is, in this row or in another.
+        taken = column in cells or column in _TAIL or column.startswith(tuple(f"{label}." for label in row["scores"]))
+        cells[f"input.{column}" if taken else column] = value
+    for label, result in row["scores"].items():
+        cells |= {f"{label}.{key}": value for key, value in result.items()}
+    return cells
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list) and value:
+        kinds = {_kind(entry) for entry in value}
+        return f"list of {min(kinds)}" if len(kinds) == 1 and kinds <= {"str", "int", "float"} else "json"
+    if isinstance(value, int) and value not in _INT64:
+        return "json"
+    kind = type(value).__name__
+    return kind if kind in {"bool", "int", "float", "str", "NoneType"} else "json"
+
+
+def _write_delimited(path: Path, columns: list[str], rows: Iterable[Mapping[str, Any]], delimiter: str) -> None:
+    with path.open("w", newline="", encoding="utf-8", errors="replace") as stream:
+        writer = csv.DictWriter(stream, columns, delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows({column: _text(value) for column, value in row.items()} for row in rows)
+
+
+def _text(value: Any) -> Any:
+    return _json(value) if isinstance(value, list | dict | bool) else value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Mapping[str, Any]]) -> None:
+    pa, parquet = _pyarrow(path)
+    types = {
+        "bool": pa.bool_(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "str": pa.string(),
+        "list of float": pa.list_(pa.float64()),
+        "list of int": pa.list_(pa.int64()),
+        "list of str": pa.list_(pa.string()),
+    }
+    # Whatever is not of one kind is JSON: two kinds of one column would be two columns for whoever reads it.
+    chosen = {column: _of_all(found) for column, found in kinds.items()}
+    # Names are text too, and two of them have to stay two.
+    names = {column: column.encode(errors="backslashreplace").decode() for column in chosen}
+    schema = pa.schema({names[column]: types.get(kind, pa.string()) for column, kind in chosen.items()})
+    with parquet.ParquetWriter(path, schema) as writer:
+        while batch := list(itertools.islice(rows, _BATCH_ROWS)):
+            cells = [{names[column]: _cell(row.get(column), kind) for column, kind in chosen.items()} for row in batch]
+            writer.write_table(pa.Table.from_pylist(cells, schema=schema))
+
+
+def _of_all(kinds: set[str]) -> str:
+    found = kinds - {"NoneType"}
+    if found == {"int", "float"}:
+        return "float"
+    return min(found) if len(found) == 1 else "json" if found else "str"
+
+
+def _cell(value: Any, kind: str) -> Any:
+    """A value as its column has it; a lone surrogate, which UTF-8 cannot hold, is replaced as in CSV."""
+    if value is None:
+        return None
+    match kind:
+        case "json":
+            return printable(_json(value))
+        case "float":
+            return float(value)  # of integers, pyarrow takes those alone that a float has exactly
+        case "str":
+            return printable(value)
+        case "list of str":
+            return [printable(entry) for entry in value]
+    return value
+
+
+def _pyarrow(path: Path) -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        from pyarrow import parquet  # noqa: PLC0415 - as above
+    except ImportError:
+        raise InputError(f"--out {path}: writing Parquet needs pyarrow: pip install 'gradewire[parquet]'") from None
+    return pa, parquet

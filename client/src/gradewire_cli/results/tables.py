@@ -1,0 +1,271 @@
+"""Tables of values: one model for the terminal, CSV, LaTeX, Markdown and pages; rich is imported when needed."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import sys
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gradewire_stats.agreement import CellAgreement, CellsMean, Difference, Estimate
+    from gradewire_stats.point_estimates import Statistic
+
+
+UNDEFINED = "-"
+# Characters between two columns of a table in a terminal.
+_GAP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A cell with a number: as it was computed, and as people read it.
+
+    Attributes:
+        text: The number, rounded; a dash where it is not defined.
+        value: The number as it was computed; NaN where it is not defined.
+        low: Lower bound of its 95 % interval; NaN without one.
+        high: Upper bound; NaN without an interval.
+        p_value: Of a difference; NaN without one.
+        bounds: Both bounds, rounded; empty without an interval.
+        remarks: Texts that belong to the number: its p value, the cells of a mean.
+    """
+
+    text: str
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    bounds: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return everything in one line, as a terminal shows it."""
+        # Without the 0 before the point: intervals are read by their digits.
+        bounds = ", ".join(re.sub(r"^(-?)0\.", r"\1.", bound) for bound in self.bounds)
+        return " ".join([self.text, *([f"[{bounds}]"] if bounds else []), *self.remarks])
+
+    def beside(self, note: str) -> Value:
+        """Return the same value with a note in brackets behind it."""
+        return replace(self, remarks=(*self.remarks, f"({note})"))
+
+
+Cell = Value | str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of values and texts.
+
+    Attributes:
+        title: The caption.
+        columns: Heads; a line break in them is one in the terminal.
+        rows: Cells; the first of each name the row, and stand again wherever the table is cut.
+        heads: Number of cells that name a row.
+        explained: Meaning of columns, by head; pages show it.
+        filters: Values of each row that the selection boxes of a page choose by; empty without such boxes.
+        note: A sentence on what is left out.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    heads: int = 1
+    explained: Mapping[str, str] = field(default_factory=dict)
+    filters: Sequence[Mapping[str, str]] = ()
+    note: str = ""
+
+    def cut(self, width: int, *, gap: int = _GAP) -> Iterator[Table]:
+        """Yield the same columns in as few tables as fit into `width` characters, with at least one value in each."""
+        widths = [
+            max(len(line) for cell in column for line in str(cell).split("\n"))
+            for column in zip(self.columns, *self.rows, strict=True)
+        ]
+        begin = self.heads
+        named = sum(widths[:begin]) + gap * (begin - 1)
+        while begin < len(widths):
+            end, taken = begin + 1, named + gap + widths[begin]
+            while end < len(widths) and taken + gap + widths[end] <= width:
+                taken += gap + widths[end]
+                end += 1
+            yield replace(
+                self,
+                title=self.title if begin == self.heads else f"{self.title} (continued)",
+                columns=[*self.columns[: self.heads], *self.columns[begin:end]],
+                rows=[[*row[: self.heads], *row[begin:end]] for row in self.rows],
+            )
+            begin = end
+
+
+def number(value: float, *, digits: int = 3) -> str:
+    """Return a number for people; a dash where it is not defined."""
+    return UNDEFINED if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def measured(value: float, *, digits: int = 3) -> Value:
+    """Return a number without an interval."""
+    return Value(number(value, digits=digits), value)
+
+
+def count(value: int) -> Value:
+    """Return a number of rows or the like."""
+    return Value(str(value), value)
+
+
+def estimated(estimate: Estimate, *, digits: int = 3) -> Value:
+    """Return a value with its 95 % interval."""
+    bounds = () if math.isnan(estimate.low) else (estimate.low, estimate.high)
+    texts = tuple(number(bound, digits=digits) for bound in bounds)
+    return Value(number(estimate.value, digits=digits), estimate.value, estimate.low, estimate.high, bounds=texts)
+
+
+def points(estimate: Estimate) -> Value:
+    """Return a rating with its interval, in whole points."""
+    return estimated(estimate, digits=0)
+
+
+def bare(estimate: Estimate) -> Value:
+    """Return a value without its interval."""
+    return measured(estimate.value)
+
+
+def differing(difference: Difference) -> Value:
+    """Return a difference, its interval and its p value; one digit more than a value, for differences are small."""
+    numbers = (difference.value, difference.low, difference.high, difference.p_value)
+    if math.isnan(difference.value):
+        return Value(UNDEFINED, *numbers)
+    text = f"{difference.value:+.4f}"
+    if math.isnan(difference.low):
+        return Value(text, *numbers)
+    bounds = (f"{difference.low:+.4f}", f"{difference.high:+.4f}")
+    return Value(text, *numbers, bounds=bounds, remarks=(str(p_of(difference)),))
+
+
+def p_of(difference: Difference) -> Value:
+    """Return the p value of a difference; "no p" where there is none."""
+    if math.isnan(difference.p_value):
+        return Value("no p")
+    if difference.p_value >= 0.001 and difference.at_floor:
+        # So few draws can say no less; rounded up, so that what is written is true.
+        return Value(f"p <= {math.ceil(difference.p_value * 1000) / 1000:.3f}", p_value=difference.p_value)
+    return p_value(difference.p_value)
+
+
+def p_value(value: float) -> Value:
+    """Return a p value; the smallest that is written out is 0.001."""
+    if math.isnan(value):
+        return Value(UNDEFINED)
+    return Value("p < 0.001" if value < 0.001 else f"p = {value:.3f}", p_value=value)
+
+
+def of_cells(value: Value, cells: int, cells_in_all: int) -> Value:
+    """Return a mean of cells, with the number of cells in it where these are not all."""
+    return value if cells in {0, cells_in_all} else value.beside(f"{cells} of {cells_in_all}")
+
+
+def cells_mean(mean: CellsMean) -> Value:
+    """Return a mean of cells with its interval, and the number of cells in it where these are not all."""
+    return of_cells(estimated(mean), mean.cells, mean.cells_in_all)
+
+
+TITLES: dict[Statistic, str] = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall": "tau-b",
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "macro_f1": "macro-F1",
+    "precision": "precision",
+    "recall": "recall",
+    "positive_rate": "positive rate",
+    "deviation": "deviation",
+    "pairwise": "pairwise",
+}
+ALL_ROWS = "all rows"
+# Rows that lack what other rows of the table have.
+NO_NAME = "(none)"
+CELLS_MEAN = "cells' mean"
+
+
+def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
+    """Name of each cell: its level decides, so that rows without a data set or model never pass for all rows."""
+    paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
+    return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
+
+
+def _name_of_line(cell: CellAgreement) -> str:
+    return ALL_ROWS if cell.level == "all" else cell.dataset or cell.model or cell.group or NO_NAME
+
+
+def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
+    """Data set and model of each cell ("" where its rows have none), with `between` between the two.
+
+    Takes all cells of a table together: what none of them has is not named.
+    """
+    there = [any(pair[place] for pair in pairs) for place in (0, 1)]
+    if not any(there):
+        # Nothing tells rows apart, so that there is one cell.
+        return [ALL_ROWS for _ in pairs]
+    return [between.join(pair[place] or NO_NAME for place in (0, 1) if there[place]) for pair in pairs]
+
+
+# Where there is no terminal to ask: wide enough that no cell is folded.
+LOG_COLUMNS = 160
+FURTHER_TABLES = "further tables: --all-tables"
+# Characters at the ends of a table in a terminal.
+_ENDS = 2
+
+
+def show_tables(tables: Iterable[Table], notes: Iterable[str], aside: Iterable[str]) -> None:
+    """Print tables and notes on standard output, and what stands beside them on standard error."""
+    print_tables(tables)
+    for note in notes:
+        click.echo(note)
+    for sentence in aside:
+        click.echo(sentence, err=True)
+
+
+def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> None:
+    """Print tables on standard output, or on `stream`, each as wide as the terminal at most."""
+    out = stream or sys.stdout
+    for table in tables:
+        for part in table.cut(columns_of(out) - _ENDS):
+            columns, *rows = [[_writable(str(cell)) for cell in row] for row in (part.columns, *part.rows)]
+            print_table(_writable(part.title), columns, rows, heads=part.heads, stream=out)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO, heads: int = 1
+) -> None:
+    """Print a table; the first `heads` columns read from the left, numbers from the right, and nothing is cut off."""
+    from rich import box  # noqa: PLC0415 - only when printing
+    from rich.console import Console  # noqa: PLC0415 - only when printing
+    from rich.table import Table as RichTable  # noqa: PLC0415 - only when printing
+
+    table = RichTable(
+        title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
+    )
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="left" if position < heads else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(file=stream, width=columns_of(stream), highlight=False, markup=False)
+    console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+    console.print(table)
+
+
+def columns_of(stream: TextIO) -> int:
+    """Width of the terminal, or of a log where there is none."""
+    return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
+
+
+def _writable(cell: str) -> str:
+    """Names come from the file: neither control codes nor lone surrogates in them reach the terminal."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)

@@ -1,0 +1,1 @@
+"""Input of a command: files, their rows and labels."""

@@ -1,0 +1,259 @@
+"""Cells that table libraries and spreadsheets have changed, and notes on those that may mean something else."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from gradewire._input import UnreadableValueError, is_missing, is_of_numbers, text_of, texts_of, unpacked_list
+from gradewire_cli.rows.formats import Record
+
+_SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
+WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
+"""A whole number as a table library writes it in a column of floats."""
+_FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
+_BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
+
+
+def unpacked(cell: Any, *, brackets: str = "[") -> Any:
+    """The list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
+    if not isinstance(cell, str):
+        return cell
+    if "[" in brackets and (listed := unpacked_list(cell)) is not None:
+        return listed
+    if not cell.lstrip().startswith(tuple(brackets)):
+        return cell
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+
+
+@dataclass(frozen=True, slots=True)
+class CellReading:
+    """How the cells of one file are read.
+
+    Attributes:
+        only_texts: The format has nothing but texts.
+        separator: Between the references of one cell; "" for none.
+        missing: Further words that stand for nothing.
+        whole: Columns of numbers whose whole ones are written as 2.0.
+    """
+
+    only_texts: bool = False
+    separator: str = ""
+    missing: Collection[str] = ()
+    whole: Collection[str] = field(default_factory=frozenset)
+
+    def value(self, column: str, value: Any) -> Any:
+        """The value of a cell, None where it holds nothing.
+
+        Raises:
+            UnreadableValueError: A spreadsheet could not compute it.
+        """
+        if is_missing(value):
+            return None
+        if not isinstance(value, str):
+            return value
+        if value in self.missing:
+            return None
+        if not self.only_texts:
+            return value
+        text = value.strip()
+        if text in self.missing:
+            return None
+        if _SPREADSHEET_ERROR.match(text):
+            raise UnreadableValueError(f" is {text}, an error of a spreadsheet: mend it there")
+        return text.removesuffix(".0") if column in self.whole and WHOLE_FLOAT.match(text) else value
+
+    def text(self, column: str, value: Any) -> str | None:
+        """The text of a cell; raises UnreadableValueError where it has none that is certain."""
+        return text_of(self.value(column, value))
+
+    def texts(self, column: str, value: Any) -> list[str | None] | None:
+        """The texts of a cell that may hold several; raises UnreadableValueError where they are not certain."""
+        value = self.value(column, value)
+        if value == "" and self.only_texts:
+            return []
+        listed = unpacked_list(value) if isinstance(value, str) else None
+        if self.only_texts and listed is None and isinstance(value, str) and _BROKEN_LIST.match(value.strip()):
+            raise UnreadableValueError(f" is a list that cannot be read ({value.strip()[:40]}…): write it as JSON")
+        if self.separator and isinstance(value, str) and listed is None:
+            return [part.strip() for part in value.split(self.separator) if part.strip()]
+        return texts_of(listed if listed is not None and self.only_texts else value)
+
+
+def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
+    """What the first rows of a file tell of all: which columns are of numbers that a table library made floats."""
+    whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
+    return CellReading(options.only_texts, options.separator, options.missing, whole)
+
+
+def _is_whole(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    cells = [cell.strip() for row in rows if isinstance(cell := row.get(column), str)]
+    there = [cell for cell in cells if cell]
+    return any(map(WHOLE_FLOAT.match, there)) and all(map(_FLOAT.match, there))
+
+
+_CHUNK_ROWS: Final = 1024
+_SHOWN: Final = 60
+_MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
+"""What is written where there is nothing, and answered as well."""
+_MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_CHANGED: Final = {
+    "dates that a spreadsheet made": re.compile(
+        rf"\A(\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}|\d{{4}}-\d\d-\d\d[ T]00:00:00)\Z", re.IGNORECASE
+    ),
+    "numbers that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
+}
+_SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
+"""Signs between several references of one cell, with the share of cells beyond which they are taken for one."""
+_ENTITY: Final = re.compile(r"&#?\w+;")
+_ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
+"""Lists of databases, lists in other forms, and series as table libraries print them."""
+_TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
+
+_Cells: TypeAlias = Mapping[str, Sequence[str]]
+
+
+class _Note(NamedTuple):
+    """A note on a column; of one kind it is told once."""
+
+    column: str
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class CellNotes:
+    """Notes on the cells of one file.
+
+    Attributes:
+        lists: Columns that may hold several texts.
+        texts: Other columns that are scored, the prediction's first.
+        reading: How cells are read.
+        late: Notes on rows that `watched` has given, in sentences.
+    """
+
+    lists: Sequence[str]
+    texts: Sequence[str]
+    reading: CellReading
+    late: list[str] = field(default_factory=list)
+    _told: set[tuple[str, str]] = field(default_factory=set)
+
+    def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Notes on some rows that were not told before, in sentences."""
+        columns = (*self.lists, *self.texts)
+        cells = {
+            column: [text.strip() for row in rows if isinstance(text := row.get(column), str)] for column in columns
+        }
+        cells = {column: [cell for cell in found if cell] for column, found in cells.items()}
+        looks: tuple[Callable[[_Cells, Sequence[Mapping[str, Any]]], Iterable[_Note]], ...] = (
+            self._points, self._separated, self._split, self._nested, self._listed, self._truth_values, self._missing,
+            self._changed,
+        )  # fmt: skip
+        found = [note for look in looks for note in look(cells, rows) if (note.column, note.kind) not in self._told]
+        self._told.update((note.column, note.kind) for note in found)
+        return [f"column {note.column}: {note.text}" for note in found]
+
+    def watched(self, records: Iterable[Record], is_wanted: Callable[[Mapping[str, Any]], bool]) -> Iterator[Record]:
+        """The records as they come; notes on the wanted ones are added to `late`."""
+        rows: list[Mapping[str, Any]] = []
+        for record in records:
+            yield record
+            if record.fields is not None and is_wanted(record.fields):
+                rows.append(record.fields)
+            if len(rows) == _CHUNK_ROWS:
+                self.late += self.on(rows)
+                rows.clear()
+        self.late += self.on(rows)
+
+    def _points(self, cells: _Cells, _: object) -> Iterator[_Note]:
+        for column, found in cells.items():
+            if example := next(filter(WHOLE_FLOAT.match, found), "") if self.reading.only_texts else "":
+                told = f'whole numbers are written as "{example}" and '
+                way_out = "are left so beside other cells: write them as the references have them"
+                is_whole = column in self.reading.whole
+                yield _Note(column, "point", told + ('read without ".0"' if is_whole else way_out))
+
+    def _separated(self, cells: _Cells, _: object) -> Iterator[_Note]:
+        """Cells that look like lists and that nothing splits."""
+        for column in () if self.reading.separator else self.lists:
+            found = cells[column]
+            whole = [_ENTITY.sub("", cell) for cell in found if unpacked_list(cell) is None and not _is_object(cell)]
+            ways = [
+                ([cell for cell in whole if sign in cell.strip(sign)], share, f"give --reference-separator {sign!r}")
+                for sign, share in _SEPARATORS.items()
+            ]
+            other = [cell for cell in whole if _ARRAY.match(cell)]
+            for looking, share, way_out in [(other, 0.5, "write them as JSON"), *ways]:
+                if len(looking) > share * len(found):
+                    example = f"{len(looking)} of {len(found)} cells, for instance {looking[0][:_SHOWN]!r}"
+                    text = f"{example}, look like lists and are read as one text each; if they are, {way_out}"
+                    yield _Note(column, "unsplit", text)
+                    break
+
+    def _split(self, cells: _Cells, _: object) -> Iterator[_Note]:
+        """Texts that are read as lists although they might be answers."""
+        for column in self.lists:
+            for cell in cells[column]:
+                # Where a list can be written as one, or where it holds numbers only, a text in brackets may be meant.
+                listed = unpacked_list(cell)
+                if listed and is_of_numbers(listed) == self.reading.only_texts:
+                    way_out = f"if it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
+                    text = f"{cell[:_SHOWN]!r} is read as {len(listed)} references; {way_out}"
+                    yield _Note(column, "split", text)
+                    break
+
+    def _nested(self, _: object, rows: Sequence[Mapping[str, Any]]) -> Iterator[_Note]:
+        """Entries of lists that look like lists: tables that are written as text twice have those."""
+        for column in self.lists:
+            for row in rows:
+                cell = row.get(column)
+                entries = unpacked_list(cell) if isinstance(cell, str) else cell
+                texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
+                if example := next(filter(_is_list_of_texts, texts), ""):
+                    read = f"{example[:_SHOWN]!r} is an entry of a list, looks like one itself, and is read as one text"
+                    text = f"{read}; if it stands for several, write the list as text only once"
+                    yield _Note(column, "nested", text)
+                    break
+
+    def _listed(self, cells: _Cells, _: object) -> Iterator[_Note]:
+        for column in self.texts:
+            if example := next((cell for cell in cells[column] if _is_list_of_texts(cell) or _is_object(cell)), ""):
+                yield _Note(
+                    column, "listed", f"{example[:_SHOWN]!r} looks like a list or an object; it is one text here"
+                )
+
+    def _truth_values(self, cells: _Cells, _: object) -> Iterator[_Note]:
+        references = {cell.capitalize() for column in self.lists for cell in cells[column]}
+        for column in self.texts:
+            is_truth = self.reading.only_texts and bool(cells[column]) and _TRUTH.issuperset(cells[column])
+            if is_truth and not references <= {"True", "False"}:
+                read = 'truth values are read as the words "True" and "False"'
+                yield _Note(column, "truth", f"{read}: write them as the references have them")
+
+    def _missing(self, cells: _Cells, _: object) -> Iterator[_Note]:
+        for column, found in cells.items():
+            if words := sorted(_MAYBE_MISSING.intersection(found).difference(self.reading.missing)):
+                read = ", ".join(f'"{word}"' for word in words)
+                way_out = " ".join(f"--missing {word}" for word in words)
+                yield _Note(
+                    column, "missing", f"{read} is read as an answer; if it says that there is none, give {way_out}"
+                )
+
+    def _changed(self, cells: _Cells, _: object) -> Iterator[_Note]:
+        for column, found in cells.items():
+            for name, pattern in _CHANGED.items():
+                if example := next(filter(pattern.match, found), ""):
+                    text = f"{example!r} looks like one of {name}: write such cells as text there"
+                    yield _Note(column, name, text)
+
+
+def _is_list_of_texts(text: str) -> bool:
+    return bool((listed := unpacked_list(text)) and not is_of_numbers(listed))
+
+
+def _is_object(text: str) -> bool:
+    return bool(re.match(r"""\{\s*['"]\w+['"]\s*:""", text))

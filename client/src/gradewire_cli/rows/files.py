@@ -1,0 +1,212 @@
+"""Input files as streams of bytes in UTF-8: local or by URL, plain or gzip, in any encoding, or standard input."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import io
+import re
+import sys
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import click
+
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.redaction import redacted_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
+
+
+def is_url(path: str) -> bool:
+    """Whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
+    return _URL.match(path) is not None
+
+
+def display_names(paths: Sequence[str]) -> list[str]:
+    """What files are called wherever they are shown or kept: without keys of URLs, each otherwise than the others."""
+    names = [redacted_url(path) if is_url(path) else path for path in paths]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
+
+
+@contextlib.contextmanager
+def file_errors(place: str) -> Iterator[None]:
+    """Turns whatever a file system raises into the command's error, which names the file or its URL.
+
+    Raises:
+        InputError: It cannot be read or written.
+    """
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except OSError as error:
+        raise InputError(f"{redacted_url(place)}: {error.strerror or error}") from error
+    except Exception as error:
+        # The package of each store has errors of its own, for instance where it has no credentials.
+        if not is_url(place):
+            raise
+        raise InputError(f"{redacted_url(place)}: {str(error) or type(error).__name__}") from error
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The fsspec file system of a URL, and the path there.
+
+    Raises:
+        InputError: fsspec, or what it needs for this protocol, is not installed, or it knows no such protocol.
+    """
+    try:
+        import fsspec  # noqa: PLC0415 - optional
+
+        system, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        missing = "fsspec: pip install 'gradewire[ray]'" if error.name == "fsspec" else str(error)
+        raise InputError(f"{redacted_url(url)}: reading and writing it needs {missing}") from error
+    except ValueError as error:
+        raise InputError(f"{redacted_url(url)}: {error}") from error
+    return system, path
+
+
+def protocols(system: Any) -> tuple[str, ...]:
+    """Names of an fsspec file system in URLs."""
+    return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
+
+
+def local_path(place: str) -> Path | None:
+    """The path of a file or folder on this machine, given by its path or URL; None on another file system.
+
+    Raises:
+        InputError: As `file_system`.
+    """
+    if not is_url(place):
+        return Path(place)
+    system, path = file_system(place)
+    return Path(path) if "file" in protocols(system) else None
+
+
+def open_url(url: str) -> Any:
+    """A buffered, seekable stream of a file's bytes; raises InputError where it is not there or cannot be read."""
+    system, path = file_system(url)
+    with file_errors(url):
+        return system.open(path, "rb")
+
+
+def matching_urls(url: str) -> Sequence[str]:
+    """The files that a pattern (*, ?, [) matches, in the order of their names; raises InputError where none can be."""
+    system, path = file_system(url)
+    with file_errors(url):
+        return sorted(system.unstrip_protocol(found) for found in system.glob(path))
+
+
+STDIN: Final = "-"
+GZIP: Final = ".gz"
+_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+"""What a file in UTF-16 begins with: spreadsheets and PowerShell write such."""
+_MARK_BYTES: Final = 4
+_OTHER_FORMATS: Final = {
+    b"PAR1": "is a Parquet file: give --input-format parquet",
+    b"ARRO": "is an Arrow file: give --input-format arrow",
+    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (of inspect, "
+    "write it to a file that ends in .eval)",
+    b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
+}
+"""What files of other formats begin with, where their name does not say so."""
+
+
+def check_encoding(name: str | None) -> str:
+    """The name of an encoding as Python writes it; "" where none is given.
+
+    Raises:
+        InputError: Python does not know it.
+    """
+    try:
+        return codecs.lookup(name).name if name else ""
+    except LookupError:
+        raise InputError(f"--encoding {name}: is not known; give for instance utf-8, utf-16, cp1252, gb18030") from None
+
+
+@contextlib.contextmanager
+def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
+    """A stream of the file's bytes, in UTF-8; bytes of a file that is to be UTF-8 come as they are.
+
+    Args:
+        path: A file or its URL, gzip where its name ends so, or "-".
+        encoding: Of the file; "": UTF-8, or UTF-16 where the file begins so.
+
+    Raises:
+        InputError: The file is not there, is no gzip file, ends too early, is not in the encoding, or is no text.
+    """
+    with contextlib.ExitStack() as stack:
+        stream = stack.enter_context(_open(path))
+        if path.lower().endswith(GZIP):
+            stream = stack.enter_context(gzip.open(stream))
+        try:
+            known = encoding or _encoding(path, _peek(stream))
+            yield stream if known in {"", "utf-8"} else io.BufferedReader(_Recoded(stream, known))
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path} is no whole gzip file: {error}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path} is not {error.encoding} ({error.reason} at byte {error.start + 1} of what was read): give "
+                "another --encoding"
+            ) from error
+
+
+def _open(path: str) -> Any:
+    if path == STDIN:
+        # Closed by the caller like a file, without taking the real one away.
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    if is_url(path):
+        return io.BufferedReader(open_url(path))
+    with named_errors(path):
+        return Path(path).open("rb")
+
+
+def _encoding(path: str, begins: bytes) -> str:
+    for magic, told in _OTHER_FORMATS.items():
+        if begins.startswith(magic):
+            raise InputError(f"{path} {told}")
+    # Without a mark: a sign of ASCII has a byte of nothing beside it.
+    for encoding, nothing in (("utf-16-le", begins[1::2]), ("utf-16-be", begins[::2])):
+        if len(begins) == _MARK_BYTES and not any(nothing) and any(begins):
+            return encoding
+    return _MARKS.get(begins[:2], "")
+
+
+def _peek(stream: Any) -> bytes:
+    return bytes(stream.peek(_MARK_BYTES)[:_MARK_BYTES])
+
+
+class _Recoded(io.RawIOBase):
+    """UTF-8 of a stream in another encoding, line by line."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        # Lines end where the file says so: CSV has line ends of its own in cells.
+        self._text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = self._text.read(io.DEFAULT_BUFFER_SIZE).encode(errors="surrogatepass")
+        taken = self._rest[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._rest = self._rest[len(taken) :]
+        return len(taken)
+
+    def close(self) -> None:
+        # The file below is closed by who opened it.
+        if not self.closed:
+            with contextlib.suppress(ValueError):
+                self._text.detach()
+        super().close()

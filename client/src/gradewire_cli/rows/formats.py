@@ -1,0 +1,282 @@
+"""Records of JSON, JSONL, CSV and its kin, Parquet and Arrow."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import itertools
+import json
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from gradewire_cli.problems import InputError
+from gradewire_cli.rows.files import STDIN, is_url, open_url
+
+if TYPE_CHECKING:
+    from _csv import Reader as CsvReader
+    from collections.abc import Container, Iterator, Mapping
+
+    from pyarrow.parquet import ParquetFile
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row as it stands in the file.
+
+    Attributes:
+        index: Row number from 0, over all files; blank lines of a JSONL or CSV file are no rows.
+        place: Where it stands, for people: "line 7", or "row 7" where the format has no lines.
+        fields: Values by column; None when the row cannot be read.
+        problem: Why not; empty when it can.
+        raw: What tells an unreadable row apart from another: of JSON its text, bytes that are no UTF-8 as lone
+            surrogates. Empty otherwise.
+        file: Where several files are read: the one that it stands in, as `shown_names` calls it; else "".
+        id: What an unreadable row is about, where that is known; else "".
+    """
+
+    index: int
+    place: str
+    fields: Mapping[str, Any] | None
+    problem: str = ""
+    raw: str = ""
+    file: str = ""
+    id: str = ""
+
+
+def printable(text: str) -> str:
+    """A text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
+    return text.encode(errors="replace").decode()
+
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
+    """Rows of a file with an object a line; a line that is none has a problem."""
+    index = 0
+    for number, line in enumerate(stream, 1):
+        if line.isspace():
+            continue
+        yield _json_record(index, f"line {number}", line.removeprefix(_MARK) if number == 1 else line)
+        index += 1
+
+
+def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
+    """Rows of a file that is one list, or an object with the list under "rows" or "data".
+
+    Raises:
+        InputError: It is no such file.
+    """
+    try:
+        document = json.loads(stream.read().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        hint = " (one object a line is --input-format jsonl)" if "Extra data" in str(error) else ""
+        raise InputError(f"{path} is not JSON: {error}{hint}") from error
+    rows = _rows_in(document) if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise InputError(
+            f'{path}: a JSON file is a list of rows, or an object with the list under "rows" or "data"; pandas writes '
+            'one by df.to_json(…, orient="records")'
+        )
+    for index, value in enumerate(rows):
+        yield _object_record(index, f"row {index + 1}", value)
+
+
+def _rows_in(document: dict[str, Any]) -> Any:
+    rows = next((document[key] for key in ("rows", "data") if key in document), None)
+    columns = document.get("columns")
+    if isinstance(columns, list) and isinstance(rows, list):  # as pandas writes it by orient="split"
+        return [dict(zip(columns, row, strict=False)) if isinstance(row, list) else row for row in rows]
+    return rows
+
+
+def _json_record(index: int, place: str, line: bytes) -> Record:
+    try:
+        value = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        return Record(
+            index, place, None, f"is not UTF-8 (byte {error.start + 1})", line.decode(errors="surrogateescape")
+        )
+    except json.JSONDecodeError as error:
+        return Record(index, place, None, f"is not JSON: {error.msg} at character {error.pos + 1}", line.decode())
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits, or brackets nested thousands deep.
+        return Record(index, place, None, f"is not JSON that can be read: {type(error).__name__}", line.decode())
+    return _object_record(index, place, value)
+
+
+def _object_record(index: int, place: str, value: object) -> Record:
+    if isinstance(value, dict):
+        return Record(index, place, value)
+    return Record(index, place, None, f"is not an object but {type(value).__name__}", json.dumps(value))
+
+
+DELIMITERS: Final = (",", ";", "\t", "|")
+_EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
+"""The first line of a file that a spreadsheet is told its delimiter by."""
+_MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
+"""What table libraries, databases and spreadsheets write where there is nothing; nobody answers so."""
+_INVISIBLE: Final = "\ufeff\u200b\u2060"
+
+
+def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: str = "") -> Iterator[Record]:
+    """Rows of a file with a header line.
+
+    Args:
+        path: For messages.
+        stream: Bytes that should be UTF-8; a row that is not has a problem.
+        known: Names of columns that help to tell the delimiter.
+        delimiter: "": the one that finds most of the known columns in the header.
+
+    Raises:
+        InputError: The header cannot be read, or names a column twice.
+    """
+    # A cell may be a whole document; the module's own limit is 128 kB.
+    csv.field_size_limit(sys.maxsize)
+    # Bytes that are no UTF-8 pass as surrogates, so that only their row fails.
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+        first, skipped = text.readline(), 0
+        if told := _EXCEL_DELIMITER.match(first):
+            delimiter = delimiter or told[1]
+            first, skipped = text.readline(), 1
+        if not first:
+            return
+        reader = csv.reader(
+            itertools.chain([first], text), strict=True, delimiter=delimiter or _delimiter(first, known)
+        )
+        header = _header(path, reader)
+        for index, (place, cells) in enumerate(_csv_lines(reader, skipped)):
+            if isinstance(cells, csv.Error):
+                yield Record(index, place, None, f"is not CSV: {cells}", f"csv {place}")
+            else:
+                yield _csv_record(index, place, header, cells)
+
+
+def _header(path: str, reader: CsvReader) -> list[str]:
+    try:
+        header = [_column(name, place) for place, name in enumerate(next(reader), 1)]
+    except csv.Error as error:
+        raise InputError(f"{path}: the header line is not CSV: {error}") from error
+    if repeated := {name for name in header if header.count(name) > 1}:
+        raise InputError(f"{path}: the header names {', '.join(sorted(repeated))} twice: rename one, or leave it out")
+    return header
+
+
+def _delimiter(header: str, known: Container[str]) -> str:
+    def found(delimiter: str) -> tuple[int, int]:
+        names = next(csv.reader([header], delimiter=delimiter), [])
+        return sum(name.strip().casefold() in known for name in names), len(names) * (delimiter != "|")
+
+    # The first of the best: a comma where nothing speaks for another.
+    return max(DELIMITERS, key=found)
+
+
+def _column(name: str, place: int) -> str:
+    # The index of a table has no name.
+    return name.strip().strip(_INVISIBLE).strip() or f"column {place}"
+
+
+def _csv_lines(reader: CsvReader, skipped: int) -> Iterator[tuple[str, list[str] | csv.Error]]:
+    while True:
+        place = f"line {reader.line_num + 1 + skipped}"
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield place, error
+            continue
+        if cells is None:
+            return
+        if cells:
+            yield place, cells
+
+
+def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> Record:
+    raw = json.dumps(cells)
+    if len(cells) != len(header):
+        return Record(index, place, None, f"has {len(cells)} cells, the header has {len(header)}", raw)
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        return Record(index, place, None, "is not UTF-8: save the file as UTF-8, or give its --encoding", raw)
+    values = [None if cell.strip() in _MISSING else cell for cell in cells]
+    return Record(index, place, dict(zip(header, values, strict=True)))
+
+
+_BATCH_ROWS = 1024
+_FILE_MARK = b"ARROW1"
+
+
+def parquet_records(path: str) -> Iterator[Record]:
+    """Rows of a Parquet file; raises InputError where it is none, or pyarrow is missing."""
+    index = 0
+    with _parquet_file(path) as file:
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            for fields in batch.to_pylist():
+                yield Record(index, f"row {index + 1}", fields)
+                index += 1
+
+
+def parquet_rows(path: str) -> int:
+    """Number of rows of a Parquet file; raises InputError as `parquet_records`."""
+    with _parquet_file(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def arrow_records(path: str) -> Iterator[Record]:
+    """Rows of an Arrow file (Feather, as `datasets` writes it), of random access or a stream.
+
+    Raises:
+        InputError: It is none, or pyarrow is missing.
+    """
+    _refuse_stdin(path)
+    with _readable(path, "Arrow"):
+        from pyarrow import PythonFile, ipc, memory_map  # noqa: PLC0415 - optional and slow to import
+
+        index = 0
+        with PythonFile(open_url(path), "r") if is_url(path) else memory_map(path) as source:
+            for batch in _batches(source, ipc):
+                for fields in batch.to_pylist():
+                    yield Record(index, f"row {index + 1}", fields)
+                    index += 1
+
+
+def _batches(source: Any, ipc: Any) -> Iterator[Any]:
+    if source.read(len(_FILE_MARK)) == _FILE_MARK:
+        file = ipc.open_file(source)
+        yield from map(file.get_batch, range(file.num_record_batches))
+    else:
+        source.seek(0)
+        yield from ipc.open_stream(source)
+
+
+@contextlib.contextmanager
+def _parquet_file(path: str) -> Iterator[ParquetFile]:
+    _refuse_stdin(path)
+    with _readable(path, "Parquet"):
+        from pyarrow import parquet  # noqa: PLC0415 - optional and slow to import
+
+        with (
+            open_url(path) if is_url(path) else contextlib.nullcontext(path) as source,
+            parquet.ParquetFile(source) as file,
+        ):
+            yield file
+
+
+def _refuse_stdin(path: str) -> None:
+    if path == STDIN:
+        raise InputError("Parquet cannot be read from standard input: give a file")
+
+
+@contextlib.contextmanager
+def _readable(path: str, format_: str) -> Iterator[None]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+    except ImportError as error:
+        raise InputError(f"{path}: reading {format_} needs pyarrow: pip install 'gradewire[parquet]'") from error
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read as {format_}: {error}") from error

@@ -1,0 +1,386 @@
+"""The input files: options that several commands share, and the rows they give."""
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from gradewire._input import ALIASES
+from gradewire_cli.options.common import Grouping, groupings_of, option_group
+from gradewire_cli.problems import InputError
+from gradewire_cli.redaction import redacted_url
+from gradewire_cli.rows.columns import OTHER_FORMAT, RowSource, check_needed, open_rows
+from gradewire_cli.rows.files import STDIN, check_encoding, display_names
+from gradewire_cli.rows.formats import Record, printable
+from gradewire_cli.rows.labels import read_label_map
+from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
+from gradewire_cli.rows.official.samples import OfficialFiles
+from gradewire_cli.rows.records import (
+    FORMATS,
+    TEXT_CELLS,
+    Reading,
+    chosen_format,
+    count_rows,
+    expanded,
+    format_of,
+    in_file,
+    read_records,
+)
+from gradewire_cli.rows.row import Row, RowOptions
+
+_VQA: Final = "vqa"
+_LOGS: Final = {
+    files.name: files
+    for files in (
+        OfficialFiles("lm-eval", lm_eval.lm_eval_records, lm_eval.TYPE_COLUMNS, lm_eval.PATTERNS),
+        OfficialFiles("lmms-eval", lmms_eval.lmms_eval_records, lmms_eval.TYPE_COLUMNS, lmms_eval.PATTERNS),
+        OfficialFiles("vlmevalkit", vlmevalkit.vlmevalkit_records, vlmevalkit.TYPE_COLUMNS),
+        OfficialFiles("inspect", inspect_ai.inspect_records, inspect_ai.TYPE_COLUMNS, inspect_ai.PATTERNS),
+    )
+}
+_FILTERED: Final = {"lm-eval": lm_eval.lm_eval_records, "lmms-eval": lmms_eval.lmms_eval_records}
+"""Those whose logs have the answers once for each filter."""
+
+official_options = option_group(
+    click.option(
+        "--from",
+        "official",
+        type=click.Choice((_VQA, *_LOGS)),
+        help="FILE is what another program wrote; vqa: results for VQA v2, OK-VQA, TextVQA, GQA; the others: logs of "
+        "this harness, files or the folder of a run.",
+    ),
+    click.option("--questions", metavar="FILE", help="With --from vqa: the data set's questions."),
+    click.option(
+        "--annotations", metavar="FILE", help="With --from vqa: its annotations, where the questions have no answers."
+    ),
+    click.option(
+        "--filter",
+        "sample_filter",
+        metavar="NAME",
+        help="With --from lm-eval and lmms-eval (by its number there): only answers as this filter of the task let "
+        "them pass. Default: of all.",
+    ),
+)
+
+
+def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
+    """Reads `official_options`; None where FILE is rows by itself, and for commands without these options.
+
+    Raises:
+        click.UsageError: Options do not go together.
+    """
+    name, questions, annotations = options.get("official"), options.get("questions"), options.get("annotations")
+    filter_ = options.get("sample_filter") or ""
+    if filter_ and name not in _FILTERED:
+        raise click.UsageError(f"--filter is for --from {' and '.join(_FILTERED)}: leave it out")
+    for each in ("input_format", "encoding", "delimiter"):
+        if name and options.get(each):
+            raise click.UsageError(f"--from {name} knows how its files are read: leave out --{each.replace('_', '-')}")
+    if name != _VQA:
+        if questions or annotations:
+            raise click.UsageError(f"--questions and --annotations are for --from {_VQA}: give it too")
+        return _logs(name, filter_) if name else None
+    if not questions:
+        raise click.UsageError(f"--from {_VQA} needs --questions FILE: the data set's questions")
+    return OfficialFiles(
+        _VQA,
+        partial(vqa.vqa_records, files=vqa.VqaFiles(questions, annotations or "")),
+        vqa.TYPE_COLUMNS,
+        several=False,
+        beside={"--questions": questions, "--annotations": annotations or ""},
+    )
+
+
+def _logs(name: str, filter_: str) -> OfficialFiles:
+    files = _LOGS[name]
+    if not filter_:
+        return files
+    return replace(files, records=partial(_FILTERED[name], filter_=filter_), options={"--filter": filter_})
+
+
+ALIAS_HELP = """\b
+Columns, by the first of these names that a row has (capitals do not matter):
+  references         references reference answers answer golden_answer   (a text or a list)
+  prediction         prediction pred response candidate
+  synthetic_answers  synthetic_answers syn_ans     (each reference as a sentence)
+  label              label human_score             (0/1 or graded, or words: --label-map)
+  labels             labels annotations            (a list: several annotators; --map labels=COLUMN,COLUMN: one each)
+  image              image_id image                (tells questions of the same words apart, as question_id does)
+  id question caption captions group dataset model flags question_id    (optional)
+"""
+_TAB = "tab"
+ALL_COLUMNS = "all"
+"""Stands in --keep-columns for every column."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """The input options: one or several files ("-" for standard input), how to read them, which columns and rows.
+
+    Attributes:
+        groupings: By which columns the figures are told apart.
+        groupings_asked: Whether the options say so; official files are told by their types unasked.
+    """
+
+    paths: tuple[str, ...]
+    options: RowOptions
+    reading: Reading = field(default_factory=Reading)
+    groupings: tuple[Grouping, ...] = ()
+    groupings_asked: bool = False
+
+    @property
+    def shown_paths(self) -> list[str]:
+        """The files as they may be shown and kept, each called otherwise than the others."""
+        return display_names(self.paths)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        more = len(self.paths) - 1
+        return self.shown_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
+
+    @property
+    def short_name(self) -> str:
+        """The same without folders."""
+        return replace(self, paths=tuple(Path(path).name for path in self.shown_paths)).name
+
+    @property
+    def folder(self) -> Path:
+        """Where the first file is: what rows name without a folder is looked for there."""
+        return Path() if self.is_stdin else Path(self.paths[0]).parent
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether it is standard input, which is read once."""
+        return STDIN in self.paths
+
+    @property
+    def named_paths(self) -> dict[str, str]:
+        """The files, as `check_outputs` takes them."""
+        if len(self.paths) == 1:
+            beside = self.reading.official.beside if self.reading.official else {}
+            return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
+        return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
+
+    @property
+    def is_json(self) -> bool:
+        """Whether every row is JSON."""
+        return all(format_of(path, self.reading.format) in {"json", "jsonl"} for path in self.paths)
+
+    @property
+    def arguments(self) -> list[str]:
+        """FILE and options as `input_options` reads them, to be shown and kept: URLs without keys."""
+        rows, reading = self.options, self.reading
+        columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
+        told = {
+            "--input-format": "" if reading.official else reading.format,
+            "--encoding": reading.encoding,
+            "--delimiter": _TAB if reading.delimiter == "\t" else reading.delimiter,
+            "--reference-separator": rows.reference_separator,
+            "--label-map": ",".join(f"{word}={number:g}" for word, number in rows.label_map.items()),
+        }
+        missing = (("--missing", word) for word in rows.missing)
+        official = reading.official.arguments if reading.official else ()
+        given = ((option, value) for option, value in told.items() if value)
+        return [*map(redacted_url, self.paths), *official, *itertools.chain(*columns, *given, *missing)]
+
+    @property
+    def where_arguments(self) -> list[str]:
+        """The option --where, of those commands that have it."""
+        allowed = self.options.where.items()
+        return [word for column, values in allowed for word in ("--where", f"{column}={','.join(sorted(values))}")]
+
+    def open(self) -> RowSource:
+        """Rows of the files; raises InputError where one cannot be used as a whole."""
+        names = self.shown_paths
+        if len(self.paths) == 1:
+            return self._open(self.paths[0], names[0], read_records(self.paths, self.reading))
+        sources, before = [], 0
+        for path, name in zip(self.paths, names, strict=True):
+            sources.append(self._open(path, name, self._placed(path, name, before)))
+            before += count_rows([path], self.reading) or 0
+        self._check_columns(sources)
+        notes = [f"{name}: {note}" for name, source in zip(names, sources, strict=True) for note in source.notes]
+        late: list[str] = []
+
+        def rows() -> Iterator[Row]:
+            for name, source in zip(names, sources, strict=True):
+                yield from source.rows
+                late.extend(f"{name}: {note}" for note in source.late_notes)
+
+        return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
+
+    def open_file(self, number: int, rows_before: int, place: str) -> RowSource:
+        """Rows of one of the files, as `open` gives them.
+
+        Args:
+            number: Of the file, from 0.
+            rows_before: Rows of the files before it.
+            place: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
+
+        Raises:
+            InputError: The file cannot be used as a whole.
+        """
+        path, name = self.paths[number], self.shown_paths[number]
+        if len(self.paths) == 1:
+            return self._open(path, name, read_records([place], self.reading))
+        return self._open(path, name, self._placed(place, name, rows_before))
+
+    def count_file(self, number: int) -> int:
+        """Rows of one of the files, those that --where leaves out included; it must not be standard input.
+
+        Raises:
+            InputError: The file is not there, or not of its format as a whole.
+        """
+        return count_rows(self.paths[number : number + 1], self.reading) or 0
+
+    def _open(self, path: str, name: str, records: Iterator[Record]) -> RowSource:
+        only_texts = format_of(path, self.reading.format) in TEXT_CELLS
+        way_out = "" if self.reading.official else OTHER_FORMAT
+        options = replace(self.options, file=name)
+        return open_rows(name, records, options, only_texts=only_texts, way_out=way_out)
+
+    def _placed(self, path: str, name: str, before: int) -> Iterator[Record]:
+        return (in_file(record, name, before) for record in read_records([path], self.reading))
+
+    def _check_columns(self, sources: Sequence[RowSource]) -> None:
+        """Refuses columns that none of several files has, where each need not have all."""
+        there = list(dict.fromkeys(column for source in sources for column in source.columns))
+        if not self.options.any_file or not there:
+            return
+        for column in self.options.kept or ():
+            if column not in there:
+                raise InputError(
+                    f"no file has a column {column!r}; the columns are: {', '.join(map(printable, there))}"
+                )
+        check_needed(self.name, there, self.options)
+
+    def records(self) -> Iterator[Record]:
+        """Rows as they stand in the files."""
+        return read_records(self.paths, self.reading)
+
+    def count(self) -> int | None:
+        """Rows that `open` gives; None for standard input, which is read once."""
+        if self.options.where and not self.is_stdin:
+            return sum(1 for _ in self.open().rows)
+        return count_rows(self.paths, self.reading)
+
+
+def _kept_columns(given: str | None) -> Sequence[str] | None:
+    return () if not given else None if given == ALL_COLUMNS else tuple(given.split(","))
+
+
+def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
+    text = "\t" if value.lower() in {_TAB, "\\t"} else value
+    if len(text) > 1:
+        raise click.BadParameter("give one character, or tab")
+    return text
+
+
+# How FILE is read, without FILE itself.
+column_options = option_group(
+    click.option("--input-format", type=click.Choice(FORMATS), help="Default: by the suffix; jsonl on standard input."),
+    click.option(
+        "--map",
+        "columns",
+        metavar="FIELD=COLUMN",
+        multiple=True,
+        help="Read a field from this column, for instance --map prediction=output. May be repeated.",
+    ),
+    click.option(
+        "--reference-separator",
+        metavar="TEXT",
+        default="",
+        help='What stands between several references in one cell, for instance ";" for "two;2".',
+    ),
+    click.option(
+        "--delimiter",
+        metavar="CHARACTER",
+        default="",
+        callback=_delimiter,
+        help='What stands between cells of CSV: , ; | or "tab". Default: by the header.',
+    ),
+    click.option("--encoding", metavar="NAME", help="Of text files, for instance cp1252. Default: UTF-8 or UTF-16."),
+    click.option(
+        "--missing",
+        metavar="WORD",
+        multiple=True,
+        help='A cell with this word holds nothing, for instance None; "nan", "<NA>", "NULL" and empty cells of CSV do '
+        "not need it. May be repeated.",
+    ),
+    click.option(
+        "--label-map",
+        metavar="WORD=NUMBER,…",
+        default="",
+        help="What words or grades in place of labels mean, for instance 'partly=0.5' or '1=0,2=0,3=0.5,4=1,5=1'.",
+    ),
+)
+input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
+
+
+def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
+    """Reads the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none.
+
+    Raises:
+        click.UsageError: It is no such pair.
+    """
+    named = {}
+    for pair in pairs:
+        name, equals, column = pair.partition("=")
+        if not equals or not column or (fields and name not in fields):
+            way_out = f"FIELD=COLUMN, FIELD one of {', '.join(fields)}" if fields else "NAME=COLUMN"
+            raise click.UsageError(f"{option} {pair}: write {way_out}")
+        named[name] = column
+    return named
+
+
+def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
+    """Reads the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it.
+
+    Args:
+        options: Values of the command's options by name; others are not looked at.
+        needed: Fields without which the file makes no sense.
+
+    Raises:
+        click.ClickException: An option cannot be understood.
+    """
+    mapping = named_columns("--map", options["columns"], ALIASES)
+    allowed: dict[str, frozenset[str]] = {}
+    for pair in options.get("where", ()):
+        column, equals, values = pair.partition("=")
+        if not equals or not column:
+            raise click.UsageError(f"--where {pair}: write COLUMN=VALUE or COLUMN=VALUE,VALUE")
+        allowed[column] = allowed.get(column, frozenset()) | set(values.split(","))
+    official = official_files(options)
+    kept = _kept_columns(options.get("keep_columns"))
+    asked = groupings_of(options)
+    groupings = asked or tuple((column,) for column in (official.type_columns if official else ()))
+    rows = RowOptions(
+        columns=mapping,
+        where=allowed,
+        needed=needed,
+        reference_separator=options["reference_separator"],
+        missing=options["missing"],
+        label_map=read_label_map(options["label_map"]),
+        grouped_by=tuple(dict.fromkeys(itertools.chain(*groupings))),
+        kept=tuple(dict.fromkeys((*kept, *official.type_columns))) if official and kept is not None else kept,
+    )
+    reading = Reading(
+        "json" if official else chosen_format(options["input_format"]),
+        check_encoding(options["encoding"]),
+        options["delimiter"],
+        (*mapping.values(), *allowed),
+        official,
+    )
+    paths = expanded(options["files"])
+    if official:
+        paths = official.found(paths)
+        # Tasks of one run have metrics of their own, and some have no references.
+        rows = replace(rows, any_file=len(paths) > 1)
+    for path in paths:
+        format_of(path, reading.format)
+    return InputFile(paths, rows, reading, groupings, bool(asked))

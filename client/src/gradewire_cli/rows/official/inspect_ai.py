@@ -1,0 +1,400 @@
+"""Logs of Inspect (inspect-ai), as JSON or as .eval archives: a sample of each epoch in each entry."""
+
+import io
+import json
+import lzma
+import os
+import re
+import string
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.rows.files import open_bytes
+from gradewire_cli.rows.formats import Record, printable
+from gradewire_cli.rows.official.samples import columns_of, letter_position, listed, named_by, numbered
+
+MAX_MEMBER_BYTES: Final = 1 << 28
+"""Of one member unpacked: a sample with all its events has some MB."""
+MAX_UNPACKED_BYTES: Final = 1 << 36
+"""Of all members: what is more is no log but a bomb."""
+_LOCAL_HEADER_BYTES: Final = 30
+_CONVERT: Final = "write the log as JSON by: inspect log convert LOG --to json --output-dir DIR"
+
+
+class UnreadableMemberError(ValueError):
+    """A member cannot be read; the message goes on from its name."""
+
+
+@contextmanager
+def open_archive(path: str) -> Iterator[zipfile.ZipFile]:
+    """The archive of a log.
+
+    Raises:
+        InputError: It is not there, no archive, or claims to hold more than a log does.
+    """
+    with named_errors(path):
+        try:
+            archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise InputError(f"{path} is no whole .eval log: {error}") from error
+    with archive:
+        claimed = sum(member.file_size for member in archive.infolist())
+        if claimed > MAX_UNPACKED_BYTES:
+            raise InputError(
+                f"{path} would unpack to {claimed >> 30} GiB, and logs up to {MAX_UNPACKED_BYTES >> 30} GiB are read: "
+                "score parts of it"
+            )
+        yield archive
+
+
+def load_member(archive: zipfile.ZipFile, name: str) -> Any:
+    """The document of a member.
+
+    Raises:
+        UnreadableMemberError: It is too large, damaged, or not JSON.
+        InputError: What unpacks it is not installed.
+        KeyError: There is no such member.
+    """
+    member = archive.getinfo(name)
+    if member.file_size > MAX_MEMBER_BYTES:
+        raise UnreadableMemberError(
+            f"would unpack to {member.file_size >> 20} MiB, and members up to {MAX_MEMBER_BYTES >> 20} MiB are read"
+        )
+    try:
+        with _unpacking(archive, member) as stream:
+            # One more byte than it claims tells that it claims too little.
+            content = stream.read(member.file_size + 1)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
+        raise UnreadableMemberError(f"cannot be unpacked: {error}") from error
+    if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
+        raise UnreadableMemberError("is damaged: it is not what the archive says of it")
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableMemberError(f"is not JSON: {error}") from error
+
+
+def _unpacking(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    try:
+        return archive.open(member)
+    except NotImplementedError:
+        return _zstandard(archive, member)
+
+
+def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+    except ImportError as error:
+        raise InputError(
+            f"{archive.filename} is compressed by Zstandard, which Python 3.14 reads, or pyarrow: pip install "
+            f"'gradewire[parquet]'; or {_CONVERT}"
+        ) from error
+    with Path(archive.filename or "").open("rb") as file:
+        raw = _packed(file, member)
+    return pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
+
+
+def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
+    """The bytes of a member as they stand in the archive, behind a header of its own."""
+    file.seek(member.header_offset)
+    header = file.read(_LOCAL_HEADER_BYTES)
+    file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
+    # It can claim any size, and as much memory would be asked for.
+    return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))
+
+
+_VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""What inspect's own figures make of its grades: correct, partial, incorrect, no answer."""
+_ATTACHED: Final = "attachment://"
+_PICTURE: Final = "data:image/"
+_FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
+"""How inspect has models name letters."""
+_NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class InspectLog:
+    """What a log says of all its samples.
+
+    Attributes:
+        task: Its name.
+        model: Under test.
+        epochs: How often each sample was asked.
+        samples: Ids of the samples that were to be asked; empty where the log does not say.
+    """
+
+    task: str
+    model: str
+    epochs: int
+    samples: Sequence[Any]
+
+    @classmethod
+    def of(cls, path: str, spec: Any) -> "InspectLog":
+        """Reads the part that inspect calls eval; `path` is for messages.
+
+        Raises:
+            InputError: There is no such part.
+        """
+        if not isinstance(spec, Mapping):
+            raise InputError(f"{path} is no log of inspect: its eval is missing")
+        config, dataset = (
+            part if isinstance(part := spec.get(name), Mapping) else {} for name in ("config", "dataset")
+        )
+        epochs, identifiers = config.get("epochs"), dataset.get("sample_ids")
+        return cls(
+            str(spec.get("task") or ""),
+            str(spec.get("model") or ""),
+            epochs if isinstance(epochs, int) else 1,
+            identifiers if isinstance(identifiers, list) else (),
+        )
+
+    def row_id(self, sample_id: Any, epoch: Any) -> str:
+        """Tells the row of a sample from those of other samples, epochs and tasks."""
+        return "/".join(str(part) for part in (self.task, sample_id, epoch if self.epochs > 1 else "") if part != "")
+
+
+def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
+    """The row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
+    problem = _problem(sample)
+    if problem:
+        raw = str(sample) if isinstance(sample, Exception) else json.dumps(sample, sort_keys=True, default=repr)
+        known = (
+            log.row_id(sample["id"], sample.get("epoch", 1)) if isinstance(sample, Mapping) and "id" in sample else ""
+        )
+        return Record(0, place, None, problem, raw, id=known)
+    identifier, epoch = sample["id"], sample.get("epoch", 1)
+    attached = sample.get("attachments")
+    texts = _Texts(attached if isinstance(attached, Mapping) else {})
+    answer = texts.of(_completion(sample["output"]))
+    pictures = texts.pictures(sample["input"])
+    row = {
+        "id": log.row_id(identifier, epoch),
+        "task": log.task,
+        "model": log.model,
+        "sample_id": identifier,
+        "epoch": epoch,
+        "question": texts.question(sample["input"]),
+        "prediction": answer,
+        "raw_response": answer,
+        **_scores(sample.get("scores")),
+        **columns_of("metadata", sample["metadata"] if isinstance(sample.get("metadata"), Mapping) else {}),
+    }
+    if len(pictures) == 1:
+        row["image"] = pictures[0]
+    choices = sample.get("choices")
+    if isinstance(choices, list) and choices:
+        row |= _chosen(sample, choices, answer)
+    elif (target := sample.get("target")) not in (None, "", []):
+        row["references"] = target
+    return Record(0, place, row)
+
+
+def _problem(sample: Any) -> str:
+    if isinstance(sample, Exception):
+        return str(sample)
+    if not isinstance(sample, Mapping):
+        return "is no object"
+    error = sample.get("error")
+    # score_on_error grades what there was before the error.
+    if error and not sample.get("scores"):
+        message = error.get("message") if isinstance(error, Mapping) else error
+        return f"of id {printable(str(sample.get('id')))} failed in inspect: {printable(str(message))[:200]}"
+    lacking = [name for name in ("id", "input", "output") if sample.get(name) is None]
+    if lacking:
+        return f"has no {lacking[0]} (it has: {listed(sample)})"
+    return "" if isinstance(sample["output"], Mapping) else "has an output that is no object"
+
+
+def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) -> dict[str, Any]:
+    """Texts of the choices in the place of letters. Several right ones are one answer: all have to be named."""
+    texts = [str(choice) for choice in choices]
+    target = sample.get("target")
+    letters = target if isinstance(target, list) else [target]
+    row: dict[str, Any] = {"choices": texts}
+    if right := _named(letters, texts):
+        row["references"] = [", ".join(right)]
+    elif target not in (None, "", []):
+        row["references"] = target
+    answers = [score.get("answer") for score in _each(sample.get("scores"))]
+    # A run without scores has the answer's last line only.
+    said = _FINAL_ANSWER.findall(completion) or [completion]
+    given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
+    if named := next(filter(None, (_named(letters, texts) for letters in given)), None):
+        row["prediction"] = ", ".join(named)
+    return row
+
+
+def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
+    """Texts that these letters stand for, in the order of the choices; empty where one is no letter of a choice."""
+    places = [_position(str(letter).strip()) for letter in letters]
+    known = sorted({place for place in places if place is not None and place < len(texts)})
+    return [texts[place] for place in known] if len(known) == len(letters) else []
+
+
+def _position(letter: str) -> int | None:
+    """The place of a choice: behind Z inspect counts on by numbers from 1."""
+    if _NUMBER.match(letter):
+        return len(string.ascii_uppercase) - 1 + int(letter)
+    return letter_position(letter)
+
+
+def _completion(output: Mapping[str, Any]) -> Any:
+    """What the model said: as inspect sums it up, else its first choice's message."""
+    if output.get("completion") is not None:
+        return output["completion"]
+    choices = output.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, Mapping) else None
+    return message.get("content") if isinstance(message, Mapping) else None
+
+
+def _scores(scores: Any) -> dict[str, Any]:
+    """A column for each of inspect's scores, and for the answer that its scorer read out of the text."""
+    found: dict[str, Any] = {}
+    for name, score in (scores if isinstance(scores, Mapping) else {}).items():
+        if not isinstance(score, Mapping):
+            continue
+        value = score.get("value")
+        parts = value if isinstance(value, Mapping) else {"": value}
+        for part, each in parts.items():
+            found[f"inspect_{name}" + (f"_{part}" if part else "")] = _number(each)
+        found[f"inspect_{name}_answer"] = score.get("answer")
+    return found
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, bool) else _VALUES.get(value, value) if isinstance(value, str) else value
+
+
+def _each(scores: Any) -> Iterator[Mapping[str, Any]]:
+    return (score for score in (scores.values() if isinstance(scores, Mapping) else ()) if isinstance(score, Mapping))
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Texts of one sample, of which long ones and pictures stand beside it.
+
+    Attributes:
+        attached: These, by the name that stands in their place.
+    """
+
+    attached: Mapping[str, Any]
+
+    def of(self, content: Any) -> str:
+        """The text of a content: a text, or parts of which some are texts."""
+        if isinstance(content, str):
+            name = content.removeprefix(_ATTACHED)
+            return str(self.attached.get(name, content)) if name != content else content
+        parts = content if isinstance(content, list) else ()
+        texts = (part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text")
+        return "\n".join(self.of(text) for text in texts if isinstance(text, str))
+
+    def question(self, asked: Any) -> str:
+        """What was asked: the input itself, or the last message of the user."""
+        if not isinstance(asked, list):
+            return self.of(asked)
+        messages = [message for message in asked if isinstance(message, Mapping)]
+        of_user = [message for message in messages if message.get("role") == "user"] or messages
+        return self.of(of_user[-1].get("content")) if of_user else ""
+
+    def pictures(self, asked: Any) -> list[str]:
+        """The pictures that stand in the input itself; what is named by a path or an address is not among them."""
+        contents = (
+            [message.get("content") for message in asked if isinstance(message, Mapping)]
+            if isinstance(asked, list)
+            else []
+        )
+        parts = [
+            part for content in contents if isinstance(content, list) for part in content if isinstance(part, Mapping)
+        ]
+        named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
+        return [picture for picture in named if picture.startswith(_PICTURE)]
+
+
+TYPE_COLUMNS: Final = ("task",)
+PATTERNS: Final = ("*.eval", "*_*.json")
+"""inspect writes TIME_TASK_ID; a folder may have eval-set.json and listing.json too."""
+_MOST_EPOCHS: Final = 1000
+"""What is missing is told for no more: a log can claim any number."""
+
+
+def inspect_records(path: str) -> Iterator[Record]:
+    """A row for each sample and epoch, in the order of the log, then one for each that the run did not reach.
+
+    Raises:
+        InputError: The file is not there, or no log of inspect.
+    """
+    yield from numbered(_archived(path) if path.lower().endswith(".eval") else _in_json(path))
+
+
+def _in_json(path: str) -> Iterator[Record]:
+    with open_bytes(path) as stream:
+        content = stream.read()
+    try:
+        document = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is no log of inspect, which is one JSON object: {error}{_harness_of(content)}"
+        ) from error
+    if not isinstance(document, Mapping) or not {"eval", "status"} <= document.keys():
+        there = listed(document) if isinstance(document, Mapping) else type(document).__name__
+        raise InputError(f"{path} is no log of inspect: it has no eval and status (it has: {there})")
+    samples = document.get("samples")
+    if not isinstance(samples, list):
+        raise InputError(f"{path} has no samples: run inspect without --no-log-samples")
+    log = InspectLog.of(path, document["eval"])
+    yield from _all(log, ((f"sample {place}", sample) for place, sample in enumerate(samples, 1)))
+
+
+def _archived(path: str) -> Iterator[Record]:
+    with open_archive(path) as archive:
+        names = dict.fromkeys(archive.namelist())
+        head = next((name for name in ("header.json", "_journal/start.json") if name in names), "")
+        if not head:
+            raise InputError(f"{path} is no log of inspect: it has no header.json and no _journal/start.json")
+        try:
+            header = load_member(archive, head)
+        except UnreadableMemberError as error:
+            raise InputError(f"{path}: {head} {error}") from error
+        log = InspectLog.of(path, header.get("eval") if isinstance(header, Mapping) else None)
+
+        def samples() -> Iterator[tuple[str, Any]]:
+            for name in names:
+                if name.startswith("samples/") and name.endswith(".json"):
+                    try:
+                        yield name, load_member(archive, name)
+                    except UnreadableMemberError as error:
+                        yield name, error
+
+        yield from _all(log, samples())
+
+
+def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record]:
+    there = set()
+    for place, sample in samples:
+        record = sample_row(log, place, sample)
+        if isinstance(sample, Mapping):
+            there.add((str(sample.get("id")), str(sample.get("epoch", 1))))
+        yield record
+    for epoch in range(1, min(log.epochs, _MOST_EPOCHS) + 1):
+        for identifier in log.samples:
+            if (str(identifier), str(epoch)) not in there:
+                place = f"sample {printable(str(identifier))}" + (f" of epoch {epoch}" if log.epochs > 1 else "")
+                problem = "is not in the log: the run ended before it, and it is in no mean"
+                yield Record(0, place, None, problem, place, id=log.row_id(identifier, epoch))
+
+
+def _harness_of(content: bytes) -> str:
+    """Whose file it is where its first line is an object by itself."""
+    try:
+        fields = json.loads(content.split(b"\n", 1)[0])
+    except (ValueError, RecursionError):
+        return ""
+    name = named_by(fields) if isinstance(fields, Mapping) else ""
+    return f"; it looks like one of {name}: give --from {name}" if name else ""

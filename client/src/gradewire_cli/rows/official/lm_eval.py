@@ -1,0 +1,310 @@
+"""Samples of lm-eval (the language model evaluation harness), as its --log_samples writes them."""
+
+import json
+import math
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gradewire._input import is_of_numbers, unpacked_list
+from gradewire_cli.rows.files import open_bytes
+from gradewire_cli.rows.formats import Record, jsonl_records
+from gradewire_cli.rows.official.samples import (
+    checked,
+    choice_texts,
+    columns_of,
+    filtered,
+    letter_position,
+    listed,
+    numbered,
+    option_named,
+    option_position,
+    question_of,
+    references_of,
+)
+
+_TRUTH: Final = {"False": "0", "True": "1"}
+_FINAL: Final = "####"
+
+
+def prompt_of(request: Sequence[Any]) -> str:
+    """The prompt of a request; of chat servers it stands in a list. "" without one."""
+    first = request[0] if request else None
+    prompt = first[0] if isinstance(first, list) and first else first
+    return prompt if isinstance(prompt, str) else ""
+
+
+def last_user_message(prompt: str) -> str:
+    """What the user said last, where a prompt is a chat as JSON; any other prompt as it is."""
+    if not prompt.startswith("[{"):
+        return prompt
+    try:
+        turns = json.loads(prompt)
+    except (ValueError, RecursionError):
+        return prompt
+    said = [turn.get("content") for turn in turns if isinstance(turn, Mapping) and turn.get("role") == "user"]
+    return said[-1] if said and isinstance(said[-1], str) else prompt
+
+
+def final_answer(target: str) -> str:
+    """What stands behind "####" in the last line of a worked solution, as GSM8K has it; any other target as it is."""
+    solution, mark, answer = target.rpartition(_FINAL)
+    worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
+    return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
+
+
+def options_of(doc: Mapping[str, Any]) -> list[str]:
+    """Texts of a document's choices, in the order of their letters; empty where it has none, or one is a letter."""
+    for name in ("options", "choices"):
+        given = doc.get(name)
+        if isinstance(given, Mapping):
+            by_letter = list(given) == list(string.ascii_uppercase[: len(given)])
+            given = list(given.values()) if by_letter else given.get("text")
+        if (
+            isinstance(given, list)
+            and len(given) > 1
+            and all(isinstance(each, str) and letter_position(each) is None for each in given)
+        ):
+            return given
+    return []
+
+
+def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
+    """Places of the choices that a document marks by 1 among 0, as TruthfulQA does; empty where it marks none."""
+    for each in doc.values():
+        choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
+        if (
+            isinstance(choices, list)
+            and isinstance(labels, list)
+            and len(labels) == len(choices)
+            and [str(choice).strip() for choice in choices] == list(offered)
+            and all(label in (0, 1) for label in labels)
+        ):
+            return [place for place, label in enumerate(labels) if label == 1]
+    return []
+
+
+def names_fields(target: Any, doc: Mapping[str, Any]) -> bool:
+    """Whether a target is names of fields and no answer, as lm-eval joins those of DROP's object `answer`."""
+    return any(isinstance(each, Mapping) and each and target == ",".join(map(str, each)) for each in doc.values())
+
+
+def in_one_text(answers: Any) -> Any:
+    """Answers, of which those of several parts, as DROP's of several spans, are a text each; others as they are."""
+    if not isinstance(answers, list) or not all(isinstance(each, list) for each in answers):
+        return answers
+    return [", ".join(map(str, parts)) for parts in answers]
+
+
+def is_checked_by_rules(doc: Mapping[str, Any]) -> bool:
+    """Whether answers are held against instructions and no text, as IFEval does, whose target is a 0 for nothing."""
+    return "instruction_id_list" in doc
+
+
+def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
+    """Places of the choices that are right; empty where the target names none.
+
+    Args:
+        target: As it is logged: a choice's number or text, a list of numbers, or whether it is the second of two.
+        offered: Texts of the choices.
+        likeliest: The place of the one that the model chose.
+        accuracy: What lm-eval made of that (its metric acc), which tells a number from a choice that is a number.
+    """
+    text = str(target).strip()
+    named = {_number(each) for each in (target if isinstance(target, list) else unpacked_list(text) or [text])}
+    by_number = [place for place in range(len(offered)) if str(place) in named]
+    by_text = [place for place, each in enumerate(offered) if each == text][:1]
+    if text in _TRUTH and by_text:
+        return by_text
+    if by_number and by_text and accuracy in (0, 1):
+        fitting = [places for places in (by_number, by_text) if (likeliest in places) == bool(accuracy)]
+        return fitting[0] if fitting else by_number
+    return by_number or by_text
+
+
+def _number(target: Any) -> str:
+    """A number as lm-eval takes it, which may be a truth value, or a float where a table had gaps."""
+    text = str(target).strip()
+    return _TRUTH.get(text, text.removesuffix(".0"))
+
+
+TYPE_COLUMNS: Final = ("task", "filter")
+PATTERNS: Final = ("samples_*.jsonl", "samples_*.jsonl.gz")
+_NAME: Final = re.compile(r"\A(?:samples_)?(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(?:\.gz)?\Z")
+_UNFILTERED: Final = "none"
+
+
+def lm_eval_records(path: str, filter_: str = "") -> Iterator[Record]:
+    """A row for each answer of each line; several where a filter lets several answers pass.
+
+    Args:
+        path: Of the file.
+        filter_: Only lines of this filter; "" for those of all.
+
+    Raises:
+        InputError: The file is not there, holds no samples of lm-eval, or none of the filter.
+    """
+    named = _NAME.match(Path(path).name)
+    task = named[1] if named else ""
+    with open_bytes(path) as stream:
+        samples = filtered(path, checked(path, "lm-eval", jsonl_records(stream), _lack), filter_)
+        yield from numbered(row for sample in samples for row in _rows(sample, task))
+
+
+def _lack(fields: Mapping[str, Any]) -> str:
+    if isinstance(fields.get("doc"), Mapping) and isinstance(fields.get("filtered_resps"), list):
+        return ""
+    return f"has no doc with filtered_resps (it has: {listed(fields)})"
+
+
+def _rows(sample: Record, task: str) -> Iterator[Record]:
+    fields = sample.fields
+    if fields is None:
+        yield sample
+        return
+    requests = _requests(fields.get("arguments"))
+    prompt = next((prompt for request in requests if (prompt := prompt_of(request))), "")
+    filter_ = str(fields.get("filter", _UNFILTERED))
+    identifier = "/".join(
+        str(part)
+        for part in (task, fields.get("doc_id", sample.index), "" if filter_ == _UNFILTERED else filter_)
+        if part != ""
+    )
+    told = {
+        "task": task,
+        "doc_id": fields.get("doc_id"),
+        "filter": filter_,
+        "question": question_of(fields["doc"]) or last_user_message(prompt),
+        "prompt": prompt,
+        "target": fields.get("target"),
+        **_metrics(fields),
+        **columns_of("doc", fields["doc"]),
+    }
+    if all(isinstance(request[1:2], list) and _is_text(request[1:2]) for request in requests) and requests:
+        yield _chosen(sample, {"id": identifier, **told}, requests)
+        return
+    if requests and all(len(request) == 1 for request in requests):  # answers come with when to stop
+        yield _unusable(sample, identifier, "is the log-likelihood of a text: there is no answer to grade")
+        return
+    answers = _answers(fields, requests)
+    if not answers:
+        yield _unusable(sample, identifier, "has no answer in its filtered_resps")
+    target, options = _target(fields), options_of(fields["doc"])
+    lettered = isinstance(target, str) and option_position(target, options) is not None
+    if target is not None:
+        told["references"] = option_named(target, options) if lettered else target
+    if lettered:
+        told["choices"] = options
+    for place, (answer, raw) in enumerate(answers, 1):
+        several = len(answers) > 1
+        row = {
+            "id": f"{identifier}/{place}" if several else identifier,
+            **told,
+            "prediction": option_named(answer, options) if lettered and isinstance(answer, str) else answer,
+            "raw_response": raw,
+        }
+        yield Record(0, f"{sample.place} answer {place}" if several else sample.place, row)
+
+
+def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
+    """The row of a choice: its answer is the likeliest continuation."""
+    fields = sample.fields or {}
+    offered = [str(request[1]).strip() for request in requests]
+    half = len(offered) // 2
+    # acc_mutual_info asks once more, without the question.
+    if half and offered[:half] == offered[half:] and not any(request[0] for request in requests[half:]):
+        offered = offered[:half]
+    if len(offered) == 1:
+        return _unusable(sample, told["id"], "is the log-likelihood of one given text: there is no answer to grade")
+    if len(set(offered)) == 1:
+        return _unusable(
+            sample, told["id"], "asks which prompt fits, and its target does not say which does: nothing to grade"
+        )
+    likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
+    if len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
+        return _unusable(sample, told["id"], "has a choice without a log-likelihood")
+    texts = choice_texts(offered, fields["doc"].get("choices"), told["prompt"])
+    likeliest = likelihoods.index(max(likelihoods))
+    row = {**told, "choices": texts, "prediction": texts[likeliest]}
+    right = marked_positions(fields["doc"], offered) or right_positions(
+        fields.get("target"), offered, likeliest, fields.get("acc")
+    )
+    if right:
+        row["references"] = [texts[place] for place in right]
+    return Record(0, sample.place, row)
+
+
+def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
+    """The answers that the filter let pass, each with what the model said.
+
+    A request for a log-likelihood beside them, as of SQuAD 2's "unanswerable", is none.
+    """
+    found: list[tuple[Any, Any]] = []
+    resps = fields.get("resps")
+    raws = resps if isinstance(resps, list) else []
+    for place, response in enumerate(fields["filtered_resps"]):
+        if place < len(requests) and _is_text(requests[place][1:2]):
+            continue
+        raw = raws[place] if place < len(raws) else None
+        passed = response if isinstance(response, list) else [response]
+        said = raw if isinstance(raw, list) and raw else [raw]
+        found += [(_stripped(each), said[turn] if turn < len(said) else said[0]) for turn, each in enumerate(passed)]
+    return found
+
+
+def _target(fields: Mapping[str, Any]) -> Any:
+    """What is right: lm-eval writes lists as Python prints them."""
+    target = _stripped(fields.get("target"))
+    named = unpacked_list(target) if isinstance(target, str) else None
+    if named is not None and not is_of_numbers(named):
+        target = named
+    own = in_one_text(references_of(fields["doc"]))
+    if target == "None" and (own is not None or "None" not in fields["doc"].values()):
+        return own  # the task has no target
+    if is_checked_by_rules(fields["doc"]) or names_fields(target, fields["doc"]):
+        return own
+    if isinstance(target, str):
+        target = final_answer(target)
+    return target if target not in (None, "", []) else own
+
+
+def _requests(arguments: Any) -> list[list[Any]]:
+    """Arguments of the requests of a sample: objects by name as lm-eval writes them now, lists as it once did."""
+    listed_ = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
+    if not isinstance(listed_, list):
+        return []
+    return [
+        list(each.values()) if isinstance(each, Mapping) else each if isinstance(each, list) else [each]
+        for each in listed_
+    ]
+
+
+def _is_text(argument: Sequence[Any]) -> bool:
+    return bool(argument) and isinstance(argument[0], str)
+
+
+def _likelihood(response: Any) -> float:
+    value = response[0] if isinstance(response, list) and response else response
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _metrics(fields: Mapping[str, Any]) -> dict[str, Any]:
+    names = fields.get("metrics")
+    return (
+        {f"lm_eval_{name}": fields.get(name) for name in names if isinstance(name, str)}
+        if isinstance(names, list)
+        else {}
+    )
+
+
+def _stripped(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+def _unusable(sample: Record, identifier: str, problem: str) -> Record:
+    return Record(0, sample.place, None, problem, repr(sample.fields), id=identifier)

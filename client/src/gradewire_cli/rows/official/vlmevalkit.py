@@ -1,0 +1,170 @@
+"""Tables of predictions of VLMEvalKit: workbooks as it writes them by default, TSV or JSON by PRED_FORMAT."""
+
+import string
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gradewire._input import is_missing, is_of_numbers, unpacked_list
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.rows.files import GZIP, open_bytes
+from gradewire_cli.rows.formats import Record, csv_records, json_records, printable
+from gradewire_cli.rows.official.samples import checked, listed, numbered, option_named, option_position, references_of
+
+MAX_UNPACKED_BYTES: Final = 1 << 30
+"""A workbook is a zip archive: what would unpack to more is refused before it is."""
+_MOST_ROWS: Final = 1 << 20
+_MOST_COLUMNS: Final = 1 << 14
+"""Of a sheet, as Excel has it. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
+
+
+def workbook_records(path: str) -> Iterator[Record]:
+    """Rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
+
+    Raises:
+        InputError: It is not there, no workbook, too large, names a column twice, or openpyxl is missing.
+    """
+    try:
+        import openpyxl  # noqa: PLC0415 - optional and slow to import
+    except ImportError as error:
+        raise InputError(
+            f"{path}: reading workbooks needs openpyxl: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV by "
+            "PRED_FORMAT=tsv"
+        ) from error
+    _check_size(path)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True)
+        try:
+            yield from _records(path, book.worksheets[0])
+        finally:
+            book.close()
+    except InputError:
+        raise
+    except Exception as error:  # of a damaged workbook openpyxl raises whatever its parts do
+        raise InputError(f"{path} cannot be read as a workbook: {type(error).__name__}: {error}") from error
+
+
+def _records(path: str, sheet: Any) -> Iterator[Record]:
+    # By bounds of ours: what a sheet says of its own size need not be true, and rows beyond it would be left out.
+    first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
+    header = ["" if name is None else str(name) for name in next(first, ())]
+    while header and not header[-1]:
+        header.pop()
+    if not header:
+        return
+    if repeated := sorted({name for name in header if name and header.count(name) > 1}):
+        raise InputError(f"{path}: the header names {', '.join(map(printable, repeated))} twice: leave one out")
+    lines = sheet.iter_rows(min_row=2, max_row=_MOST_ROWS, max_col=len(header), values_only=True)
+    filled = ((number, line) for number, line in enumerate(lines, 2) if any(cell is not None for cell in line))
+    for index, (number, line) in enumerate(filled):
+        yield Record(index, f"row {number}", _fields(header, line))
+
+
+def _check_size(path: str) -> None:
+    with named_errors(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                claimed = sum(member.file_size for member in archive.infolist())
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise InputError(f"{path} is no workbook: {error}") from error
+    if claimed > MAX_UNPACKED_BYTES:
+        raise InputError(
+            f"{path} would unpack to {claimed >> 20} MiB, and workbooks up to {MAX_UNPACKED_BYTES >> 20} MiB are read: "
+            "give it as TSV"
+        )
+
+
+def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
+    """Cells by column; without those of columns that have no name."""
+    return {name: value for name, value in zip(header, line, strict=False) if name}
+
+
+TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
+_FAILED: Final = "Failed to obtain answer"
+"""VLMEvalKit writes this in the place of an answer that it did not get."""
+
+
+def vlmevalkit_records(path: str) -> Iterator[Record]:
+    """A row for each row of the table.
+
+    Raises:
+        InputError: The file is not there, of another format, or no table of predictions.
+    """
+    yield from numbered(_row(record, _task(path)) for record in checked(path, "vlmevalkit", _table(path), _lack))
+
+
+def _task(path: str) -> str:
+    """MODEL_DATASET, as VLMEvalKit names the file; where the one ends and the other begins, the name does not say."""
+    name = Path(path).name
+    return Path(name[: -len(GZIP)] if name.lower().endswith(GZIP) else name).stem
+
+
+def _table(path: str) -> Iterator[Record]:
+    name = path.lower().removesuffix(GZIP)
+    if name.endswith(".xlsx"):
+        yield from workbook_records(path)
+        return
+    if not name.endswith((".tsv", ".json")):
+        raise InputError(
+            f"{path}: VLMEvalKit's predictions are .xlsx, .tsv or .json (environment variable PRED_FORMAT): give such "
+            "a file"
+        )
+    with open_bytes(path) as stream:
+        yield from json_records(path, stream) if name.endswith(".json") else csv_records(path, stream, (), "\t")
+
+
+def _lack(fields: Mapping[str, Any]) -> str:
+    if {"index", "prediction"} <= fields.keys():
+        return ""
+    return f"has no index with a prediction (it has: {listed(fields)})"
+
+
+def _row(record: Record, task: str) -> Record:
+    if record.fields is None:
+        return record
+    fields = {name: None if is_missing(value) else value for name, value in record.fields.items()}
+    prediction, index = fields["prediction"], fields["index"]
+    identifier = f"{task}/{record.index if index is None else index}"
+    if isinstance(prediction, str) and _FAILED in prediction:
+        problem = f"has no answer: {prediction[:200]}"
+        return Record(0, record.place, None, problem, repr(record.fields), id=identifier)
+    options = _options(fields)
+    row = {
+        "id": identifier,
+        "task": task,
+        **{name: fields.get(name) or "" for name in TYPE_COLUMNS[1:]},
+        "question": fields.get("question"),
+        "prediction": option_named(prediction, options) if isinstance(prediction, str) else prediction,
+        "raw_response": prediction,
+        **({"choices": options} if options else {}),
+        **{f"vlmevalkit_{name}": value for name, value in fields.items()},
+    }
+    references = _references(fields, options)
+    if references is not None:
+        row["references"] = references
+    return Record(0, record.place, row)
+
+
+def _options(fields: Mapping[str, Any]) -> list[str]:
+    """Texts of the columns A, B, C …, as far as a row has them."""
+    options: list[str] = []
+    for letter in string.ascii_uppercase:
+        value = fields.get(letter)
+        if value is None or value == "":
+            break
+        options.append(str(value))
+    return options if len(options) > 1 else []
+
+
+def _references(fields: Mapping[str, Any], options: list[str]) -> Any:
+    answer = fields.get("answer")
+    if answer is None:
+        answer = references_of(fields)
+    if not isinstance(answer, str):
+        return answer
+    place = option_position(answer, options)
+    if place is not None:
+        return [options[place]]
+    named = unpacked_list(answer)
+    return named if named and not is_of_numbers(named) else answer

@@ -1,0 +1,201 @@
+"""Questions, annotations and results of visual question answering, as the data sets' own programs read them.
+
+Forms: VQA v2 and OK-VQA (questions, annotations and results in a file each), TextVQA (questions with their answers
+under "data"), GQA (an object of questions by id, each with one answer and its types). They are told apart by what is in
+them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gradewire_cli.problems import InputError
+from gradewire_cli.rows.files import open_bytes
+from gradewire_cli.rows.formats import Record, printable
+
+TYPE_COLUMNS: Final = ("answer_type", "question_type")
+"""What the official program tells its figures by."""
+_LISTS: Final = ("questions", "annotations", "data")
+_IDS: Final = ("question_id", "questionId")
+_IMAGES: Final = ("image_id", "imageId")
+_GIVEN: Final = ("prediction", "pred_answer", "answer")
+"""Beside a prediction "answer" is the data set's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class VqaFiles:
+    """The files beside the results.
+
+    Attributes:
+        questions: Path of the questions.
+        annotations: Path of the annotations; "" where the questions have the answers.
+    """
+
+    questions: str
+    annotations: str = ""
+
+
+def vqa_records(path: str, files: VqaFiles) -> Iterator[Record]:
+    """A row for each entry of the results, in their order, then one for each question that they do not answer.
+
+    An entry without a known question, a second one for the same question, one for a question whose annotation is
+    missing or cannot be read, and a question without an answer are rows with a problem: each is named, and the others
+    are scored.
+
+    Raises:
+        InputError: A file is not there, is not JSON, or not of a known form; no question has an annotation.
+    """
+    asked, unusable = _questions(files)
+    results = _entries(path, _loaded(path))
+    first: dict[str, int] = {}
+    for index, entry in enumerate(results):
+        place = f"{path} result {index + 1}"
+        identifier = _first(entry, _IDS)
+        problem = _problem(entry, identifier, asked, first) or unusable.get(identifier, "")
+        if problem:
+            raw = json.dumps(entry, sort_keys=True, default=repr)
+            yield Record(index, place, None, problem, raw, id=identifier)
+            if identifier in unusable:
+                first.setdefault(identifier, index)
+            continue
+        first[identifier] = index
+        yield Record(index, place, {**asked[identifier], "prediction": _given(entry)})
+    missing = (identifier for identifier in asked if identifier not in first)
+    for index, identifier in enumerate(missing, len(results)):
+        problem = "has no answer in the results: it is in no mean"
+        yield Record(index, f"question {printable(identifier)}", None, problem, identifier, id=identifier)
+
+
+def _problem(entry: object, identifier: str, asked: Mapping[str, Any], first: Mapping[str, int]) -> str:
+    if not isinstance(entry, dict):
+        return "is no object"
+    if not identifier:
+        return f"has no question_id (it has: {', '.join(map(printable, entry)) or 'nothing'})"
+    if identifier not in asked:
+        return f"answers question {printable(identifier)}, which is not among the questions"
+    if identifier in first:
+        return f"answers question {printable(identifier)} again: result {first[identifier] + 1} counts"
+    if _given(entry) is None:
+        return f"has no answer (it has: {', '.join(map(printable, entry))})"
+    return ""
+
+
+def _questions(files: VqaFiles) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Fields of every question by its id, and why answers to some of them cannot be scored."""
+    asked: dict[str, dict[str, Any]] = {}
+    unusable: dict[str, str] = {}
+    for entry in _entries(files.questions, _loaded(files.questions)):
+        fields = entry if isinstance(entry, dict) else {}
+        identifier = _first(fields, _IDS)
+        if not identifier or not isinstance(fields.get("question"), str):
+            raise InputError(f"{files.questions}: an entry has no question_id or no question: {_printable(entry)}")
+        if identifier in asked:
+            raise InputError(f"{files.questions}: question {printable(identifier)} stands there twice")
+        asked[identifier] = {
+            "id": identifier,
+            "question_id": identifier,
+            "image_id": _first(fields, _IMAGES),
+            "question": fields["question"],
+            **_annotation({}),
+        }
+        if not files.annotations or "answers" in fields or "answer" in fields:
+            _annotate(asked[identifier], fields, files.questions, unusable)
+    if files.annotations:
+        _annotate_all(asked, files.annotations, unusable)
+    for identifier, fields in asked.items():
+        if not fields.get("references"):
+            unusable.setdefault(identifier, f"answers question {printable(identifier)}, which has no answers")
+    if asked and len(unusable) == len(asked):
+        way_out = "give another --annotations" if files.annotations else "give --annotations FILE"
+        why = next(iter(unusable.values())).removeprefix("answers ").replace(", which", "", 1)
+        raise InputError(f"{files.questions}: {why}: {way_out}")
+    return asked, unusable
+
+
+def _annotate_all(asked: Mapping[str, dict[str, Any]], path: str, unusable: dict[str, str]) -> None:
+    annotated: set[str] = set()
+    for entry in _entries(path, _loaded(path)):
+        fields = entry if isinstance(entry, dict) else {}
+        identifier = _first(fields, _IDS)
+        if identifier not in asked:
+            continue  # of another part of the data set
+        if identifier in annotated:
+            raise InputError(f"{path}: question {printable(identifier)} stands there twice")
+        annotated.add(identifier)
+        _annotate(asked[identifier], fields, path, unusable)
+
+
+def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, unusable: dict[str, str]) -> None:
+    try:
+        question.update({name: value for name, value in _annotation(fields).items() if value})
+    except ValueError as error:
+        unusable[question["id"]] = f"answers question {printable(question['id'])}, which has {error} in {path}"
+    else:
+        unusable.pop(question["id"], None)
+
+
+def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """References with what belongs to them, and the types; empty where there is nothing.
+
+    Raises:
+        ValueError: An answer is no text.
+    """
+    answers = fields.get("answers")
+    # GQA has one answer; VQA's multiple_choice_answer is one of the annotators'.
+    listed = answers if isinstance(answers, list) else [fields["answer"]] if "answer" in fields else []
+    texts = [each.get("answer") if isinstance(each, dict) else each for each in listed]
+    if not all(isinstance(text, str) for text in texts):
+        broken = next(text for text in texts if not isinstance(text, str))
+        raise ValueError(f"an answer that is no text ({_printable(broken)})")
+    sure = [each.get("answer_confidence") for each in listed if isinstance(each, dict)]
+    types = fields.get("types")
+    own = types if isinstance(types, dict) else {}
+    return {
+        "references": texts,
+        "answer_confidence": sure if any(sure) else "",
+        "answer_type": fields.get("answer_type") or own.get("structural") or "",
+        "question_type": fields.get("question_type") or own.get("semantic") or "",
+    }
+
+
+def _loaded(path: str) -> Any:
+    with open_bytes(path) as stream:
+        content = stream.read()
+    try:
+        return json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON: {error}") from error
+
+
+def _entries(path: str, document: Any) -> Sequence[Any]:
+    if isinstance(document, dict):
+        listed = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
+        if listed is not None:
+            return list(listed)
+        if document and all(isinstance(entry, dict) for entry in document.values()):  # GQA's, by id
+            return [{"question_id": identifier, **entry} for identifier, entry in document.items()]
+    if isinstance(document, list):
+        return document
+    raise InputError(
+        f'{path}: is of no known form: a list, an object with "questions", "annotations" or "data", or GQA\'s of '
+        "questions by their id"
+    )
+
+
+def _first(fields: object, names: Sequence[str]) -> str:
+    """The first of these fields that is there, as a text; ids are numbers in some files and texts in others.
+
+    A whole number may have become a float: table libraries write 7 as 7.0 where another row has none.
+    """
+    values = (fields.get(name) for name in names) if isinstance(fields, dict) else ()
+    whole = (int(value) if isinstance(value, float) and value.is_integer() else value for value in values)
+    return next((str(value) for value in whole if isinstance(value, str | int) and not isinstance(value, bool)), "")
+
+
+def _given(entry: Mapping[str, Any]) -> Any:
+    return next((entry[name] for name in _GIVEN if entry.get(name) is not None), None)
+
+
+def _printable(value: object) -> str:
+    return printable(json.dumps(value, default=repr)[:80])

@@ -1,0 +1,309 @@
+"""A row made of a record of any file, with its fields, its label and its picture."""
+
+import hashlib
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gradewire._input import ALIASES, LIST_FIELDS, UnreadableValueError, is_missing, plain, unpacked_list
+from gradewire.items import local_picture, picture_digest
+from gradewire_cli.redaction import redacted_url
+from gradewire_cli.rows.cells import CellReading
+from gradewire_cli.rows.formats import Record, printable
+from gradewire_cli.rows.labels import HumanLabel, read_labels
+
+GROUPING_FIELDS = ("model", "dataset", "group")
+"""Fields of a row that --by takes by the names that --map knows; others are columns of the file."""
+FILE_GROUPING = "file"
+"""Stands in --by for the name of the file, where no column is called so."""
+ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row, ready to be sent.
+
+    Attributes:
+        index: Row number in the file, from 0.
+        place: As in `Record`.
+        id: The file's id, else the row number.
+        has_id: Whether it is the file's.
+        item: What `Client.score` takes; None for a row that cannot be read.
+        problem: Why it cannot be read, else "".
+        digest: 32 hex digits over everything that a score or an output row depends on, but for its picture.
+        human: What people said of it.
+        dataset: Data set; "" without.
+        model: Model under test; "" without.
+        group: Any further label to tell rows apart by; "" without.
+        flags: What is said against using the row, for instance that its answer changes over time.
+        picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
+        picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
+        kept: Columns of the file that the output has too, by name.
+        grouping: Values of the columns by which rows are told apart, by name as --by has it.
+        file: As in `Record`.
+        question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
+            image and question, else over question and references; "" without any of these but references.
+        question_id: The id itself, as the file has it; "" without.
+    """
+
+    index: int
+    place: str
+    id: str
+    item: Mapping[str, Any] | None
+    problem: str
+    digest: str
+    human: HumanLabel = field(default_factory=HumanLabel)
+    dataset: str = ""
+    model: str = ""
+    group: str = ""
+    flags: tuple[str, ...] = ()
+    question_key: str = ""
+    picture: str = ""
+    picture_digest: str = ""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    grouping: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+    question_id: str = ""
+    has_id: bool = False
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What an earlier result has to agree with to be one of this row: number and content."""
+        return self.index, self.digest + self.picture_digest
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """What the options say of the file.
+
+    Attributes:
+        columns: Column of a field, from --map; the field has no other names then. That of `labels` may name several
+            columns, one per annotator, separated by commas.
+        where: Allowed values by column, from --where; other rows are skipped.
+        needed: Fields without which the file makes no sense.
+        reference_separator: Between the references of one cell; "" for none.
+        missing: Further words of cells that hold nothing.
+        label_map: What words or grades in place of labels mean.
+        kept: Columns that the output has too; None for all.
+        grouped_by: Fields of a row, or columns, by which rows are told apart.
+        grouping_option: The option that names them.
+        grouping_needed: Whether every file has to have them.
+        any_file: One of several files may lack columns that are kept or needed.
+        file: The file that is read, as `shown_names` calls it.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    needed: Sequence[str] = ("references", "prediction")
+    reference_separator: str = ""
+    missing: Sequence[str] = ()
+    label_map: Mapping[str, float] = field(default_factory=dict)
+    kept: Sequence[str] | None = ()
+    grouped_by: Sequence[str] = ()
+    grouping_option: str = "--by"
+    grouping_needed: bool = True
+    any_file: bool = False
+    file: str = ""
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Columns in which a field may stand."""
+        return (self.columns[name],) if name in self.columns else ALIASES[name]
+
+    def grouping_names(self, name: str) -> tuple[str, ...]:
+        """Columns that may have the value of a name of --by."""
+        return self.names(name) if name in GROUPING_FIELDS else (name,)
+
+    def among(self, present: Sequence[str]) -> "RowOptions":
+        """The same for a file with these columns: names that differ from the usual ones in capitals alone count too."""
+        found = dict(self.columns)
+        for name, usual in ALIASES.items():
+            if name not in found and not set(usual) & set(present):
+                alike = {column.strip().casefold(): column for column in reversed(present)}
+                if column := next((alike[alias] for alias in usual if alias in alike), ""):
+                    found[name] = column
+        return replace(self, columns=found)
+
+    def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
+        """Columns with one annotator's labels each; empty where --map names no such, or one column with lists."""
+        mapped = self.columns.get("labels", "")
+        return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
+
+
+def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
+    """Whether a row has, in each of these columns, one of the values that are allowed there."""
+    return all(str(fields.get(column)) in allowed for column, allowed in where.items())
+
+
+def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReading) -> Iterator[Row]:
+    """Rows of the records that the options want, one by one."""
+    for record in records:
+        if record.fields is None:
+            yield _unreadable(record)
+        elif is_wanted(record.fields, options.where):
+            yield _row(record, record.fields, options, reading)
+
+
+def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
+    """`Row.key` of the row that an output row is the result of."""
+    return output["index"], output["digest"] + output.get("picture_digest", "")
+
+
+def _unreadable(record: Record) -> Row:
+    return Row(
+        index=record.index,
+        place=record.place,
+        id=printable(record.id) or str(record.index),
+        item=None,
+        problem=f"{record.place} {record.problem}",
+        digest=_digest([record.problem, record.raw]),
+        file=record.file,
+    )
+
+
+def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> Row:
+    def text(name: str) -> str:
+        return text_of(fields, options.names(name))
+
+    values: dict[str, Any] = {}
+    problem = ""
+    for name in ITEM_FIELDS:
+        column = _column(fields, options.names(name))
+        try:
+            value = (reading.texts if name in LIST_FIELDS else reading.text)(column, fields.get(column))
+        except UnreadableValueError as error:
+            problem = problem or f"{record.place}.{printable(column + str(error))}"
+            value = fields[column]
+        if value is not None:
+            values[name] = value
+    own_id = text("id")
+    identifier = own_id or str(record.index)
+    kept = {name: fields.get(name) for name in (fields if options.kept is None else options.kept)}
+    missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
+    if missing and not problem:
+        problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
+    return Row(
+        index=record.index,
+        place=record.place,
+        id=identifier,
+        has_id=bool(own_id),
+        item=None if problem else {"id": identifier, **values},
+        problem=problem,
+        digest=_digest([identifier, values, kept] if kept else [identifier, values]),
+        kept=kept,
+        grouping=_grouping(fields, options),
+        file=record.file,
+        human=human_label(fields, options, reading),
+        dataset=text("dataset"),
+        model=text("model"),
+        group=text("group"),
+        flags=_flags(value_of(fields, options.names("flags"))),
+        question_key=question_key_of(text("question_id"), text("image"), values),
+        question_id=text("question_id").strip(),
+        picture=_picture(value_of(fields, options.names("image")[::-1])),
+    )
+
+
+def _grouping(fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:
+    values = {name: text_of(fields, options.grouping_names(name)) for name in options.grouped_by}
+    if FILE_GROUPING in values and FILE_GROUPING not in fields:
+        values[FILE_GROUPING] = options.file
+    return values
+
+
+def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> HumanLabel:
+    """What people said of a row."""
+
+    def label(column: str) -> Any:
+        try:
+            return reading.value(column, fields.get(column))
+        except UnreadableValueError:
+            return fields[column]  # which no label map knows, and that is told
+
+    annotators = options.annotator_columns(fields)
+    listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
+    return read_labels(label(_column(fields, options.names("label"))), listed, options.label_map)
+
+
+def _picture(value: Any) -> str:
+    # An image has the picture or its place, an image_id often a number only. A data set's image may be its parts.
+    named = value.get("path") if isinstance(value, Mapping) else plain(value)
+    return str(named) if isinstance(named, str | int) else ""
+
+
+def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
+    """`Row.question_key` of a row with this id, image, question and references."""
+    if identifier.strip():
+        return _digest(["id", identifier])
+    question = str(values.get("question") or "").strip()
+    if image.strip():
+        return _digest(["image", image, question])
+    # The same words about another image: a file that names no images tells them apart by what is right there.
+    references = values.get("references")
+    listed = sorted(map(str, references)) if isinstance(references, list) else [str(references)]
+    return _digest(["question", question, listed]) if question else ""
+
+
+def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The first of these columns that has a value in a row, else the first that is there."""
+    there = [name for name in names if name in fields]
+    return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
+
+
+def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The value of the first of these columns that has one, None without any."""
+    value = fields.get(_column(fields, names))
+    return None if is_missing(value) else value
+
+
+def text_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The same as a text, "" without any."""
+    value = value_of(fields, names)
+    return "" if value is None else str(plain(value))
+
+
+def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
+    """What a row lacks, in words."""
+    if column := next((column for column in names if column in fields), None):
+        return f"{place} has no {name}: its {printable(column)} holds nothing"
+    there = ", ".join(map(printable, fields))
+    return f"{place} has no {name} (its columns: {there or 'none'})"
+
+
+def _flags(value: Any) -> tuple[str, ...]:
+    """Flags of a row: a list, or words separated by commas."""
+    value = plain(value)
+    unpacked = unpacked_list(value) if isinstance(value, str) else value
+    listed = [value] if unpacked is None else unpacked
+    flags = listed if isinstance(listed, list) else [listed]
+    return tuple(part.strip() for flag in flags if flag is not None for part in str(flag).split(",") if part.strip())
+
+
+def _digest(content: object) -> str:
+    # ASCII, so that lone surrogates have a digest too.
+    encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
+
+
+_NAME_CHARACTERS = 200
+
+
+def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
+    """The same rows, where the pictures that they name from `folder` are shown; as they are, where there is none."""
+    for row in rows:
+        if folder is None or row.item is None or not row.picture:
+            yield row
+        else:
+            yield replace(row, picture_digest=picture_digest(row.picture, folder))
+
+
+def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
+    """The item of a row that has one, with the picture that it names from `folder`; and why that is not with it."""
+    item = row.item or {}
+    if folder is None or not row.picture:
+        return item, ""
+    try:
+        return {**item, "images": [local_picture(row.picture, folder)]}, ""
+    except UnreadableValueError as error:
+        return item, f"picture {printable(redacted_url(row.picture)[:_NAME_CHARACTERS])}: {error}"

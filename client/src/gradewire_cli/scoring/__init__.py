@@ -1,0 +1,1 @@
+"""Between reading and writing: rows are scored, and scores stand beside labels."""

@@ -1,0 +1,131 @@
+"""How right models are as each metric sees it: tables beside people, or beside the evaluator in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.tables import CELLS_MEAN, Table, Value, bare, cell_names, cells_mean, count, estimated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire_cli.scoring.labelled_rows import EvaluatorLabels
+    from gradewire_stats.verdicts import ModelAccuracyTable
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Who says what is right, as tables call it.
+
+    Attributes:
+        name: human, or the label of an evaluator.
+        possessive: Before "accuracy".
+        accuracy_title: Title of the table of their accuracies.
+        judge: Before "them", a clause.
+        several: Behind "agreement with".
+    """
+
+    name: str = "human"
+    possessive: str = "human"
+    accuracy_title: str = "Human accuracy, over all labelled rows"
+    judge: str = "people judge"
+    several: str = "people"
+
+    @property
+    def all_rows(self) -> str:
+        """Name of the line over all rows."""
+        return f"{self.name}, all rows"
+
+
+def people_of(against: EvaluatorLabels | None) -> People:
+    """What tables call who labelled the rows."""
+    if against is None:
+        return People()
+    label = against.label
+    return People(
+        name=label,
+        possessive=f"{label}'s",
+        accuracy_title=f"{label}'s accuracy, over all rows that it judged",
+        judge=f"{label} judges",
+        several=label,
+    )
+
+
+def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
+    """How far each metric is from people over all cells, and how right each sees them, a line for each cell."""
+    cells = len(table.cells)
+    if cells > 1:
+        yield Table(
+            f"Deviation from {people.possessive} accuracy: mean size over {cells} cells (data set and model)",
+            ["metric", "mean size"],
+            [[found.evaluator, cells_mean(found.mean_absolute_deviation)] for found in table.evaluators],
+        )
+    written = estimated if cells == 1 else bare
+    yield Table(
+        "Accuracy, on the rows that the metric judged",
+        ["", people.all_rows, *(found.evaluator for found in table.evaluators)],
+        [
+            [name, written(cell.human), *(written(found.cells[place].accuracy) for found in table.evaluators)]
+            for place, (name, cell) in enumerate(zip(_cell_names(table, between=" "), table.cells, strict=True))
+        ],
+    )
+
+
+def _cell_names(table: ModelAccuracyTable, *, between: str = "\n") -> list[str]:
+    return cell_names([(cell.dataset, cell.model) for cell in table.cells], between=between)
+
+
+def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
+    """All tables: accuracies, deviations, and rows without a verdict."""
+    names = _cell_names(table)
+    yield Table(
+        people.accuracy_title,
+        ["", *names],
+        [
+            ["rows", *(count(cell.rows) for cell in table.cells)],
+            [f"{people.possessive} accuracy", *(estimated(cell.human) for cell in table.cells)],
+        ],
+    )
+    yield Table(
+        f"Deviation from {people.possessive} accuracy, on the rows that the metric judged",
+        ["metric", *names, "mean size"],
+        [
+            [
+                found.evaluator,
+                *(estimated(cell.deviation) for cell in found.cells),
+                cells_mean(found.mean_absolute_deviation),
+            ]
+            for found in table.evaluators
+        ],
+    )
+    yield Table("Accuracy, on the rows that the metric judged", ["metric", *names], list(_accuracies(table, people)))
+    if any(cell.failed for found in table.evaluators for cell in found.cells):
+        yield Table(
+            "Rows without a verdict",
+            ["metric", *names],
+            [[found.evaluator, *(count(cell.failed) for cell in found.cells)] for found in table.evaluators],
+        )
+
+
+def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[PlacedEstimate]:
+    """All figures of the tables, for notes on their intervals."""
+    names = _cell_names(table, between=" ")
+    for name, cell in zip(names, table.cells, strict=True):
+        yield PlacedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)
+    for found in table.evaluators:
+        for name, judged in zip(names, found.cells, strict=True):
+            yield PlacedEstimate(found.evaluator, "accuracy", name, judged.accuracy)
+            yield PlacedEstimate(found.evaluator, f"{people.possessive} accuracy", name, judged.human)
+            yield PlacedEstimate(found.evaluator, "deviation", name, judged.deviation)
+        yield PlacedEstimate(found.evaluator, "mean size", CELLS_MEAN, found.mean_absolute_deviation)
+
+
+def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:
+    for found in table.evaluators:
+        yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
+        # Where it judged all rows, the human figure is the one over all rows.
+        if any(cell.failed for cell in found.cells):
+            yield [f"{people.name}, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
+    yield [people.all_rows, *(estimated(cell.human) for cell in table.cells)]

@@ -1,0 +1,280 @@
+"""Choosers of the better answer of a pair: a metric by its scores, or a judge that sees both orders."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import click
+import numpy as np
+
+from gradewire.errors import InvalidRequest
+from gradewire.metrics import COMPARISON_TYPES
+from gradewire.options import check_comparison
+from gradewire.pairs import Pair
+from gradewire_cli.options.metrics import with_prompts
+from gradewire_cli.results.progress import progress
+from gradewire_cli.rows.row import item_with_picture
+from gradewire_cli.scoring.pairs import Choice, Winner, results_of
+from gradewire_proto.wire_rules import LINE
+from gradewire_stats.comparison.paired_rows import TIE_MARGIN, TieMargin, preferences
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Container, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from gradewire.async_api import AsyncClient
+    from gradewire.metrics import Compare
+    from gradewire.options import CompareOptions
+    from gradewire.pairs import Comparison, OrderVerdict
+    from gradewire_cli.options.metrics import GivenPrompt
+    from gradewire_cli.rows.row import Row
+    from gradewire_cli.scoring.pairs import Answer, AnswerPair, Chosen, Result
+    from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
+
+
+_BY_VERDICT = "verdict"
+
+
+def is_comparison(by: str) -> bool:
+    """Whether --by names a judge that is shown both answers, and no metric."""
+    found = LINE.fullmatch(by.strip())
+    return found is not None and found["name"] in COMPARISON_TYPES
+
+
+def comparison_of(by: str, judge: str | None, prompts: Sequence[GivenPrompt]) -> Compare:
+    """Return the comparison that --by names, with --judge and its --prompt.
+
+    Raises:
+        click.UsageError: --by is wrong.
+        InputError: Two prompt files are for it, or one is for another metric.
+    """
+    try:
+        (filled,) = with_prompts([check_comparison(by, judge)], prompts)
+    except InvalidRequest as error:
+        raise click.UsageError(f"--by {by}: {error}") from error
+    return check_comparison(filled, judge)
+
+
+def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
+    if value == _BY_VERDICT:
+        return "verdict"
+    try:
+        margin = float(value)
+    except ValueError:
+        margin = math.nan
+    if not (math.isfinite(margin) and margin >= 0):
+        raise click.BadParameter(f"{value!r} is no margin: give a number from 0 upward, or {_BY_VERDICT}")
+    return margin
+
+
+tie_margin_option = click.option(
+    "--tie-margin",
+    metavar="X|verdict",
+    default=str(TIE_MARGIN),
+    callback=_tie_margin,
+    help="Answers whose scores differ by X or less are a tie; verdict: those with the same verdict are.",
+)
+
+
+_BATCH_PAIRS = 1024
+# Scored before their pairs are given: what a break loses.
+_ANSWERS_AT_A_TIME = 512
+_WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChooser:
+    """Implements Chooser by the scores that the answers have.
+
+    Attributes:
+        name: Label of the metric.
+        line: What reproduces it; "" where nobody knows.
+        tie_margin: Of `preferences`.
+        scorer: Scores answers that have none, each once; None where all have one.
+    """
+
+    name: str
+    line: str
+    tie_margin: TieMargin
+    scorer: RowScorer | None = None
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The metric's line and the margin."""
+        return {"by": self.line or self.name, "tie_margin": self.tie_margin}
+
+    async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
+        """As `Chooser.choose`; where it scores answers the pairs that it gives have their results."""
+        scored: dict[int, Mapping[str, Result]] = {}
+        remaining = iter(pairs)
+        while True:
+            batch, new = self._batch(remaining, scored)
+            if not batch:
+                return
+            scored |= await self._scored(new)
+            if self.scorer is not None:
+                batch = [replace(pair, a=_with(pair.a, scored), b=_with(pair.b, scored)) for pair in batch]
+            results = [[answer.results[self.name] for answer in (pair.a, pair.b)] for pair in batch]
+            scores = _numbers([[result.score for result in two] for two in results])
+            verdicts = _numbers([[result.correct for result in two] for two in results])
+            preferred = preferences(scores, verdicts, self.tie_margin).tolist()
+            yield [(pair, self._choice(pair, side)) for pair, side in zip(batch, preferred, strict=True)]
+
+    def _batch(
+        self, remaining: Iterator[AnswerPair], scored: Container[int]
+    ) -> tuple[list[AnswerPair], dict[int, Row]]:
+        """The next pairs, and rows of their answers that have to be scored first."""
+        batch: list[AnswerPair] = []
+        new: dict[int, Row] = {}
+        for pair in remaining:
+            batch.append(pair)
+            if self.scorer is not None:
+                new |= {answer.row.index: answer.row for answer in (pair.a, pair.b) if answer.row.index not in scored}
+            if len(new) >= _ANSWERS_AT_A_TIME or (not new and len(batch) >= _BATCH_PAIRS):
+                break
+        return batch, new
+
+    async def _scored(self, rows: Mapping[int, Row]) -> dict[int, Mapping[str, Result]]:
+        found: dict[int, Mapping[str, Result]] = {}
+
+        def take(batch: Sequence[ScoredRow]) -> None:
+            found.update((scored.row.index, results_of(scored.output)) for scored in batch)
+
+        if self.scorer is not None and rows:
+            with progress("scoring", len(rows), quiet=True) as silent:
+                await self.scorer.score(rows.values(), take, silent)
+        return found
+
+    def _choice(self, pair: AnswerPair, preferred: float) -> Choice:
+        if not math.isnan(preferred):
+            return Choice(winner=_WINNERS[preferred])
+        for model, answer in ((pair.model_a, pair.a), (pair.model_b, pair.b)):
+            result = answer.results[self.name]
+            if result.score is None:
+                return Choice(winner=None, status=result.status, message=f"{model} has no score of {self.name}")
+        return Choice(winner=None, status="NO_VERDICT", message=f"{self.name} gives no verdict")
+
+
+def _with(answer: Answer, scored: Mapping[int, Mapping[str, Result]]) -> Answer:
+    return replace(answer, results=scored[answer.row.index])
+
+
+def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
+    return np.array([[math.nan if value is None else float(value) for value in two] for two in values])
+
+
+_MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}
+_SAME: Final = Pair("Which one?", "the same", "the same")
+
+
+@dataclass(slots=True)
+class JudgeChooser:
+    """Implements Chooser by `AsyncClient.compare_stream`; made by `open`.
+
+    Attributes:
+        name: What the caller wrote.
+        line: What reproduces its verdicts, with the judge's digest.
+        client: Asks the judge.
+        by: The comparison.
+        options: Of each call.
+        pictures: Folder of the pictures that rows name, which the judge is shown; None: it is shown none of them.
+    """
+
+    name: str
+    line: str
+    client: AsyncClient
+    by: Compare
+    options: CompareOptions
+    pictures: Path | None = None
+
+    @classmethod
+    async def open(
+        cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
+    ) -> Self:
+        """Asks the server what it would compare with, which no judge has to answer.
+
+        Args:
+            client: Of the server.
+            by: The comparison.
+            name: What tables call it.
+            pictures: Folder of the pictures that rows name.
+            **options: As `AsyncClient.compare` takes them.
+
+        Raises:
+            GradewireError: The server is away, or has no such judge.
+        """
+        (told,) = await client.compare([_SAME], by, **options)
+        return cls(name, told.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The line alone: it names judge and prompt by their digests."""
+        return {"by": self.line}
+
+    async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
+        """As `Chooser.choose`; verdicts come as they are done, and are put in order here."""
+        waiting: deque[AnswerPair] = deque()
+
+        def sent() -> Iterator[Pair]:
+            for pair in pairs:
+                waiting.append(pair)
+                yield self._pair(pair)
+
+        done: dict[int, Comparison] = {}
+        given = 0
+        async with aclosing(self.client.compare_stream(sent(), self.by, **self.options)) as found:
+            async for comparison in found:
+                done[comparison.index] = comparison
+                ready: list[Chosen] = []
+                while (next_one := done.pop(given, None)) is not None:
+                    ready.append((waiting.popleft(), choice_of(next_one)))
+                    given += 1
+                if ready:
+                    yield ready
+
+    def _pair(self, pair: AnswerPair) -> Pair:
+        item, _ = item_with_picture(pair.a.row, self.pictures)
+        images = item.get("images") if self.by.image else ()
+        return Pair(
+            pair.a.text("question"),
+            pair.a.text("prediction"),
+            pair.b.text("prediction"),
+            references=pair.a.texts("references"),
+            captions=(*pair.a.texts("caption"), *pair.a.texts("captions")),
+            images=images if isinstance(images, list | tuple) else () if images is None else (images,),
+            id=pair.id,
+        )
+
+
+def choice_of(comparison: Comparison) -> Choice:
+    """A comparison as a line of a pair has it."""
+    return Choice(
+        winner=None if comparison.winner is None else _MODELS[comparison.winner],
+        status=str(comparison.status),
+        message=comparison.message,
+        probability_a=comparison.probability_a,
+        probability_b=comparison.probability_b,
+        probability_tie=comparison.probability_tie,
+        orders=tuple(map(_order, comparison.orders)),
+    )
+
+
+def _order(order: OrderVerdict) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "first": _MODELS[order.first],
+        "winner": None if order.winner is None else _MODELS[order.winner],
+        "probability_a": order.probability_a,
+        "probability_b": order.probability_b,
+        "probability_tie": order.probability_tie,
+    }
+    if order.reason:
+        told["reason"] = order.reason
+    if order.extracted:
+        told["extracted"] = True
+    return told

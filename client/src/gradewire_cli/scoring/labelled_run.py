@@ -1,0 +1,222 @@
+"""A labelled file that is scored, or whose scores are read: what `agree`, `bench` and `calibrate` begin with."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.errors import InvalidRequest
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.options.common import option_group
+from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.labelled import against_option, labelled_options
+from gradewire_cli.options.metrics import metric_options_of
+from gradewire_cli.problems import one_line_errors
+from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.progress import progress
+from gradewire_cli.rows.input_file import InputFile, input_file
+from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
+from gradewire_cli.scoring.metrics import ALL_METRICS
+from gradewire_cli.scoring.plan import resolve_plan, scoring_options
+from gradewire_cli.scoring.row_scorer import RowScorer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire.transport import Transport
+    from gradewire_cli.options.metrics import MetricOptions
+    from gradewire_cli.scoring.row_scorer import ScoredRow
+    from gradewire_stats.annotators import LabelRule
+
+RESAMPLES = 5000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledRun:
+    """Which labelled rows are scored, by what and where, and how figures are drawn from them.
+
+    Attributes:
+        scores: Outputs of earlier runs in place of a run.
+        labels: Rule for several annotators; None: the row's own label, else their mean.
+        without_flags: Rows with one of these flags are left out.
+        resamples: Draws of the bootstrap.
+        seed: Of these draws.
+        against: Metric that stands in the place of people; "" where people labelled the rows.
+    """
+
+    source: InputFile
+    metrics: MetricOptions
+    connection: ConnectionOptions
+    scores: Sequence[Path]
+    labels: LabelRule | None
+    without_flags: frozenset[str]
+    resamples: int
+    seed: int
+    quiet: bool
+    against: str = ""
+
+    def collect(
+        self,
+        transport: Transport | None,
+        *,
+        keeps_rows: bool = False,
+        check: Callable[[Sequence[str]], object] = lambda _: None,
+    ) -> LabelledRows:
+        """Scores the labelled rows, or reads their scores.
+
+        Args:
+            transport: From tests: takes the place of the connection.
+            keeps_rows: Whether whole rows are kept.
+            check: Given the labels of the metrics before any row is scored; what it raises ends the run.
+
+        Raises:
+            click.ClickException: The file, an option or the server is not as it has to be.
+        """
+        rows = LabelledRows(
+            rule=self.labels,
+            without_flags=self.without_flags,
+            keeps_rows=keeps_rows,
+            against=EvaluatorLabels(self.against) if self.against else None,
+        )
+        with one_line_errors():
+            if self.scores:
+                for row, output in with_stored_scores(rows.labelled(self.source.open().rows), self.scores):
+                    rows.add(row, output)
+            else:
+                asyncio.run(self._score(rows, transport, check))
+        return rows
+
+    def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
+        """Refuses outputs (option and file) that are read; raises InputError."""
+        read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
+        check_outputs(outputs, read)
+
+    def _compared(self, labels: Sequence[str]) -> list[str]:
+        """The metrics without the one that stands in the place of people."""
+        own = label_named(labels, self.against, "--against") if self.against else ""
+        return [label for label in labels if label != own]
+
+    async def _score(
+        self, rows: LabelledRows, transport: Transport | None, check: Callable[[Sequence[str]], object]
+    ) -> None:
+        opened = self.source.open()
+        for note in opened.notes:
+            click.echo(note, err=True)
+        began = time.monotonic()
+
+        def take(batch: Sequence[ScoredRow]) -> None:
+            for scored in batch:
+                rows.add(scored.row, scored.output)
+
+        async with self.connection.open(transport) as client:
+            plan = await resolve_plan(
+                client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
+            )
+            check(self._compared(plan.chosen.labels))
+            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
+            with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
+                await scorer.score(rows.labelled(opened.rows), take, shown)
+            rows.server_version = (await client.models()).server_version
+        for note in opened.late_notes:
+            click.echo(note, err=True)
+        if not self.quiet:
+            click.echo(
+                f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.place}", err=True
+            )
+
+
+# FILE and the options of a `LabelledRun`; `labelled_run_of` reads them.
+labelled_run_options = option_group(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
+
+
+def labelled_run_of(
+    options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
+) -> LabelledRun:
+    """Reads FILE, how it is read, and `labelled_options`.
+
+    Args:
+        options: Values of the command's options by name; others are not looked at.
+        metrics: What is scored; None: as the options of `metric_options` and `judge_options` say.
+        connection: Where; None: as the options of `connection_options` say.
+
+    Raises:
+        click.ClickException: An option cannot be understood, or two exclude each other.
+    """
+    against = options.get("against") or ""
+    if against and options["labels"]:
+        raise click.UsageError("--labels says how people's labels become one: leave it out with --against")
+    metrics = metrics or metric_options_of(options)
+    if against and not options["scores"]:
+        metrics = _with_evaluator(metrics, against)
+    connection = connection or connection_of(options)
+    return LabelledRun(
+        source=input_file(options, needed=("references", "prediction", *([] if against else ["label"]))),
+        metrics=metrics,
+        connection=connection,
+        scores=options["scores"],
+        labels=options["labels"],
+        without_flags=frozenset(options["without_flags"]),
+        resamples=options["resamples"],
+        seed=options["seed"],
+        quiet=options["quiet"],
+        against=against,
+    )
+
+
+def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
+    """The metrics with the one that stands in the place of people; raises click.UsageError where that is no metric."""
+    written = metrics.metrics
+    if not isinstance(written, str):
+        raise TypeError(f"{written} is no option: --against stands beside --metrics")
+    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+    try:
+        named = choose_metrics(against, MetricDefaults()).labels
+        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
+    except InvalidRequest as error:
+        raise click.UsageError(f"--against {against}: {error}") from error
+    if len(named) != 1:
+        raise click.UsageError(f"--against {against}: name one metric")
+    if asked == named and others == written:
+        raise click.UsageError(
+            f"--against {against}: there is no other metric: --metrics names what is compared with it"
+        )
+    return metrics if named[0] in asked else replace(metrics, metrics=f"{written},{against}")
+
+
+def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
+    """What the JSON of figures says of the file, rows, labels and draws."""
+    return {
+        "file": run.source.name,
+        "where": {column: sorted(values) for column, values in run.source.options.where.items()},
+        "against": None
+        if rows.against is None
+        else {
+            "metric": rows.against.label,
+            "line": rows.against.tally.line,
+            "statuses": dict(rows.against.tally.statuses),
+            "has_verdicts": rows.against.has_verdicts,
+            "left_out": rows.against.left_out,
+        },
+        "labels": {
+            "rule": run.labels or "own",
+            "unlabelled_rows": rows.unlabelled,
+            "unreadable": rows.unreadable,
+            "rows_without_annotators": rows.alone,
+        },
+        "flags": {
+            "rows": dict(sorted(rows.flags.items())),
+            "without": sorted(run.without_flags),
+            "left_out": rows.flagged_out,
+        },
+        "bootstrap": described_draws(run.resamples, run.seed, unit="question"),
+    }
+
+
+def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
+    """What the JSON of figures says of the draws behind the intervals; `unit` is what is drawn."""
+    return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

@@ -1,0 +1,370 @@
+"""Pairs of answers to one question, and the engine that has them judged and keeps the verdicts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+
+from gradewire.results import Status
+from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.results.journal import files_of, identity_differences, refuse_other_run, whole_lines
+from gradewire_cli.results.result_rows import encode_row
+from gradewire_cli.results.summary import verdict
+from gradewire_cli.rows.row import with_picture_digests
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire_cli.results.journal import Journal
+    from gradewire_cli.rows.row import Row
+
+
+Winner = Literal["model_a", "model_b", "tie"]
+"""As a line of a pair has it: a is the baseline's answer, b that of the side that is compared with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one metric said of one answer.
+
+    Attributes:
+        score: None where there is none.
+        correct: Whether the answer counts as right; None where the metric gives no verdict.
+        status: OK, or why there is no score.
+        warnings: Remarks beside a score that stands.
+        message: What went wrong; "" when OK.
+    """
+
+    score: float | None
+    correct: bool | None
+    status: str
+    warnings: tuple[str, ...] = ()
+    message: str = ""
+
+    @classmethod
+    def of_output(cls, label: str, result: Mapping[str, Any]) -> Self:
+        """A result as an output row has it.
+
+        Raises:
+            ValueError: It is none: its score is no finite number, or stands beside a status that has none.
+        """
+        score, status = result["score"], result["status"]
+        numeric = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+        if not isinstance(status, str) or (status == Status.OK) != numeric or not (numeric or score is None):
+            raise ValueError(f"{label} has the score {score!r:.40} and the status {status!r:.40}")
+        return cls(
+            score, verdict(label, result), status, tuple(result.get("warnings", ())), str(result.get("message", ""))
+        )
+
+
+def results_of(output: Mapping[str, Any]) -> dict[str, Result]:
+    """Return the results of an output row by label; raises ValueError as `Result.of_output` does."""
+    return {label: Result.of_output(label, result) for label, result in output["scores"].items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of one side.
+
+    Attributes:
+        row: Its texts (`row.item`), as far as the file has them, and where it stands.
+        results: By label of the metric; empty where none was asked for.
+    """
+
+    row: Row
+    results: Mapping[str, Result] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """A field of the item as a text, "" where the file does not have it."""
+        value = (self.row.item or {}).get(name)
+        return "" if value is None else str(value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A field of the item with several texts."""
+        value = (self.row.item or {}).get(name)
+        return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),) if value else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPair:
+    """The answers of two sides to one question.
+
+    Attributes:
+        index: Number of the pair, from 0 over all pairs of the run.
+        model_a: Name of the baseline.
+        model_b: Name of the side that is compared with it.
+        a: The baseline's answer, whose question and references stand for both.
+        b: The other one.
+    """
+
+    index: int
+    model_a: str
+    model_b: str
+    a: Answer
+    b: Answer
+
+    @property
+    def id(self) -> str:
+        """The id of the baseline's row."""
+        return self.a.row.id
+
+    def with_picture_digests(self, folder: Path | None) -> AnswerPair:
+        """The same, told apart by the pictures too that its rows name from `folder`; as it is, where there is none."""
+        a, b = with_picture_digests((self.a.row, self.b.row), folder)
+        return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
+
+    @property
+    def digest(self) -> str:
+        """32 hex digits over everything that a choice depends on, but for the chooser."""
+        content = [self.model_a, self.model_b, *(row.digest + row.picture_digest for row in (self.a.row, self.b.row))]
+        return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a chooser says of a pair.
+
+    Attributes:
+        winner: None unless `status` is OK.
+        status: OK, or why there is no winner: a `Status`, or INCONSISTENT where the two orders disagree.
+        message: What went wrong and what to do; "" when OK.
+        probability_a, probability_b, probability_tie: Means over both orders; None where nobody read any.
+        orders: What was said in each order, as a line has it; empty for choosers that know none.
+    """
+
+    winner: Winner | None
+    status: str = Status.OK.value
+    message: str = ""
+    probability_a: float | None = None
+    probability_b: float | None = None
+    probability_tie: float | None = None
+    orders: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the pair has no winner for want of a server or of time, so that --resume asks again."""
+        return self.status in {Status.UNAVAILABLE, Status.TIMEOUT}
+
+    @classmethod
+    def of_line(cls, line: Mapping[str, Any]) -> Self:
+        """The choice that stands in a line of a pair."""
+        names = ("probability_a", "probability_b", "probability_tie")
+        told = {name: line.get(name) for name in names}
+        return cls(
+            winner=line["winner"],
+            status=line["status"],
+            message=line.get("message", ""),
+            orders=line.get("orders", ()),
+            **told,
+        )
+
+
+Chosen = tuple["AnswerPair", "Choice"]
+
+
+class Chooser(Protocol):
+    """Prefers one of two answers.
+
+    A run hands it the pairs that no earlier run has an answer for (`--out` with `--resume`), and writes what it gives
+    at once, so a chooser keeps nothing and begins anew after a break.
+    """
+
+    @property
+    def name(self) -> str:
+        """What tables, --by and --fail-if call it."""
+        ...
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What a choice depends on beside the pair: `by`, the line that reproduces it, and further JSON values.
+
+        It stands in every line of a pair; --resume refuses lines that have another.
+        """
+        ...
+
+    def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
+        """Gives every pair with its choice, in the order of the pairs, some at a time.
+
+        It reads pairs only as far as it has some in work. A pair that cannot be judged gets a status and its neighbours
+        a choice all the same.
+
+        Raises:
+            GradewireError: The server went away, or refuses the call itself; what was given before stands.
+        """
+        ...
+
+
+_NEEDED = ("digest", "winner", "status", "by")
+
+
+@dataclass(slots=True)
+class PairEngine:
+    """A chooser with the file of what it has said.
+
+    Attributes:
+        chooser: Asked for what the file does not know.
+        journal: The file, a line for each pair; None keeps none.
+        digest: Tells pairs apart; it stands in every line.
+        take: Given the number, from 1, and the content of every line that stands: those of earlier runs, then new ones.
+        judged: Pairs of the last call of `judge` that have a choice by now.
+    """
+
+    chooser: Chooser
+    journal: Journal | None = None
+    digest: Callable[[AnswerPair], str] = attrgetter("digest")
+    take: Callable[[int, Mapping[str, Any]], object] = lambda _, __: None
+    judged: int = 0
+    _known: dict[str, Choice] = field(default_factory=dict)
+    _digests: list[str] = field(default_factory=list)
+    _goes_on: bool = False
+
+    def open(self, *, resume: bool, anew: bool = False) -> None:
+        """Begin the file, or go on with it.
+
+        Args:
+            resume: Keeps what is there, but for what may turn out otherwise.
+            anew: Keeps nothing of it after all, for the chooser costs nothing and goes by scores, which may be others
+                now; it has to be of this chooser all the same.
+
+        Raises:
+            InputError: It cannot be written, holds no pairs, or those of another chooser; nothing was changed.
+        """
+        if self.journal is None:
+            return
+        end = 0
+        path, aside = files_of(self.journal.path)[:2]
+        # Versions before this one let pairs wait in FILE.resume.
+        for source in (aside, path) if resume else ():
+            self._digests, end = [], 0
+            for number, line_end, line in _read_pairs(source):
+                end = line_end
+                refuse_other_run(source, identity_differences(line, self.chooser.identity))
+                self._digests.append(line["digest"])
+                if not (choice := Choice.of_line(line)).may_pass:
+                    self._known[line["digest"]] = choice
+                    self.take(number, line)
+        if anew:
+            self._digests, self._known, end = [], {}, 0
+        self._goes_on = bool(self._digests or self._known)
+        self.journal.begin(end)
+        if anew or not resume:
+            self._forget_aside()
+
+    async def judge(
+        self,
+        pairs: Sequence[AnswerPair],
+        *,
+        anew: bool = False,
+        told: Mapping[str, Any] | None = None,
+        done: Callable[[], object] = lambda: None,
+    ) -> list[Chosen]:
+        """Have every pair chosen; the chooser is asked for those alone that no earlier run has.
+
+        Args:
+            pairs: All of them.
+            anew: Asks for all.
+            told: What the lines of new pairs say beside.
+            done: Called whenever `judged` is another number.
+
+        Raises:
+            GradewireError: As `Chooser.choose`; what was written stands.
+            InputError: The file cannot be written.
+        """
+        digests = [] if anew or not self._known else [(pair.index, self.digest(pair)) for pair in pairs]
+        found = {index: self._known[digest] for index, digest in digests if digest in self._known}
+        asked = [pair for pair in pairs if pair.index not in found]
+        self.judged = len(found)
+        if found:
+            done()
+        async with aclosing(self.chooser.choose(asked)) as batches:
+            async for batch in batches:
+                self._write([line_of(pair, choice, self._said_of(pair, told)) for pair, choice in batch])
+                found.update((pair.index, choice) for pair, choice in batch)
+                self.judged += len(batch)
+                done()
+        return [(pair, found[pair.index]) for pair in pairs]
+
+    def finish(self, chosen: Sequence[Chosen] | None = None) -> None:
+        """End the file, which outlasts a power cut then; raises InputError where it cannot be written.
+
+        With `chosen` it has these pairs alone, in their order.
+        """
+        if self.journal is None:
+            return
+        # What a chooser gives comes in order.
+        if self._goes_on and chosen is not None and [self.digest(pair) for pair, _ in chosen] != self._digests:
+            self.journal.replace(encode_row(line_of(*each, self._said_of(each[0]))) for each in chosen)
+        self.journal.finish()
+        self._forget_aside()
+
+    def _said_of(self, pair: AnswerPair, told: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {**self.chooser.identity, "digest": self.digest(pair), **(told or {})}
+
+    def _write(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        if self.journal is not None:
+            self.journal.write(b"".join(map(encode_row, lines)))
+        for line in lines:
+            self._digests.append(line["digest"])
+            self.take(len(self._digests), line)
+
+    def _forget_aside(self) -> None:
+        if self.journal is not None:
+            with named_errors(self.journal.path):
+                files_of(self.journal.path)[1].unlink(missing_ok=True)
+
+
+def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line of the file, as `gradewire leaderboard` reads it, with what is said beside pair and choice."""
+    question = pair.a.row.question_id or pair.a.row.question_key
+    scores = {
+        label: {"a": pair.a.results[label].score, "b": pair.b.results[label].score}
+        for label in pair.a.results
+        if label in pair.b.results
+    }
+    return {
+        "id": pair.id,
+        "instruction_id": question or pair.id,
+        "family": pair.a.row.group or pair.a.row.dataset,
+        "question": pair.a.text("question"),
+        "model_a": pair.model_a,
+        "model_b": pair.model_b,
+        "winner": choice.winner,
+        "status": choice.status,
+        **({"message": choice.message} if choice.message else {}),
+        "probability_a": choice.probability_a,
+        "probability_b": choice.probability_b,
+        "probability_tie": choice.probability_tie,
+        "orders": list(choice.orders),
+        "length_a_words": len(pair.a.text("prediction").split()),
+        "length_b_words": len(pair.b.text("prediction").split()),
+        "answer_a": pair.a.text("prediction"),
+        "answer_b": pair.b.text("prediction"),
+        **({"scores": scores} if scores else {}),
+        **said,
+    }
+
+
+def _read_pairs(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Yield the lines of a file of pairs with their numbers and ends; none where there is no file.
+
+    Raises:
+        InputError: A line is none of a pair, or the file cannot be read.
+    """
+    if not path.exists():
+        return
+    with named_errors(path), path.open("rb") as stream:
+        for number, end, line in whole_lines(stream):
+            try:
+                pair = json.loads(line)
+                complete = isinstance(pair, dict) and all(name in pair for name in _NEEDED)
+            except (ValueError, RecursionError):
+                complete = False
+            if not complete:
+                raise InputError(f"{path}: line {number} is no pair of gradewire compare: give another --out")
+            yield number, end, pair

@@ -1,0 +1,111 @@
+"""What was fitted for built models, read and written in this process; imported when asked for."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gradewire.errors import InvalidRequest
+from gradewire_models.catalog.calibration import StoredCalibration
+from gradewire_models.catalog.loading import default_model, load_catalog
+from gradewire_models.errors import ModelError
+from gradewire_models.repository.built import load_built
+from gradewire_server.settings.server import Settings
+
+
+def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
+    """NAME@DIGEST of a built model, and a line for each calibration that it has or could have.
+
+    Those that cannot be read are among them, and those that the catalog brings by now and that this build lacks.
+
+    Args:
+        repository: Directory of built models; None: where a server with the same settings looks.
+        name: Of the model; "" for the default one.
+
+    Raises:
+        InvalidRequest: It is not there, or is broken.
+    """
+    with _model_errors():
+        model = load_built(_repository(repository), name or default_model().name, graph=False)
+    known = load_catalog().get(model.name)
+    there = {(each.metric, each.parameters) for each in model.calibrations}
+    missing = [
+        f"{_named(each)}: the catalog has a fit that this build is too old for; gradewire models build {model.name}"
+        for each in (known.calibrations if known is not None and known.digest == model.digest else ())
+        if (each.metric, each.parameters) not in there
+    ]
+    return f"{model.name}@{model.digest}", [*model.told, *missing]
+
+
+def _named(fitted: StoredCalibration) -> str:
+    """Its metric, with the parameters that it holds for."""
+    values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
+    return f"{fitted.metric}?{values}" if values else fitted.metric
+
+
+def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
+    """Features of metric `correctness` in its order: name, direction, width and rule, as `FittedFeature` has them.
+
+    With the name of a grader its logit is among them.
+    """
+    from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
+
+    return [(each.name, each.monotone, each.width, each.rules_out) for each in features_of(grader)]
+
+
+def correctness_shape() -> tuple[str, ...]:
+    """Names of the numbers among its features by which `correctness` tells what kind of item an item is."""
+    from gradewire_server.metrics.correctness.features import SHAPE  # noqa: PLC0415 - for fitting alone
+
+    return SHAPE
+
+
+def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:
+    """Stores what a user fitted with a built model.
+
+    Args:
+        repository: As in `fitted_for`.
+        name: Of the model.
+        digest: First digits of the digest of the model whose scores were fitted on.
+        values: Fields of `StoredCalibration`, without digest and origin.
+
+    Returns:
+        What is stored, in a line.
+
+    Raises:
+        InvalidRequest: It is another model, is not there or cannot be written, or a value is none.
+    """
+    place = _repository(repository)
+    with _model_errors():
+        model = load_built(place, name, graph=False)
+        if not model.digest.startswith(digest):
+            raise InvalidRequest(
+                f"the scores are of {name}@{digest}, {place} holds {name}@{model.digest[:12]}: score with that one, or "
+                "name the directory of the other"
+            )
+        fitted = StoredCalibration(**values, model_digest=model.digest, origin="user")
+        from gradewire_models.build import store_calibration  # noqa: PLC0415 - loads onnx, which scoring never needs
+
+        store_calibration(place, name, fitted)
+    return fitted.told
+
+
+def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
+    """Takes away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
+    from gradewire_models.build import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
+
+    with _model_errors():
+        gone = forget_calibrations(_repository(repository), name or default_model().name, metric)
+    return [each.told for each in gone]
+
+
+def _repository(named: Path | None) -> Path:
+    return named or Settings.load().engine.model_repository
+
+
+@contextlib.contextmanager
+def _model_errors() -> Iterator[None]:
+    try:
+        yield
+    except (ModelError, ValueError) as error:
+        raise InvalidRequest(str(error)) from error

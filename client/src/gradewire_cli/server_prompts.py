@@ -1,0 +1,140 @@
+"""What judges are shown, as the server's own code says it; imported when asked for."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from gradewire.errors import InvalidRequest
+from gradewire_models.judges import default_judge, default_judge_repository
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.metrics.prompts import PromptError, PromptFile, PromptLibrary, read_prompt
+from gradewire_server.prompt_view import (
+    JudgeMeter,
+    JudgeTokenizer,
+    PromptRound,
+    PromptView,
+    PromptViewError,
+    RoundCost,
+    RoundTokens,
+    open_tokenizer,
+)
+from gradewire_server.prompt_view import prompt_viewer as _prompt_viewer
+from gradewire_server.requests.context import PromptDirectoryError, open_prompts
+from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
+from gradewire_server.settings.server import Settings
+from gradewire_server.settings.surface import SettingsError
+
+__all__ = [
+    "JudgeMeter",
+    "JudgeTokenizer",
+    "PromptFile",
+    "PromptRound",
+    "PromptView",
+    "RoundCost",
+    "RoundTokens",
+    "find_prompt_file",
+    "judge_meter",
+    "judge_tokenizer",
+    "prompt_files",
+    "prompt_viewer",
+    "read_prompt_file",
+    "round_tokens",
+    "view_prompt",
+]
+
+
+def prompt_files() -> tuple[PromptFile, ...]:
+    """The prompts that are known here; raises InvalidRequest where those of `judge_prompt_directory` cannot be read."""
+    return _library().files()
+
+
+def find_prompt_file(name: str) -> PromptFile:
+    """The prompt of a metric, or NAME/VERSION; raises InvalidRequest where there is none."""
+    files = prompt_files()
+    known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
+    if name not in known:
+        raise InvalidRequest(f"there is no prompt {name!r}, there are {', '.join(file.title for file in files)}")
+    return known[name]
+
+
+def read_prompt_file(data: bytes, place: str) -> PromptFile:
+    """Reads and checks a prompt file; raises InvalidRequest that names what is wrong with it."""
+    try:
+        return read_prompt(data)
+    except PromptError as error:
+        raise InvalidRequest(f"{place}: {error}") from error
+
+
+def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
+    """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
+    try:
+        return _prompt_viewer(spec, _library())(item)
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
+    """The same for many items, None for one that cannot be read; raises InvalidRequest where the metric is wrong."""
+    try:
+        view = _prompt_viewer(spec, _library())
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+    def viewed(item: types_pb2.Item) -> PromptView | None:
+        try:
+            return view(item)
+        except PromptViewError:
+            return None
+
+    return viewed
+
+
+def judge_tokenizer(name: str) -> JudgeTokenizer:
+    """The tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
+    engine = _settings().engine
+    judge = engine.judge
+    config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
+    try:
+        return open_tokenizer(config, name or judge.default or default_judge().name)
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens | None:
+    """A round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
+    try:
+        return tokenizer.tokens(asked)
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = MappingProxyType({})) -> JudgeMeter:
+    """Reckons what a judge would be paid.
+
+    Args:
+        name: Of a judge; "" for the default one.
+        elsewhere: Whether it runs behind a server of its own, which this machine's settings say how to speak to.
+        settings: What takes the place of some of these.
+
+    Raises:
+        InvalidRequest: Its files are damaged.
+    """
+    if not elsewhere:
+        return JudgeMeter(judge_tokenizer(name))
+    judge = _settings(settings).engine.judge
+    return JudgeMeter(JudgeTokenizer(""), judge.remote or RemoteJudgeConfig(), decides=judge.backend == "decisions")
+
+
+def _library() -> PromptLibrary:
+    directory = _settings().judge_prompt_directory
+    try:
+        return open_prompts(directory and directory.expanduser())
+    except PromptDirectoryError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def _settings(values: Mapping[str, Any] = MappingProxyType({})) -> Settings:
+    try:
+        return Settings.load(**values)
+    except SettingsError as error:
+        raise InvalidRequest(str(error)) from error

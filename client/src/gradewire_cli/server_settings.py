@@ -1,0 +1,75 @@
+"""What the command asks of the server: its settings, and to be started; imported only when asked for.
+
+What computes is imported by the process that serves, so the supervisor of several ones stays small.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.rewards.shared import scorer_of
+from gradewire_server.processes.supervisor import run as supervise
+from gradewire_server.settings.server import Settings, setting_infos
+from gradewire_server.settings.surface import SettingInfo, SettingsError
+
+__all__ = ["SettingInfo", "load", "print_settings", "run_server", "setting_infos"]
+
+
+def load(values: Mapping[str, Any]) -> Settings:
+    """Read all settings; raises InvalidRequest where a value cannot be used."""
+    try:
+        return Settings.load(**values)
+    except SettingsError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def print_settings(values: Mapping[str, Any]) -> str:
+    """All settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
+    return load(values).to_toml()
+
+
+def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
+    """Serves until a signal stops it.
+
+    Args:
+        values: Settings by name that were given as flags.
+        ready: Told the address once calls are taken.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        InvalidRequest: A setting is unknown or has a value that cannot be used.
+        MissingExtra: What the engine runs on is not installed.
+    """
+    settings = load(values)
+    _check_rewards(settings)
+
+    def started(port: int) -> None:
+        ready(f"{settings.listen.host}:{port}")
+
+    try:
+        count = settings.process_count
+    except SettingsError as error:
+        raise InvalidRequest(str(error)) from error
+    if count > 1:
+        return supervise(settings, values, started=started)
+    from gradewire_server.app import run  # noqa: PLC0415 - as the module says
+    from gradewire_server.encoders.factory import check_installed  # noqa: PLC0415 - as the module says
+
+    try:
+        check_installed(settings.engine)
+    except ImportError as error:
+        raise MissingExtra.of(f"backend = {settings.backend}", error) from error
+    return run(settings, started=started)
+
+
+def _check_rewards(settings: Settings) -> None:
+    """Raises InvalidRequest where the HTTP API could not answer posts for rewards: it is said before it starts."""
+    given = asdict(settings.http_api.rewards)
+    del given["slime_key"]
+    try:
+        scorer_of(given)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"the settings rewards_…: {error}") from error

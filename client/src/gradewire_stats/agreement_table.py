@@ -1,0 +1,194 @@
+"""Input, lines and result types of `agreement`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.intervals import CellsMean, Difference, Estimate
+from gradewire_stats.point_estimates import Statistic
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRows:
+    """Scores of several metrics beside human labels.
+
+    Attributes:
+        scores: float64[rows] of each metric; NaN where the row failed, which keeps it out of every figure.
+        verdicts: float64[rows] of each metric: 1 right, 0 wrong, NaN where the metric gives no verdict.
+        labels: float64[rows] without NaN. Verdicts, AUC and accuracy need labels in [0, 1] and take 0.5 upward for
+            right.
+        datasets: Data set of each row; "" where it has none.
+        models: Model under test of each row; "" where it has none.
+        questions: Key of the question that each row answers; rows of one data set that share it are drawn together and
+            compared with each other by `pairwise`, a blank one stands for itself. The words of a question do for
+            texts; the same words about another image are another question and need another key.
+        groups: Group of each row (a kind of question, say), "" where it has none; empty where nobody asked for groups.
+    """
+
+    scores: Mapping[str, NDArray[np.float64]]
+    verdicts: Mapping[str, NDArray[np.float64]]
+    labels: NDArray[np.float64]
+    datasets: Sequence[str]
+    models: Sequence[str]
+    questions: Sequence[str]
+    groups: Sequence[str] = ()
+
+    def with_cuts(self, cuts: Mapping[str, float]) -> Self:
+        """The same rows with verdicts from scores.
+
+        Args:
+            cuts: By metric, the score from which an answer counts as right; replaces the metric's own verdicts.
+
+        Raises:
+            ValueError: A metric is unknown, or its cut is not a number.
+        """
+        for metric, cut in cuts.items():
+            if metric not in self.scores:
+                raise ValueError(f"cannot cut {metric}: scored are {', '.join(self.scores)}")
+            if not np.isfinite(cut):
+                raise ValueError(f"the cut of {metric} is {cut}: it must be a number")
+        cut_verdicts = {
+            metric: np.where(np.isnan(self.scores[metric]), np.nan, (self.scores[metric] >= cut).astype(np.float64))
+            for metric, cut in cuts.items()
+        }
+        return replace(self, verdicts={**self.verdicts, **cut_verdicts})
+
+
+Level = Literal["cell", "dataset", "model", "group", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellAgreement:
+    """One line of the table: a data set and model, one of them, a group, or all rows.
+
+    Attributes:
+        level: What the rows have in common.
+        dataset: Name, or "" at the levels "model", "group" and "all".
+        model: Name, or "" at the levels "dataset", "group" and "all".
+        group: Name at the level "group", else "".
+        rows: Rows with a score.
+        failed: Rows without.
+        judged: Rows with a verdict: what accuracy, F1, precision, recall, positive rate and deviation are about.
+        estimates: By statistic.
+        questions: Questions behind the rows with a score that a draw can take otherwise: all, less one for each further
+            data set. With fewer than `estimates.LEAST_QUESTIONS` no figure has an interval.
+    """
+
+    level: Level
+    dataset: str
+    model: str
+    group: str
+    rows: int
+    failed: int
+    judged: int
+    estimates: Mapping[Statistic, Estimate]
+    questions: int = field(default=0, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAgreement:
+    """Agreement of one metric.
+
+    Attributes:
+        metric: Its label.
+        cells: Lines of the table, the finest level first, all rows last.
+        headline: Mean of the "cell" lines in which the statistic is defined, which says how many these are.
+    """
+
+    metric: str
+    cells: Sequence[CellAgreement]
+    headline: Mapping[Statistic, CellsMean]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A statistic of `metric` minus that of `baseline`, on the rows that both scored, drawn together.
+
+    Attributes:
+        metric: Label of the first metric.
+        baseline: Label of the second.
+        statistic: What is compared.
+        rows: Rows that both scored; for statistics of verdicts, rows that both judged.
+        mean_of_cells: Difference of the means over the cells in which both sides are defined.
+        cells: How many these are.
+        cells_in_all: Cells that there are.
+        all_rows: Difference over all rows at once.
+    """
+
+    metric: str
+    baseline: str
+    statistic: Statistic
+    rows: int
+    mean_of_cells: Difference
+    all_rows: Difference
+    cells: int
+    cells_in_all: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementReport:
+    """The result of `agreement`.
+
+    Attributes:
+        metrics: One table per metric.
+        comparisons: One per pair and statistic.
+        seed: Of the bootstrap.
+    """
+
+    metrics: Sequence[MetricAgreement]
+    comparisons: Sequence[Comparison] = field(default=())
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that have data set, model, both, a group or nothing in common.
+
+    Attributes:
+        level: What they have in common.
+        dataset: Its name where the level has one, else "".
+        model: Likewise.
+        group: Likewise.
+        rows: int[rows of the part], positions in the table.
+    """
+
+    level: Level
+    dataset: str
+    model: str
+    group: str
+    rows: NDArray[np.intp]
+
+
+def parts_of(rows: JudgedRows) -> list[Part]:
+    """Parts of a table, the finest first, all rows last.
+
+    A level that would only repeat the lines above it is left out: the only line is then the "cell". Rows without a
+    group are in no group's line.
+    """
+    cells = rows_by(list(zip(map(str, rows.datasets), map(str, rows.models), strict=True)))
+    names, under_test = rows_by(list(map(str, rows.datasets))), rows_by(list(map(str, rows.models)))
+    parts = [Part("cell", dataset, model, "", where) for (dataset, model), where in cells.items()]
+    if len(names) > 1 and len(under_test) > 1:
+        parts += [Part("dataset", name, "", "", where) for name, where in names.items()]
+        parts += [Part("model", "", name, "", where) for name, where in under_test.items()]
+    groups = rows_by(list(map(str, rows.groups)))
+    parts += [
+        Part("group", "", "", name, where) for name, where in groups.items() if name and len(where) < len(rows.labels)
+    ]
+    if len(parts) > 1:
+        parts.append(Part("all", "", "", "", np.arange(len(rows.labels))))
+    return parts
+
+
+Key = TypeVar("Key", str, tuple[str, str])
+
+
+def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
+    """Positions of each key, int[rows that have it], by ascending key."""
+    found: dict[Key, list[int]] = {}
+    for row, key in enumerate(keys):
+        found.setdefault(key, []).append(row)
+    return {key: np.array(found[key], dtype=np.intp) for key in sorted(found)}

@@ -1,0 +1,329 @@
+"""Labels of several annotators: one label out of many, Krippendorff's alpha and Cohen's kappa."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.bootstrap_samples import CELLS_AT_A_TIME, RANK_DRAWS, scale_of, standard
+from gradewire_stats.intervals import Estimate, draws, estimate, joined
+from gradewire_stats.point_estimates import RIGHT_FROM
+from gradewire_stats.weighted_statistics import Ordering
+
+AlphaLevel = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[AlphaLevel, ...] = ("nominal", "ordinal", "interval")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """All labels in a row, item by item.
+
+    Attributes:
+        values: float64[labels], scaled to [-1, 1].
+        item: int[labels], ascending.
+        starts: int[items], where each item's labels start.
+        size: float64[items], labels of each, at least 2.
+        order: Of the values.
+    """
+
+    values: NDArray[np.float64]
+    item: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    size: NDArray[np.float64]
+    order: Ordering
+
+
+def alpha_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> dict[AlphaLevel, NDArray[np.float64]]:
+    """Alpha at every level of measurement.
+
+    Args:
+        ratings: float64[items, annotators] with at least two labels in each item, NaN where there is none.
+        weights: float64[draws, items], how often each item was drawn.
+
+    Returns:
+        float64[draws] by level; NaN where a draw has only one value.
+    """
+    if not len(ratings):
+        return {level: np.full(len(weights), np.nan) for level in LEVELS}
+    item, column = np.nonzero(~np.isnan(ratings))
+    values = ratings[item, column]
+    values = standard(values, *scale_of(values))
+    size = np.bincount(item)
+    entries = _Entries(values, item, np.cumsum(size) - size, size.astype(np.float64), Ordering.of(values))
+    step = max(1, CELLS_AT_A_TIME // len(values))
+    chunks = [_chunk(entries, weights[start : start + step]) for start in range(0, len(weights), step)]
+    return {level: np.concatenate([chunk[level] for chunk in chunks]) for level in LEVELS}
+
+
+def _chunk(entries: _Entries, weights: NDArray[np.float64]) -> dict[AlphaLevel, NDArray[np.float64]]:
+    by_label = np.take(weights, entries.item, axis=1)
+    count = weights @ entries.size
+    totals = entries.order.totals(by_label)
+    # A squared distance summed over ordered pairs is 2 (m sum v² - (sum v)²), within an item as among all labels.
+    spread = _within(entries, entries.values[None, :])
+    squares = np.add.reduceat(_same(entries), entries.starts)
+    ranks = entries.order.midranks(by_label) - (count[:, None] + 1) / 2
+    return {
+        "nominal": _alpha(
+            count,
+            weights @ ((entries.size**2 - squares) / (entries.size - 1)),
+            count**2 - np.einsum("ij,ij->i", totals, totals),
+        ),
+        "interval": _alpha(count, (weights * spread).sum(axis=1), _among(by_label, entries.values[None, :], count)),
+        "ordinal": _alpha(count, (weights * _within(entries, ranks)).sum(axis=1), _among(by_label, ranks, count)),
+    }
+
+
+def _within(entries: _Entries, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances within each item over its labels less one, float64[draws or 1, items]."""
+    total = np.add.reduceat(values, entries.starts, axis=1)
+    # About the item's mean: no digits are lost where labels are close together.
+    about = values - (total / entries.size)[:, entries.item]
+    within: NDArray[np.float64] = np.add.reduceat(about * about, entries.starts, axis=1)
+    return 2 * entries.size * within / (entries.size - 1)
+
+
+def _among(
+    by_label: NDArray[np.float64], values: NDArray[np.float64], count: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Distances of all ordered pairs of labels of each draw, float64[draws]."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (by_label * values).sum(axis=1, keepdims=True) / count[:, None]
+    about = values - mean
+    spread: NDArray[np.float64] = 2 * count * (by_label * about * about).sum(axis=1)
+    # What rounding leaves of equal labels is not a spread.
+    return np.asarray(np.where(spread > 1e-12 * count**2 * np.square(values).max(initial=0.0), spread, 0.0))
+
+
+def _same(entries: _Entries) -> NDArray[np.float64]:
+    """For each label, how many of its item are equal to it, float64[labels]."""
+    groups = len(entries.order.starts)
+    number, counts = np.unique(entries.item * groups + entries.order.group, return_inverse=True, return_counts=True)[1:]
+    return np.asarray(counts[number], dtype=np.float64)
+
+
+def _alpha(
+    count: NDArray[np.float64], observed: NDArray[np.float64], expected: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(expected > 0, 1 - (count - 1) * observed / expected, np.nan))
+
+
+# Pairs grow with the square. Where a file has more columns than this, they are hardly the same people in every row.
+MAX_COLUMNS = 30
+
+
+def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Every pair of columns, in order; none where there are more than `MAX_COLUMNS` columns.
+
+    Args:
+        ratings: float64[items, annotators].
+    """
+    columns = ratings.shape[1]
+    return list(combinations(range(columns), 2)) if columns <= MAX_COLUMNS else []
+
+
+def kappa_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Kappa of every pair of annotators.
+
+    Args:
+        ratings: float64[items, annotators], NaN where there is no label.
+        weights: float64[draws, items], how often each item was drawn.
+
+    Returns:
+        float64[draws] for each of `pairs_of`; NaN where a pair has no item in common or all labels are alike.
+    """
+    return [_of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)]
+
+
+def _of_pair(
+    first: NDArray[np.float64], second: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    both = np.flatnonzero(~np.isnan(first) & ~np.isnan(second))
+    if not len(both):
+        return np.full(len(weights), np.nan)
+    left, right = first[both], second[both]
+    order_left, order_right = Ordering.of(left), Ordering.of(right)
+    _, at_left, at_right = np.intersect1d(left, right, return_indices=True)
+    shared_left, shared_right = order_left.group[at_left], order_right.group[at_right]
+    agree = (left == right).astype(np.float64)
+    step = max(1, CELLS_AT_A_TIME // len(both))
+    found = []
+    for start in range(0, len(weights), step):
+        drawn = np.take(weights[start : start + step], both, axis=1)
+        count = drawn.sum(axis=1)
+        totals_left = order_left.totals(drawn)[:, shared_left]
+        totals_right = order_right.totals(drawn)[:, shared_right]
+        # Counts, not shares: whole numbers tell exactly whether any disagreement can be expected at all.
+        expected = np.einsum("ij,ij->i", totals_left, totals_right)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            kappa = (count * (drawn @ agree) - expected) / (count * count - expected)
+        found.append(np.where(count * count > expected, kappa, np.nan))
+    return np.concatenate(found)
+
+
+LabelRule = Literal["mean", "majority", "lave"]
+# More labels of one item are taken for a mistake in the file: the matrix has a column for each.
+MAX_ANNOTATORS = 1000
+# Pairs grow with the square: outputs for people name those with the most items only.
+SHOWN_PAIRS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """How far two annotators (columns) agree.
+
+    Attributes:
+        first: Number of the one column, from 1.
+        second: Number of the other, above `first`.
+        items: Items with a label of both.
+        kappa: Cohen's kappa, -1 to 1; NaN where all their labels are alike.
+    """
+
+    first: int
+    second: int
+    items: int
+    kappa: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorAgreement:
+    """How far annotators agree.
+
+    Attributes:
+        items: Items with at least two labels; the others say nothing about agreement.
+        annotators: Largest number of labels of one item.
+        alpha: Krippendorff's alpha by level of measurement, at most 1; NaN where all labels are alike.
+        pairs: Each pair of columns with an item in common, those with the most items first; empty beyond `MAX_COLUMNS`
+            columns. There is no mean: columns that were filled only where others differ would pull it down.
+    """
+
+    items: int
+    annotators: int
+    alpha: Mapping[AlphaLevel, Estimate]
+    pairs: Sequence[PairAgreement]
+
+
+def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Lists of labels as a matrix.
+
+    Args:
+        labels: Labels of each item, the first of the first annotator and so on; NaN where one gave none.
+
+    Returns:
+        float64[items, annotators], NaN where an item has fewer labels.
+
+    Raises:
+        ValueError: An item has more than `MAX_ANNOTATORS` labels.
+    """
+    width = max(map(len, labels), default=0)
+    if width > MAX_ANNOTATORS:
+        raise ValueError(f"an item has {width} labels, more than {MAX_ANNOTATORS}")
+    ratings = np.full((len(labels), width), np.nan)
+    for item, given in enumerate(labels):
+        ratings[item, : len(given)] = given
+    return ratings
+
+
+def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float64]:
+    """One label per item.
+
+    Args:
+        ratings: float64[items, annotators], NaN where there is no label.
+        rule: "mean"; "majority", the most frequent label, the mean of those that are equally frequent; or "lave": 1
+            where at least 4 of 5 annotators call the answer right (a label from 0.5 upward), 0.5 where 2 or 3 do, else
+            0; with other numbers of annotators, shares of at least 4/5 and 2/5 (Manas et al. 2024, section 5.1).
+
+    Returns:
+        float64[items]; NaN where nobody labelled the item.
+
+    Raises:
+        ValueError: The rule is unknown, or is "lave" and a label lies outside [0, 1].
+    """
+    given = ~np.isnan(ratings)
+    count = given.sum(axis=1)
+    labelled = count > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if rule == "mean":
+            return np.asarray(np.where(given, ratings, 0.0).sum(axis=1) / np.where(labelled, count, np.nan))
+        if rule == "majority":
+            return _majority(ratings)
+        if rule != "lave":
+            raise ValueError(f"the rule {rule!r} is none of mean, majority, lave")
+        if (ratings[given] < 0).any() or (ratings[given] > 1).any():
+            raise ValueError("lave is a rule for labels from 0 to 1: use mean or majority")
+        # Whole numbers on both sides: a share of 4/5 is not exact in binary.
+        right = (given & (ratings >= RIGHT_FROM)).sum(axis=1)
+        label = np.where(5 * right >= 4 * count, 1.0, np.where(5 * right >= 2 * count, 0.5, 0.0))
+        return np.asarray(np.where(labelled, label, np.nan))
+
+
+def _majority(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+    items, width = ratings.shape
+    if not ratings.size:
+        return np.full(items, np.nan)
+    # NaN sorts last and is equal to nothing, so it never makes a run.
+    ordered = np.sort(ratings, axis=1)
+    starts = np.ones(ordered.shape, dtype=bool)
+    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    flat_starts = np.flatnonzero(starts.ravel())
+    lengths = np.diff(flat_starts, append=items * width)
+    values, item = ordered.ravel()[flat_starts], flat_starts // width
+    lengths[np.isnan(values)] = 0
+    longest = np.zeros(items, dtype=lengths.dtype)
+    np.maximum.at(longest, item, lengths)
+    best = (lengths == longest[item]) & (lengths > 0)
+    total = np.bincount(item[best], weights=values[best], minlength=items)
+    tied = np.bincount(item[best], minlength=items)
+    return np.asarray(np.where(tied > 0, total / np.maximum(tied, 1), np.nan))
+
+
+def annotator_agreement(
+    ratings: NDArray[np.float64], *, resamples: int = RANK_DRAWS, seed: int = 0
+) -> AnnotatorAgreement:
+    """Krippendorff's alpha and Cohen's kappa with intervals over items.
+
+    Args:
+        ratings: float64[items, annotators], NaN where there is no label.
+        resamples: Draws of items; more than `RANK_DRAWS` are not taken, because an ordinal alpha ranks each anew.
+        seed: Same seed, same intervals.
+
+    Returns:
+        NaN where a figure is not defined: fewer than two labels of any item, or all labels alike. No intervals for
+        fewer than `LEAST_QUESTIONS` items, of a pair for fewer in common.
+    """
+    usable = ratings[(~np.isnan(ratings)).sum(axis=1) >= 2]
+    items = len(usable)
+    found: dict[str, list[NDArray[np.float64]]] = {}
+    kappas: list[list[NDArray[np.float64]]] = []
+    whole = np.ones((1, items))
+    point = alpha_of_draws(usable, whole)
+    if items:
+        for weights in draws(np.zeros(items, dtype=np.intp), resamples=min(resamples, RANK_DRAWS), seed=seed):
+            for level, alphas in alpha_of_draws(usable, weights).items():
+                found.setdefault(level, []).append(alphas)
+            kappas.append(kappa_of_draws(usable, weights))
+    return AnnotatorAgreement(
+        items=items,
+        annotators=int((~np.isnan(ratings)).sum(axis=1).max(initial=0)),
+        alpha={
+            level: estimate(float(point[level][0]), joined(found.get(level, [])), questions=items) for level in LEVELS
+        },
+        pairs=_pairs(usable, kappas),
+    )
+
+
+def _pairs(ratings: NDArray[np.float64], draws_of_pairs: list[list[NDArray[np.float64]]]) -> list[PairAgreement]:
+    given = ~np.isnan(ratings)
+    values = kappa_of_draws(ratings, np.ones((1, len(ratings))))
+    found = []
+    for number, (first, second) in enumerate(pairs_of(ratings)):
+        items = int((given[:, first] & given[:, second]).sum())
+        drawn = joined([part[number] for part in draws_of_pairs])
+        if items:
+            kappa = estimate(float(values[number][0]), drawn, questions=items)
+            found.append(PairAgreement(first + 1, second + 1, items, kappa))
+    return sorted(found, key=lambda pair: -pair.items)

@@ -1,0 +1,350 @@
+"""AVE's three properties of an evaluator: alignment, consistency and generalisation (SFVE paper, equations 3 to 5).
+
+The paper leaves open the base of the logarithm, the kind of variance, how the descriptions of part 2 merge and how a
+data set's alignment is taken over the parts: these are options, and base 2 is the one that fits its printed values.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.bootstrap_samples import RANK_DRAWS
+from gradewire_stats.intervals import (
+    Difference,
+    Estimate,
+    difference,
+    draws,
+    estimate,
+    free_clusters,
+    joined,
+    question_clusters,
+    strata_of,
+)
+from gradewire_stats.point_estimates import correlations
+from gradewire_stats.weighted_statistics import Ordering, spearman
+
+
+@dataclass(frozen=True, slots=True)
+class AveRows:
+    """Scores of one evaluator on the parts of the benchmark.
+
+    Attributes:
+        scores: float64[samples, parts]; NaN where the evaluator failed.
+        labels: float64[samples], human grades, any scale.
+        datasets: Source data set of each sample.
+        questions: Key of each sample's question: the bootstrap draws whole questions; empty: each sample is one.
+    """
+
+    scores: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    datasets: Sequence[str]
+    questions: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AveOptions:
+    """What the paper leaves open.
+
+    Attributes:
+        log_base: Of all logarithms, above 1.
+        variance: "population" divides by the number of values, "sample" by one less.
+        dataset_alignment: "mean_of_parts" is the mean over the parts of Spearman within the data set; "pooled" is
+            Spearman over all its parts at once.
+    """
+
+    log_base: float = 2.0
+    variance: Literal["population", "sample"] = "population"
+    dataset_alignment: Literal["mean_of_parts", "pooled"] = "mean_of_parts"
+
+
+@dataclass(frozen=True, slots=True)
+class _Draws:
+    """All values, and the same of every draw.
+
+    Attributes:
+        point: Values by name: "part 0" …, "alignment", "consistency", "relative_consistency", "generalization",
+            "dataset 0" … in the order of `datasets`.
+        drawn: float64[draws] of each of them.
+        datasets: Names, sorted.
+        questions: Questions behind each value that could be drawn otherwise.
+    """
+
+    point: Mapping[str, float]
+    drawn: Mapping[str, NDArray[np.float64]]
+    datasets: Sequence[str]
+    questions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AveProperties:
+    """Properties of one evaluator; alignments as fractions.
+
+    Attributes:
+        parts: Spearman on each part, -1 to 1.
+        alignment: Their mean; NaN where a part has none.
+        consistency: log(1 / mean over the samples of the variance of their scores across the parts); +inf where every
+            sample has the same score in all parts. It depends on the scale of the scores: all of them divided by 2
+            are more consistent by log 4.
+        relative_consistency: The same of the scores divided by their standard deviation over all samples and parts: not
+            in the paper, and free of the scale. NaN where all scores are equal.
+        generalization: log(1 / variance of the alignments of the data sets); +inf where they are equal.
+        datasets: Alignment of each data set.
+        samples: Samples with a score in every part: those that consistency is about.
+        failed: Scores that are missing in each part.
+    """
+
+    parts: Sequence[Estimate]
+    alignment: Estimate
+    consistency: Estimate
+    relative_consistency: Estimate
+    generalization: Estimate
+    datasets: Mapping[str, float]
+    samples: int
+    failed: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class AveDifferences:
+    """What an evaluator gains over another, on the scores that both have; positive is better.
+
+    Attributes:
+        parts: Of Spearman on each part.
+        alignment: Of their mean.
+        consistency: As in `AveProperties`.
+        relative_consistency: As in `AveProperties`.
+    """
+
+    parts: Sequence[Difference]
+    alignment: Difference
+    consistency: Difference
+    relative_consistency: Difference
+
+
+def merged_descriptions(
+    scores: NDArray[np.float64], *, how: Literal["mean", "median", "max"] = "mean"
+) -> NDArray[np.float64]:
+    """One score for the descriptions of an answer.
+
+    Args:
+        scores: float64[samples, descriptions]; NaN where one failed.
+        how: Of those that did not.
+
+    Returns:
+        float64[samples]; NaN where all failed.
+    """
+    found = np.full(len(scores), np.nan)
+    some = (~np.isnan(scores)).any(axis=1)
+    if some.any():
+        # In one order, so that the same scores have the same sum: a rounding would break ties of Spearman.
+        given = np.sort(scores[some], axis=1)
+        merged = {
+            "mean": np.nanmean(given, axis=1),
+            "median": np.nanmedian(given, axis=1),
+            "max": np.nanmax(given, axis=1),
+        }
+        found[some] = merged[how]
+    return found
+
+
+def ave_properties(
+    rows: AveRows, options: AveOptions | None = None, *, resamples: int = RANK_DRAWS, seed: int = 0
+) -> AveProperties:
+    """Compute all three.
+
+    Args:
+        rows: Scores and labels.
+        options: What the paper leaves open.
+        resamples: Draws of questions within each data set; more than `RANK_DRAWS` are not taken, as each is ranked
+            anew.
+        seed: Same seed, same intervals.
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+        ValueError: Columns differ in length, a label is not a number, or the base is not above 1.
+    """
+    figures = _draws(rows, options or AveOptions(), resamples=resamples, seed=seed)
+    # scipy's own value beside those of the draws, which are computed otherwise.
+    parts = [_spearman(column, rows.labels) for column in rows.scores.T]
+    return AveProperties(
+        parts=[_estimate(figures, f"part {part}", value) for part, value in enumerate(parts)],
+        alignment=_estimate(figures, "alignment", float(np.mean(parts)) if parts else math.nan),
+        consistency=_estimate(figures, "consistency"),
+        relative_consistency=_estimate(figures, "relative_consistency"),
+        generalization=_estimate(figures, "generalization"),
+        datasets={name: figures.point[f"dataset {place}"] for place, name in enumerate(figures.datasets)},
+        samples=int((~np.isnan(rows.scores).any(axis=1)).sum()),
+        failed=[int(missing) for missing in np.isnan(rows.scores).sum(axis=0)],
+    )
+
+
+def ave_differences(
+    rows: AveRows, baseline: AveRows, options: AveOptions | None = None, *, resamples: int = RANK_DRAWS, seed: int = 0
+) -> AveDifferences:
+    """Compare two evaluators on the same draws of questions.
+
+    Args:
+        rows: Of the one; labels, data sets and questions count.
+        baseline: Scores of the other on the same samples.
+        options: As for `ave_properties`.
+        resamples: As for `ave_properties`.
+        seed: As for `ave_properties`.
+
+    Raises:
+        ValueError: As `ave_properties`, or the two have not the same samples and parts.
+    """
+    if rows.scores.shape != baseline.scores.shape:
+        raise ValueError(f"scores are {rows.scores.shape} and {baseline.scores.shape}: compare the same samples")
+    missing = np.isnan(rows.scores) | np.isnan(baseline.scores)
+    # By turns of the same questions: figures that count other samples would differ by these.
+    found, other = (
+        _draws(
+            AveRows(np.where(missing, np.nan, scores), rows.labels, rows.datasets, rows.questions),
+            options or AveOptions(),
+            resamples=resamples,
+            seed=seed,
+        )
+        for scores in (rows.scores, baseline.scores)
+    )
+    return AveDifferences(
+        parts=[_difference(found, other, f"part {part}") for part in range(rows.scores.shape[1])],
+        alignment=_difference(found, other, "alignment"),
+        consistency=_difference(found, other, "consistency"),
+        relative_consistency=_difference(found, other, "relative_consistency"),
+    )
+
+
+def _estimate(figures: _Draws, name: str, value: float | None = None) -> Estimate:
+    own = figures.point[name] if value is None else value
+    return estimate(own, figures.drawn[name], questions=figures.questions[name])
+
+
+def _difference(found: _Draws, other: _Draws, name: str) -> Difference:
+    with np.errstate(invalid="ignore"):
+        drawn = found.drawn[name] - other.drawn[name]
+        value = float(np.subtract(found.point[name], other.point[name]))
+    return difference(value, drawn, questions=min(found.questions[name], other.questions[name]))
+
+
+def _spearman(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
+    scored = ~np.isnan(scores)
+    return correlations(scores[scored], labels[scored], ["spearman"])["spearman"]
+
+
+def _draws(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> _Draws:
+    """Compute all values and their draws, by arguments as those of `ave_properties`; raises as that does.
+
+    Same seed, questions and data sets: same draws, whatever the scores.
+    """
+    _check(rows, options)
+    names = sorted(set(rows.datasets))
+    clusters = question_clusters(rows.datasets, rows.questions or [""] * len(rows.labels))
+    strata = strata_of(rows.datasets, clusters) if len(clusters) else np.empty(0, dtype=np.intp)
+    own = strata[clusters] if len(clusters) else strata
+    point = _of_draws(rows, options, np.ones((1, len(clusters))), own)
+    chunks = [
+        _of_draws(rows, options, weights[:, clusters], own)
+        for weights in draws(strata, resamples=min(resamples, RANK_DRAWS), seed=seed)
+    ]
+    return _Draws(
+        point={name: float(values[0]) for name, values in point.items()},
+        drawn={name: joined([chunk[name] for chunk in chunks]) for name in point},
+        datasets=names,
+        questions=_questions(rows, clusters, strata),
+    )
+
+
+def _check(rows: AveRows, options: AveOptions) -> None:
+    if not len(rows.scores) == len(rows.labels) == len(rows.datasets):
+        raise ValueError(
+            f"there are {len(rows.scores)} samples, {len(rows.labels)} labels and {len(rows.datasets)} data sets"
+        )
+    if rows.questions and len(rows.questions) != len(rows.labels):
+        raise ValueError(f"there are {len(rows.labels)} labels and {len(rows.questions)} questions")
+    if not np.isfinite(rows.labels).all():
+        raise ValueError("a label is not a number: leave such samples out")
+    if not options.log_base > 1:
+        raise ValueError(f"the logarithm's base is {options.log_base}: it must be above 1")
+
+
+def _questions(rows: AveRows, clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> dict[str, int]:
+    scored = ~np.isnan(rows.scores)
+    parts = [free_clusters(clusters[column], strata) for column in scored.T]
+    whole = free_clusters(clusters[scored.all(axis=1)], strata)
+    fewest = min(parts, default=0)
+    smallest = min(np.bincount(strata).tolist(), default=0)
+    return {
+        **{f"part {part}": found for part, found in enumerate(parts)},
+        "alignment": fewest,
+        "consistency": whole,
+        "relative_consistency": whole,
+        "generalization": min(fewest, smallest),
+    }
+
+
+def _of_draws(
+    rows: AveRows, options: AveOptions, weights: NDArray[np.float64], strata: NDArray[np.intp]
+) -> dict[str, NDArray[np.float64]]:
+    """Return all values of draws, float64[draws] by name; `weights` is float64[draws, samples]."""
+    count = rows.scores.shape[1]
+    every = np.arange(len(rows.labels))
+    found = {f"part {part}": _aligned(rows, weights, every, [part]) for part in range(count)}
+    found["alignment"] = np.mean([found[f"part {part}"] for part in range(count)], axis=0) if count else _nan(weights)
+    found["consistency"], found["relative_consistency"] = _consistency(rows, options, weights)
+    by_dataset = []
+    for place in range(int(strata.max(initial=-1)) + 1):
+        samples = np.flatnonzero(strata == place)
+        pools = [list(range(count))] if options.dataset_alignment == "pooled" else [[part] for part in range(count)]
+        aligned = [_aligned(rows, weights, samples, pool) for pool in pools]
+        by_dataset.append(np.mean(aligned, axis=0) if aligned else _nan(weights))
+        found[f"dataset {place}"] = by_dataset[-1]
+    ddof = int(options.variance == "sample")
+    # The variance of one data set is no variance.
+    spread = np.var(by_dataset, axis=0, ddof=ddof) if len(by_dataset) > 1 else _nan(weights)
+    found["generalization"] = _log_of_inverse(spread, options)
+    return found
+
+
+def _nan(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.full(len(weights), np.nan)
+
+
+def _aligned(
+    rows: AveRows, weights: NDArray[np.float64], samples: NDArray[np.intp], pool: Sequence[int]
+) -> NDArray[np.float64]:
+    """Spearman over the scored samples of the pooled parts, float64[draws]."""
+    scores = rows.scores[samples][:, list(pool)].T.ravel()
+    each = np.tile(samples, len(pool))
+    scored = ~np.isnan(scores)
+    if not scored.any():
+        return _nan(weights)
+    kept = each[scored]
+    return spearman(weights[:, kept], Ordering.of(scores[scored]), Ordering.of(rows.labels[kept]))
+
+
+def _consistency(
+    rows: AveRows, options: AveOptions, weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Equation 4, and the same of scores divided by their standard deviation over all samples and parts."""
+    ddof = int(options.variance == "sample")
+    complete = np.flatnonzero(~np.isnan(rows.scores).any(axis=1))
+    if rows.scores.shape[1] < 2 or not len(complete):
+        return _nan(weights), _nan(weights)
+    scores, kept = rows.scores[complete], weights[:, complete]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = kept.sum(axis=1)
+        within = kept @ scores.var(axis=1, ddof=ddof) / total
+        mean = kept @ scores.mean(axis=1) / total
+        # Around one fixed number first: the difference of two large means has no digits left.
+        centred = scores - scores.mean()
+        overall = kept @ (centred**2).mean(axis=1) / total - (mean - scores.mean()) ** 2
+        relative = np.where(overall > 0, within / overall, np.nan)
+    return _log_of_inverse(within, options), _log_of_inverse(relative, options)
+
+
+def _log_of_inverse(variance: NDArray[np.float64], options: AveOptions) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(variance) / math.log(options.log_base))

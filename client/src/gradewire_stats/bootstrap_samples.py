@@ -1,0 +1,265 @@
+"""One metric on the rows of one part: sums and ranks of its statistics over all draws."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats import weighted_statistics
+from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.point_estimates import RIGHT_FROM, VERDICT_STATISTICS, Statistic, scipy_stats
+from gradewire_stats.weighted_statistics import correlation, ordered_pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows that have a score, by ascending score, so that no draw has to be sorted again.
+
+    Attributes:
+        scores: float64[rows], finite.
+        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
+        labels: float64[rows].
+        positive: bool[rows], labelled right; None where labels of the table leave [0, 1].
+        clusters: int[rows], question of each row.
+        failed: Rows of the part without a score.
+    """
+
+    scores: NDArray[np.float64]
+    verdicts: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    positive: NDArray[np.bool_] | None
+    clusters: NDArray[np.intp]
+    failed: int
+
+    @property
+    def judged(self) -> int:
+        """Rows with a verdict."""
+        return int(np.count_nonzero(~np.isnan(self.verdicts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table with its questions numbered and its labels read, once for all samples of it.
+
+    Attributes:
+        rows: The table.
+        clusters: int[rows], question of each row.
+        strata: int[questions], data set of each question.
+        positive: bool[rows], labelled right; None where a label leaves [0, 1].
+    """
+
+    rows: JudgedRows
+    clusters: NDArray[np.intp]
+    strata: NDArray[np.intp]
+    positive: NDArray[np.bool_] | None
+
+    def usable(
+        self, metric: str, part: NDArray[np.intp], *, beside: str | None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which rows of a part have a score, and which of these a verdict: two bool[rows of the part].
+
+        Args:
+            metric: Which metric.
+            part: int[rows of the part], positions in the table.
+            beside: A second metric that has to have them too; None for none.
+        """
+        scored = np.isfinite(self.rows.scores[metric][part])
+        judged = scored & ~np.isnan(self.rows.verdicts[metric][part])
+        if beside is not None:
+            scored &= np.isfinite(self.rows.scores[beside][part])
+            judged &= scored & ~np.isnan(self.rows.verdicts[beside][part])
+        return scored, judged
+
+    def sample(
+        self, metric: str, part: NDArray[np.intp], *, scored: NDArray[np.bool_], judged: NDArray[np.bool_]
+    ) -> Sample:
+        """One metric on the rows that are `scored` (as `usable` gives them), its clusters as in the table."""
+        kept = np.flatnonzero(scored)
+        kept = kept[np.argsort(self.rows.scores[metric][part[kept]], kind="stable")]
+        taken = part[kept]
+        return Sample(
+            scores=self.rows.scores[metric][taken],
+            verdicts=np.where(judged[kept], self.rows.verdicts[metric][taken], np.nan),
+            labels=self.rows.labels[taken],
+            positive=None if self.positive is None else self.positive[taken],
+            clusters=self.clusters[taken],
+            failed=len(part) - len(kept),
+        )
+
+
+ADDITIVE_STATISTICS: tuple[Statistic, ...] = ("pearson", "pairwise", *VERDICT_STATISTICS, "human_rate")
+OF_VERDICTS = {*VERDICT_STATISTICS, "human_rate"}
+
+
+def sums_by_question(
+    sample: Sample, statistics: Collection[Statistic], *, label_scale: tuple[float, float], count: int
+) -> dict[str, NDArray[np.float64]]:
+    """Sums that the statistics are made of.
+
+    Args:
+        sample: Rows whose `clusters` count from 0 to `count` - 1.
+        statistics: Which are wanted; those of verdicts give no sums where there is no verdict or labels leave [0, 1].
+        label_scale: Middle and width of the labels: the same for all samples of a part, so that their sums are too.
+        count: Number of questions.
+
+    Returns:
+        float64[count] by name.
+    """
+
+    def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.bincount(sample.clusters, weights=values, minlength=count), dtype=np.float64)
+
+    sums: dict[str, NDArray[np.float64]] = {}
+    if "pearson" in statistics and len(sample.scores):
+        # Centred and scaled first: sums of squares lose digits where the spread is small beside the mean.
+        dx = standard(sample.scores, *scale_of(sample.scores))
+        dy = standard(sample.labels, *label_scale)
+        sums |= {"rows": summed(np.ones_like(dx)), "x": summed(dx), "y": summed(dy)}
+        sums |= {"xy": summed(dx * dy), "xx": summed(dx * dx), "yy": summed(dy * dy)}
+    if "pairwise" in statistics:
+        ordered, pairs = ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
+        sums |= {"ordered": ordered, "pairs": pairs}
+    positive, judged = sample.positive, ~np.isnan(sample.verdicts)
+    if positive is not None and judged.any() and not OF_VERDICTS.isdisjoint(statistics):
+        said = judged & (sample.verdicts >= RIGHT_FROM)
+        sums |= {
+            "judged": summed(judged.astype(np.float64)),
+            "true_positive": summed((said & positive).astype(np.float64)),
+            "false_positive": summed((said & ~positive).astype(np.float64)),
+            "positive": summed((judged & positive).astype(np.float64)),
+            "human": summed(np.where(judged, sample.labels, 0.0)),
+        }
+    return sums
+
+
+def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Middle and half width of values, computed so that no finite value overflows; width 1 where all are alike."""
+    if not len(values):
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    half = high / 2 - low / 2
+    return low / 2 + high / 2, half or 1.0
+
+
+def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray[np.float64]:
+    """Values between -1 and 1 (for those the scale was taken from)."""
+    return values / half - middle / half if half > 1 else (values - middle) / half
+
+
+def additive_values(
+    sums: Mapping[str, NDArray[np.float64]], statistics: Collection[Statistic]
+) -> dict[Statistic, NDArray[np.float64]]:
+    """Statistics of draws.
+
+    Args:
+        sums: float64[draws] by name, as `sums_by_question` names them.
+        statistics: Which are wanted.
+
+    Returns:
+        float64[draws] of each that has sums; NaN where it is not defined in a draw.
+    """
+    values: dict[Statistic, NDArray[np.float64]] = {}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if "pearson" in statistics and "rows" in sums:
+            values["pearson"] = correlation(*(sums[name] for name in ("rows", "x", "y", "xy", "xx", "yy")))
+        if "pairwise" in statistics and "pairs" in sums:
+            values["pairwise"] = np.where(sums["pairs"] > 0, sums["ordered"] / sums["pairs"], np.nan)
+        if "judged" in sums:
+            verdicts = _of_verdicts(sums)
+            values |= {statistic: found for statistic, found in verdicts.items() if statistic in statistics}
+    return values
+
+
+def _of_verdicts(sums: Mapping[str, NDArray[np.float64]]) -> dict[Statistic, NDArray[np.float64]]:
+    judged, positive, human = sums["judged"], sums["positive"], sums["human"]
+    true_positive, false_positive = sums["true_positive"], sums["false_positive"]
+    said = true_positive + false_positive
+    false_negative = positive - true_positive
+    true_negative = judged - said - false_negative
+    f1 = 2 * true_positive / (said + positive)
+    f1_of_wrong = 2 * true_negative / (2 * true_negative + false_negative + false_positive)
+    return {
+        "accuracy": (true_positive + true_negative) / judged,
+        "f1": f1,
+        "macro_f1": (f1 + f1_of_wrong) / 2,
+        "precision": true_positive / said,
+        "recall": true_positive / positive,
+        "positive_rate": said / judged,
+        "human_rate": human / judged,
+        "deviation": (said - human) / judged,
+    }
+
+
+RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
+# They rank every draw anew, many times the cost of a sum: their intervals come from fewer draws.
+RANK_DRAWS = 1000
+# Kendall's tau costs a pass for each distinct label; beyond this many, a plain loop over still fewer draws is used.
+MAX_LABEL_LEVELS = 16
+LOOPED_DRAWS = 200
+# Numbers in work at a time: some arrays of this size stay in a core's cache.
+CELLS_AT_A_TIME = 1 << 17
+
+
+class RankedSample:
+    """A sample with its orders worked out, once for all draws."""
+
+    def __init__(self, sample: Sample, statistics: Collection[Statistic]) -> None:
+        self._sample = sample
+        self._scores = weighted_statistics.Ordering.of(sample.scores)
+        self._labels = weighted_statistics.Ordering.of(sample.labels)
+        self._wanted = [statistic for statistic in RANK_STATISTICS if statistic in statistics]
+        if sample.positive is None and "auc" in self._wanted:
+            self._wanted.remove("auc")
+        self._looped = 0
+
+    def resample(self, weights: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
+        """Values of draws.
+
+        Args:
+            weights: float64[draws, questions], how often each question was drawn.
+
+        Returns:
+            float64[draws] of each wanted statistic; NaN where it is not defined. Kendall's tau ends after
+            `LOOPED_DRAWS` draws in all where labels have many levels.
+        """
+        step = max(1, CELLS_AT_A_TIME // max(1, len(self._sample.scores)))
+        parts: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in self._wanted}
+        for start in range(0, len(weights), step):
+            drawn = np.take(weights[start : start + step], self._sample.clusters, axis=1)
+            for statistic, values in self._of_rows(drawn).items():
+                parts[statistic].append(values)
+        return {statistic: np.concatenate(values) for statistic, values in parts.items() if values}
+
+    def _of_rows(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
+        if len(self._labels.starts) <= 2 and self._wanted != ["auc"]:
+            return self._of_two_labels(drawn)
+        values: dict[Statistic, NDArray[np.float64]] = {}
+        if "spearman" in self._wanted:
+            values["spearman"] = weighted_statistics.spearman(drawn, self._scores, self._labels)
+        if "kendall" in self._wanted:
+            values["kendall"] = self._kendall(drawn)
+        if "auc" in self._wanted and self._sample.positive is not None:
+            values["auc"] = weighted_statistics.auc(drawn, self._scores, self._sample.positive)
+        return values
+
+    def _of_two_labels(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
+        upper = self._labels.group == len(self._labels.starts) - 1
+        found = weighted_statistics.two_labels(drawn, self._scores, upper)
+        if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
+            # Two labels on the same side of 0.5: they can be ranked, but there is only one class.
+            found["auc"] = np.full(len(drawn), np.nan)
+        return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
+
+    def _kendall(self, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+        if len(self._labels.starts) <= MAX_LABEL_LEVELS:
+            return weighted_statistics.kendall(drawn, self._scores, self._labels)
+        kendalltau = scipy_stats().kendalltau
+        looped = []
+        for weights in drawn[: LOOPED_DRAWS - self._looped]:
+            times = weights.astype(np.intp)
+            x, y = np.repeat(self._sample.scores, times), np.repeat(self._sample.labels, times)
+            varied = len(x) > 1 and x.min() < x.max() and y.min() < y.max()
+            looped.append(float(kendalltau(x, y).statistic) if varied else np.nan)
+        self._looped += len(looped)
+        return np.asarray(looped, dtype=np.float64)

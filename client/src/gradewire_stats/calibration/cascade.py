@@ -1,0 +1,250 @@
+"""Fits of metric `auto`: thresholds with a bounded risk, and their quality on held-out rows."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.calibration.cascade_rows import DELTA, EXACT, CascadeRows, JudgeGain, judge_gains, judged_below
+from gradewire_stats.point_estimates import scipy_stats
+
+
+def exact_p_values(wrong: NDArray[np.intp], accepted: NDArray[np.intp], risk: float) -> NDArray[np.float64]:
+    """p-values of "more than the share `risk` of accepted verdicts is wrong", of independent rows.
+
+    Args:
+        wrong: intp[sets], wrong ones among the accepted rows.
+        accepted: intp[sets], accepted rows; without any the p-value is 1.
+        risk: Above 0 and below 1.
+    """
+    return np.asarray(scipy_stats().binom.cdf(wrong, accepted, risk), dtype=np.float64)
+
+
+def last_rejected(p_values: Sequence[float] | NDArray[np.float64], start: int, delta: float) -> int | None:
+    """Fixed sequence testing: the last of the hypotheses from `start` on that are all rejected at the level `delta`.
+
+    With the probability 1 - delta none of those from `start` to the result is true. The order and the start must not
+    depend on what is tested.
+
+    Returns:
+        Its position; None where already the first is not rejected.
+    """
+    last = None
+    for position in range(start, len(p_values)):
+        if p_values[position] > delta:
+            break
+        last = position
+    return last
+
+
+FORMAT: Final = 1
+RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+BUDGETS: Final = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
+_CANDIDATES: Final = 200
+_LEAST_SHARE: Final = 0.1
+"""Of the rows that the first threshold to be tested accepts: fewer would end the sequence by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRisk:
+    """What was fitted for one risk.
+
+    Attributes:
+        risk: The bound.
+        accepts_from: Least confidence of accepted verdicts; infinite: none is accepted.
+        accepted: Rows with such verdicts, of those that were tested: one of each question.
+        wrong: Wrong ones of these.
+    """
+
+    risk: float
+    accepts_from: float
+    accepted: int
+    wrong: int
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeFit:
+    """A fit of `auto`.
+
+    Attributes:
+        risks: Ascending.
+        budgets: Budget and least confidence of accepted verdicts, ascending.
+        gains: Judge against cheap metrics among the least certain rows.
+        asked_below: Confidence below which the judge is worth asking; None: nowhere.
+        delta: The bounds hold with the probability 1 - delta each.
+        form: The form that a model stores, JSON.
+    """
+
+    risks: tuple[FittedRisk, ...]
+    budgets: tuple[tuple[float, float], ...]
+    gains: tuple[JudgeGain, ...]
+    asked_below: float | None
+    delta: float
+    form: dict[str, Any]
+
+
+def fit_cascade(
+    rows: CascadeRows, provenance: Mapping[str, Any], *, delta: float = DELTA, resamples: int = 2000, seed: int = 0
+) -> CascadeFit:
+    """Fits on labelled rows that the fit of `correctness` has not seen.
+
+    Args:
+        rows: At least one; rows of a question depend on each other, questions do not.
+        provenance: What the form says of encoder, judge and rows; see docs/reference/auto.md.
+        delta: Probability with which the bound of a risk may fail, above 0 and below 1.
+        resamples: Draws behind the intervals of the judge's gain.
+        seed: Of these draws.
+
+    Raises:
+        ValueError: There is no row, or delta is out of range.
+    """
+    if not len(rows):
+        raise ValueError("there is no row to fit on")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be above 0 and below 1, not {delta}")
+    risks = fitted_risks(rows, delta)
+    budgets = tuple((budget, budget_threshold(rows.confidence, budget)) for budget in BUDGETS)
+    gains = judge_gains(rows, resamples=resamples, seed=seed)
+    below = judged_below(gains)
+    form = {
+        "format": FORMAT,
+        **provenance,
+        "delta": delta,
+        "risks": [
+            {**_entry(each.risk, each.accepts_from), "accepted": each.accepted, "wrong": each.wrong} for each in risks
+        ],
+        "budgets": [_entry(*each) for each in budgets],
+        "asked_below": below,
+        "gains": [each.to_dict() for each in gains],
+    }
+    return CascadeFit(risks, budgets, gains, below, delta, form)
+
+
+def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
+    """For each of RISKS the most verdicts that may be accepted: learn then test, by fixed sequence testing.
+
+    Answers to one question depend on each other, so one of each question is drawn, and these rows are what is tested.
+    Thresholds are tested from the surest verdicts on, each against "more than the share `risk` of what it accepts is
+    wrong". The first one tested accepts a tenth of the rows, and as many as would pass at delta² were none of them
+    wrong; neither depends on labels. A smaller risk never accepts more than a larger one.
+    """
+    rows = rows.where(_one_of_each(rows.clusters))
+    thresholds = _thresholds(rows.confidence)
+    taken = rows.confidence[None, :] >= np.array(thresholds)[:, None]
+    accepted, wrong = taken.sum(axis=1), (taken & (rows.verdicts != rows.right)).sum(axis=1)
+    found: list[FittedRisk] = []
+    most = len(thresholds)
+    for risk in reversed(RISKS):
+        could_pass = (accepted >= _LEAST_SHARE * len(rows)) & (
+            exact_p_values(np.zeros_like(wrong), accepted, risk) <= delta**2
+        )
+        start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
+        last = last_rejected(exact_p_values(wrong, accepted, risk), start, delta)
+        # What a larger risk does not allow a smaller one must not: any threshold that was tested and passed will do.
+        place = -1 if last is None or min(last, most) < start else min(last, most)
+        most = place
+        if place < 0:
+            found.append(FittedRisk(risk, math.inf, 0, 0))
+        else:
+            found.append(FittedRisk(risk, thresholds[place], int(accepted[place]), int(wrong[place])))
+    return tuple(reversed(found))
+
+
+def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
+    """Least confidence of accepted verdicts with which at most the share `budget` of these rows is below it.
+
+    Infinite where the budget is 1; where no row may be below it, the least that there is, 0.5.
+    """
+    most = math.floor(budget * len(confidence) + 1e-9)
+    if most >= len(confidence):
+        return math.inf
+    return float(np.sort(confidence)[most]) if most else 0.5
+
+
+def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """bool[rows], one row of each question, drawn without a look at anything."""
+    order = np.random.default_rng(0).permutation(len(clusters))
+    _, first = np.unique(clusters[order], return_index=True)
+    kept = np.zeros(len(clusters), dtype=np.bool_)
+    kept[order[first]] = True
+    return kept
+
+
+def _thresholds(confidence: NDArray[np.float64]) -> list[float]:
+    """Descending, from an exact match to every verdict: at most as many steps of about equally many rows."""
+    known = np.unique(confidence[confidence < EXACT])
+    places = np.unique(np.linspace(0, len(known) - 1, min(len(known), _CANDIDATES)).round().astype(int))
+    inner = known[places][::-1].tolist() if len(known) else []
+    return [EXACT, *(value for value in inner if value > 0.5), 0.5]
+
+
+def _entry(share: float, accepts_from: float) -> dict[str, Any]:
+    return {"share": share, "accepts_from": None if math.isinf(accepts_from) else accepts_from}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRisk:
+    """What the band of a risk gives on other rows.
+
+    Attributes:
+        risk: The bound.
+        rows: All of them.
+        accepted: Those whose verdict is accepted without the judge.
+        wrong: Wrong ones among these.
+        asked: Rows that the judge is asked about.
+        accuracy: Share of right verdicts of `auto`, all rows; NaN where the judge would be asked about a row that it
+            has not judged.
+    """
+
+    risk: float
+    rows: int
+    accepted: int
+    wrong: int
+    asked: int
+    accuracy: float
+
+    @property
+    def wrong_share(self) -> float:
+        """Of the accepted verdicts; NaN without any."""
+        return self.wrong / self.accepted if self.accepted else math.nan
+
+    @property
+    def held(self) -> bool:
+        """Whether at most the share `risk` of the accepted verdicts is wrong; nothing accepted holds it."""
+        return self.wrong <= self.risk * self.accepted
+
+
+def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
+    """Of every risk that was fitted, on rows that the fit has not seen."""
+    wrong = rows.verdicts != rows.right
+    found = []
+    for each in fit.risks:
+        accepted = rows.confidence >= each.accepts_from
+        asked = judged_rows(fit, rows, each.accepts_from)
+        found.append(
+            HeldRisk(
+                risk=each.risk,
+                rows=len(rows),
+                accepted=int(accepted.sum()),
+                wrong=int((wrong & accepted).sum()),
+                asked=int(asked.sum()),
+                accuracy=_accuracy(rows, asked),
+            )
+        )
+    return tuple(found)
+
+
+def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
+    """bool[rows], whether the judge decides: below the threshold, and where it is worth asking."""
+    below = fit.asked_below or 0.0
+    return np.asarray(rows.confidence < min(accepts_from, below))
+
+
+def _accuracy(rows: CascadeRows, asked: NDArray[np.bool_]) -> float:
+    if (asked & ~rows.judged).any():
+        return math.nan
+    verdicts = np.where(asked, rows.judge_verdicts == 1, rows.verdicts)
+    return float(np.mean(verdicts == rows.right)) if len(rows) else math.nan

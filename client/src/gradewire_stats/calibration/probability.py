@@ -1,0 +1,245 @@
+"""Fits metric `correctness`: a model of the features, what its log-odds mean, and what its band rests on.
+
+Maps and bands come from rows that what judged them has not seen: by question, and where rows are of several sources by
+source too, since a fit meets answers of sources that it was not made on. The model that is stored is fitted on all.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.calibration.labelled_rows import FOLDS, LEAST_OF_A_CLASS, LabelledFeatures, Shapes, folds_of_keys
+from gradewire_stats.calibration.model import (
+    fitted_model,
+    held_out,
+    left_out_log_odds,
+    left_out_sources,
+    probability_map,
+)
+from gradewire_stats.calibration.quality import (
+    TransferStatistics,
+    probability_quality,
+    transfer_statistics,
+    transfer_warnings,
+)
+from gradewire_stats.calibration.stored_fit import distances, neighbourhood, ramp, ruled, scales
+from gradewire_stats.calibration.stored_form import Distance, DistanceBand, HeldOut, Points, fit_form
+
+BAND_FOLDS: Final = 2
+FEW_ROWS: Final = 1000
+MOST_SOURCES: Final = 24
+FEW_OF_A_SOURCE: Final = 50
+LEAST_RAMP: Final = 0.01
+"""From near to far; servers refuse a tenth of it, and a distance that turns at once would let an item jump."""
+TRANSFER_WEIGHT: Final = 0.25
+"""Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
+NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
+"""Percentiles of distances of held-out rows: of those held out by question, up to which an item is near; of all, from
+which it is far. With one source nothing is known of others: what is as near as nearly all of its rows is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectnessFitResult:
+    """A fit and its figures on held-out rows.
+
+    Attributes:
+        fit: The form that a model stores, JSON.
+        figures: Of the rows' probabilities, held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15 bins
+            of equal mass).
+        travel: Of each source by a fit on the others; empty with one source.
+        warnings: What the reader should know, one sentence each.
+    """
+
+    fit: dict[str, Any]
+    figures: dict[str, float]
+    travel: tuple[TransferStatistics, ...]
+    warnings: tuple[str, ...]
+
+
+def fit_correctness(
+    rows: LabelledFeatures, *, provenance: Mapping[str, Any], travels: bool = True
+) -> CorrectnessFitResult:
+    """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
+
+    Every source counts the same, and the fit is tried on each by leaving it out.
+
+    Args:
+        rows: Of `checked`.
+        provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
+        travels: Whether sources are left out for figures, which takes most of the time.
+
+    Raises:
+        ValueError: The features say nothing about the labels, or there are more sources than MOST_SOURCES.
+        ImportError: scikit-learn is not installed.
+    """
+    if (count := len(set(rows.sources))) > MOST_SOURCES:
+        raise ValueError(
+            f"the rows are of {count} sources, of which each is left out in turn and counts the same: at most "
+            f"{MOST_SOURCES} can be; name a column with fewer values (--source)"
+        )
+    figures = probability_quality(held_out_probabilities(rows), rows.right)
+    travel = tuple(transfer_statistics(rows, fitted_form)) if travels else ()
+    fit = fitted_form(rows, {**provenance, "figures": figures})
+    return CorrectnessFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
+
+
+def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
+    """float64[rows], P(right) by models and maps that have not seen a row's question.
+
+    Args:
+        rows: Of `checked`.
+        parts: Of the questions, each of which is left out once.
+
+    Raises:
+        ValueError: The features say nothing about the labels.
+    """
+    folds = folds_of_keys(rows.keys, parts)
+    return ruled(_crossed(_evidence(rows, held_out(rows, folds), _by_source(rows)), folds), rows.rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """Log-odds of rows by models that have not seen them: each row by its question, then each by its source.
+
+    Attributes:
+        rows: Position of the row.
+        log_odds: float64.
+        right: bool.
+        weights: float64.
+        share: float64, how far it is from the rows of the model: 0 near, 1 far.
+        ends: Distances between which it turns from near to far; None without shapes.
+    """
+
+    rows: NDArray[np.intp]
+    log_odds: NDArray[np.float64]
+    right: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+    share: NDArray[np.float64]
+    ends: tuple[float, float] | None
+
+    def where(self, kept: NDArray[np.bool_]) -> "_Evidence":
+        columns = (self.rows[kept], self.log_odds[kept], self.right[kept], self.weights[kept], self.share[kept])
+        return _Evidence(*columns, self.ends)
+
+    def weighted(self, *, far: bool) -> NDArray[np.float64]:
+        """Weights of the rows as evidence about items that are near, or far."""
+        return self.weights * (self.share if far else 1 - self.share)
+
+    def near(self) -> Points:
+        """The map for near items; ValueError where higher log-odds are not more often right."""
+        return probability_map(self.log_odds, self.right, self.weighted(far=False))
+
+    def far(self) -> Points | None:
+        """The map for far items; None where too few rows are far, or higher log-odds are not more often right there."""
+        weights = self.weighted(far=True)
+        if min(float(weights[self.right].sum()), float(weights[~self.right].sum())) < LEAST_OF_A_CLASS:
+            return None
+        try:
+            return probability_map(self.log_odds, self.right, weights)
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _BySource:
+    """What does not depend on how questions are dealt out.
+
+    Attributes:
+        log_odds: float64[rows], by models of the other sources; NaN where there are none.
+        apart: float64[2 rows], distances from the other half of the questions, then from the other sources.
+    """
+
+    log_odds: NDArray[np.float64]
+    apart: NDArray[np.float64] | None
+
+
+def _by_source(rows: LabelledFeatures) -> _BySource:
+    return _BySource(left_out_log_odds(rows), None if rows.shapes is None else _distances(rows, rows.shapes))
+
+
+def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64], others: _BySource) -> _Evidence:
+    by_source, apart, count = others.log_odds, others.apart, len(rows.right)
+    found = np.concatenate((by_question, by_source))
+    share, ends = np.zeros(len(found)), None
+    if apart is not None:
+        several = not np.isnan(by_source).all()
+        known = apart[~np.isnan(apart)]
+        near, far = np.percentile(apart[:count], NEAR if several else ALL_NEAR), np.percentile(known, FAR)
+        ends = (float(near), float(far) if several and far - near >= LEAST_RAMP else 2 * float(near) + 1.0)
+        share = ramp(apart, *ends)
+    weights = np.concatenate((rows.weights, TRANSFER_WEIGHT * rows.weights))
+    evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, ends)
+    return evidence.where(~np.isnan(found))
+
+
+def _distances(rows: LabelledFeatures, shapes: Shapes) -> NDArray[np.float64]:
+    """float64[2 rows], from the other half of the questions, then from the other sources; NaN where there are none."""
+    count = len(rows.right)
+    found, scale = np.full(2 * count, np.nan), scales(shapes.values)
+    halves = folds_of_keys(rows.keys, BAND_FOLDS)
+    parts = [(0, halves == half) for half in range(BAND_FOLDS)]
+    parts += [(count, inside) for _, inside in left_out_sources(rows)]
+    for start, inside in parts:
+        others = rows.where(rows.unasked(inside))
+        if others.shapes is not None and len(others.right):
+            kept = neighbourhood(others.shapes.values, scale, others.keys, others.sources)
+            found[start + np.flatnonzero(inside)] = distances(kept, shapes.values[inside])
+    return found
+
+
+def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
+    """float64[rows], probabilities by maps that have not seen the row's question either, for honest figures."""
+    found = np.empty(len(folds))
+    for fold in range(int(folds.max()) + 1):
+        inside = folds[evidence.rows] == fold
+        others = evidence.where(~inside)
+        near = others.near()
+        far = others.far() or near
+        mine = evidence.where(inside & (np.arange(len(inside)) < len(folds)))
+        found[mine.rows] = (1 - mine.share) * near(mine.log_odds) + mine.share * far(mine.log_odds)
+    return found
+
+
+def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fit alone, without figures; else as `fit_correctness`."""
+    others = _by_source(rows)
+    evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)), others)
+    # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having
+    # seen half of the questions.
+    coarse = _evidence(rows, held_out(rows, folds_of_keys(rows.keys, BAND_FOLDS)), others)
+    near, far = evidence.near(), evidence.far()
+    found = near(coarse.log_odds)
+    if far is not None:
+        found = (1 - coarse.share) * found + coarse.share * far(coarse.log_odds)
+    found = ruled(found, rows.rules[coarse.rows])
+    distance = None
+    if evidence.ends is not None and rows.shapes is not None:
+        kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)
+        distance = Distance(rows.shapes.names, kept, *(round(end, 6) for end in evidence.ends))
+    regimes = [
+        DistanceBand(points, HeldOut(found, coarse.right, coarse.weighted(far=is_far)))
+        for points, is_far in ((near, False), (far, True))
+        if points is not None
+    ]
+    return fit_form(
+        fitted_model(rows),
+        regimes[0],
+        provenance or {},
+        far=regimes[1] if len(regimes) > 1 else None,
+        distance=distance,
+    )
+
+
+def _warnings(rows: LabelledFeatures, travel: tuple[TransferStatistics, ...]) -> Iterator[str]:
+    if len(rows.right) < FEW_ROWS:
+        yield f"{len(rows.right)} rows are few: below {FEW_ROWS} probabilities are rough"
+    sources = Counter(rows.sources)
+    for source, count in sorted(sources.items()):
+        if count < FEW_OF_A_SOURCE and len(sources) > 1 and rows.counting.get(source, 1.0) >= 1:
+            told = f"source {source!r} has {count} rows and counts as much as every other: each of them weighs "
+            yield f"{told}{rows.weights[rows.of_source(source)][0]:.1f} times the mean; label more, or merge sources"
+    yield from transfer_warnings(travel)

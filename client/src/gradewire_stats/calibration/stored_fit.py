@@ -1,0 +1,201 @@
+"""A stored fit on many rows: probabilities, distances and the uncertain band, as a server computes them for one."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.point_estimates import RIGHT_FROM
+
+KEPT_ROWS: Final = 384
+"""Rows that stand for all of them in a fit, the same number of each source."""
+NEAREST: Final = 4
+_LEAST_SPREAD: Final = 0.25
+_AT_ONCE: Final = 2048
+_DIGITS: Final = 4
+
+
+def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[numbers], how far each of float64[rows, numbers] spreads; not below 0.25."""
+    found: NDArray[np.float64] = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DIGITS)
+    return found
+
+
+def neighbourhood(
+    shapes: NDArray[np.float64], scale: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]
+) -> dict[str, Any]:
+    """What of the rows a fit keeps to tell how unlike another item is.
+
+    Args:
+        shapes: float64[rows, numbers], finite.
+        scale: float64[numbers], of `scales`: the units of distances.
+        keys: Of the rows' questions: rows are drawn in the order of their hashes.
+        sources: Of the rows; of each the same number is drawn, as far as it has them.
+
+    Returns:
+        `scale`, one for each number, `rows`, in units of it, and `nearest`.
+    """
+    order = sorted(range(len(keys)), key=lambda row: (blake2b(f"{keys[row]}\0{row}".encode()).digest(), row))
+    named = sorted(set(sources))
+    each = max(1, KEPT_ROWS // len(named))
+    drawn = [row for source in named for row in [row for row in order if sources[row] == source][:each]]
+    rows = (shapes[drawn] / scale).round(_DIGITS)
+    return {"scale": scale.tolist(), "rows": rows.tolist(), "nearest": min(NEAREST, len(drawn))}
+
+
+def distances(kept: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows], how far float64[rows, numbers] are from what `neighbourhood` kept."""
+    scaled, rows = shapes / np.array(kept["scale"]), np.array(kept["rows"])
+    nearest = min(int(kept["nearest"]), len(rows))
+    found = [np.empty(0)]
+    for start in range(0, len(scaled), _AT_ONCE):
+        mine = scaled[start : start + _AT_ONCE]
+        # |a - b|^2 = a^2 + b^2 - 2ab, as matrices: differences of all pairs would take ten times as long.
+        squares = (mine**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2 * mine @ rows.T
+        closest = np.partition(squares, nearest - 1, axis=1)[:, :nearest]
+        found.append(np.sqrt(np.maximum(closest, 0.0)).mean(axis=1))
+    return np.concatenate(found)
+
+
+def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.float64]:
+    """float64[rows], 0 up to the distance `near`, 1 from the larger one `far`, a straight line between them."""
+    return ((found - near) / (far - near)).clip(0.0, 1.0)
+
+
+RULED_OUT: Final = 0.4
+"""The highest probability of an answer that a rule of the metric calls wrong."""
+
+
+def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-odds by the trees of a form and by its linear part, before the map.
+
+    Args:
+        form: At least what `tree_form` gives; `linear` as in `linear_form`, where it has that.
+        rows: float64[rows, features], columns as in the form, NaN where a feature does not apply.
+
+    Returns:
+        float64[rows].
+    """
+    trees, widths = form["trees"], [feature["width"] for feature in form["features"]]
+    total = np.full(len(rows), float(form["base"]))
+    # A child stands behind its parent, so one pass meets every node after the share that reaches it is known.
+    reach: dict[int, NDArray[np.float64]] = {root: np.ones(len(rows)) for root in trees["roots"]}
+    for node, feature in enumerate(trees["feature"]):
+        here = reach.pop(node)
+        if feature < 0:
+            total += here * trees["value"][node]
+            continue
+        column = rows[:, feature]
+        right = _share_right(column, trees["threshold"][node], widths[feature])
+        right[np.isnan(column)] = 0.0 if trees["missing_left"][node] else 1.0
+        reach[trees["left"][node]] = here * (1 - right)
+        reach[trees["right"][node]] = here * right
+    if linear := form.get("linear"):
+        known = np.where(np.isnan(rows), linear["missing"], np.clip(rows, linear["low"], linear["high"]))
+        total += known @ np.array(linear["weight"], dtype=np.float64)
+    return total
+
+
+def probabilities(
+    form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """P(right) as a server computes it of a whole form.
+
+    Args:
+        form: Of `fit_form`.
+        rows: As of `log_odds`.
+        shapes: float64[rows, numbers]; None: all rows are near, as they are for a form without a distance.
+
+    Returns:
+        float64[rows].
+    """
+    return ruled(_learnt(form, rows, shapes), rows[:, _rules(form)])
+
+
+def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows], probabilities of at most RULED_OUT where one of float64[rows, rules] is 1 or more."""
+    return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
+
+
+def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[rows], 0 (near) to 1 (far), of rows with these shapes."""
+    distance = form.get("distance")
+    if distance is None:
+        return np.zeros(len(shapes))
+    return ramp(distances(distance, shapes), distance["near"], distance["far"])
+
+
+def _share_right(column: NDArray[np.float64], threshold: float, width: float) -> NDArray[np.float64]:
+    if width <= 0:
+        return (column > threshold).astype(np.float64)
+    with np.errstate(over="ignore"):
+        return ((column - threshold) / width + 0.5).clip(0.0, 1.0)
+
+
+def overruled(
+    form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
+) -> NDArray[np.bool_]:
+    """bool[rows], which answers a rule calls wrong that the rest calls right; arguments as of `probabilities`."""
+    ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
+    return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
+
+
+def _rules(form: Mapping[str, Any]) -> NDArray[np.bool_]:
+    return np.array([feature.get("rules_out", False) for feature in form["features"]], dtype=np.bool_)
+
+
+def _learnt(
+    form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    found = log_odds(form, rows)
+    near, far = (
+        np.interp(found, regime["map"]["log_odds"], regime["map"]["probability"])
+        for regime in (form, form.get("far", form))
+    )
+    share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
+    return np.asarray((1 - share) * near + share * far, dtype=np.float64)
+
+
+MISTAKEN_FROM: Final = 0.5
+MISTAKEN_SLOPE: Final = 1.25
+"""At confidence c the rows in the band hold (c - 1/2) 5/4 of the wrong verdicts and more: half of them at 0.9."""
+_ROUNDING: Final = 1e-9
+
+
+def uncertain(
+    form: Mapping[str, Any], probabilities: NDArray[np.float64], confidence: float, shapes: NDArray[np.float64] | None
+) -> NDArray[np.bool_]:
+    """Which verdicts lie in the band.
+
+    Args:
+        form: Of `fit_form`.
+        probabilities: float64[rows], of `probabilities`.
+        confidence: From 0.5 to below 1.
+        shapes: float64[rows, numbers]; None: all rows are near.
+
+    Returns:
+        bool[rows].
+    """
+    near = _band(form["conformal"], confidence)
+    far = _band(form["far"]["conformal"], confidence) if "far" in form else (0.0, 1.0)
+    share = far_shares(form, shapes) if shapes is not None else np.zeros(len(probabilities))
+    lower = near[0] - share * (near[0] - min(near[0], far[0]))
+    upper = near[1] + share * (max(near[1], far[1]) - near[1])
+    return (probabilities >= lower) & (probabilities <= upper)
+
+
+def _band(conformal: Mapping[str, Any], confidence: float) -> tuple[float, float]:
+    lower = _value(conformal["right"], 1 - confidence, 0.0)
+    upper = _value(conformal["wrong"], 1 - confidence, 1.0)
+    held = MISTAKEN_SLOPE * (confidence - MISTAKEN_FROM)
+    edge = _value(conformal["mistaken"], 1 - held, 1.0) if held > 0 and "mistaken" in conformal else RIGHT_FROM
+    return min(lower, 1 - edge, RIGHT_FROM), max(upper, edge, RIGHT_FROM)
+
+
+def _value(ranks: Mapping[str, Any], beyond: float, none: float) -> float:
+    """The value that at most the share `beyond` of its rows lies beyond; `none` where they are too few to say."""
+    most = int(beyond * (ranks["count"] + 1) + _ROUNDING)
+    row = int(np.searchsorted(ranks["ranks"], most, side="right")) - 1
+    return float(ranks["values"][row]) if row >= 0 else none

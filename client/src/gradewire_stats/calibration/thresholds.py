@@ -1,0 +1,161 @@
+"""From which score on an answer counts as right, and how much a sentence weighs: fitted on labelled answers."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.calibration.labelled_rows import question_key
+from gradewire_stats.point_estimates import RIGHT_FROM, auc
+
+Objective = Literal["accuracy", "balanced_accuracy", "f1"]
+WeightObjective = Literal["pearson", "auc"]
+
+FOLDS = 5
+# A weight is a statement about a formula, not a measurement: two places say all that rows can tell.
+WEIGHTS = np.round(np.linspace(0.0, 1.0, 101), 2)
+_DECIMALS = (2, 3, 4, 6)
+
+
+def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objective: Objective = "accuracy") -> float:
+    """The threshold that agrees best with people: an answer counts as right when its score is at or above it.
+
+    Of thresholds that do equally well, that in the widest gap between two neighbouring scores is taken, the lowest of
+    equal ones, at the gap's middle, with as few decimals as keep it within the gap's middle half.
+
+    Args:
+        scores: float64[rows], finite.
+        right: bool[rows], whether people called the answer right.
+        objective: What is made as large as can be: the share of verdicts that are theirs; the mean of that share over
+            right and over wrong answers; F1 of the right ones.
+
+    Raises:
+        ValueError: All answers are right, or all are wrong, or a score is not finite.
+    """
+    _check(scores, right)
+    order = np.argsort(scores, kind="stable")
+    ranked, labels = scores[order], right[order]
+    # Of the cut before position k: rows 0 … k-1 are called wrong.
+    below_right = np.concatenate([[0], np.cumsum(labels)])
+    below_wrong = np.arange(len(ranked) + 1) - below_right
+    possible = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])
+    values = _values(objective, right.sum() - below_right, below_wrong, int(right.sum()), int((~right).sum()))
+    values[~possible] = -math.inf
+    # Beyond the first and the last score there is no gap, only an end.
+    gaps = np.concatenate([[0.0], ranked[1:] - ranked[:-1], [0.0]])
+    best = np.flatnonzero(values >= values.max() - 1e-12)
+    cut = int(best[np.argmax(gaps[best])])
+    if cut == 0:
+        return float(ranked[0])
+    if cut == len(ranked):
+        return float(np.nextafter(ranked[-1], math.inf))
+    return _between(float(ranked[cut - 1]), float(ranked[cut]))
+
+
+def held_out_verdicts(
+    scores: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    questions: Sequence[str],
+    objective: Objective = "accuracy",
+) -> NDArray[np.float64]:
+    """Verdicts of each row by a threshold fitted on the rows of other questions.
+
+    Args:
+        scores: float64[rows], finite.
+        right: bool[rows].
+        questions: Of each row; those with the same `question_key` stand in the same fold.
+        objective: As of `fit_threshold`.
+
+    Returns:
+        float64[rows], 1 or 0; NaN where the rows of all other folds are right or all are wrong.
+    """
+    fold = np.array([_fold(question, row) for row, question in enumerate(questions)])
+    verdicts = np.full(len(scores), math.nan)
+    for number in range(FOLDS):
+        own, others = fold == number, fold != number
+        if own.any() and right[others].any() and not right[others].all():
+            threshold = fit_threshold(scores[others], right[others], objective)
+            verdicts[own] = scores[own] >= threshold
+    return verdicts
+
+
+def fit_weight(
+    sentence: NDArray[np.float64],
+    lexical: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    objective: WeightObjective = "pearson",
+) -> float:
+    """SMILE's weight w, of 0, 0.01 … 1, with which `w · sentence + (1 - w) · lexical` agrees best with people.
+
+    Args:
+        sentence: float64[rows], finite.
+        lexical: float64[rows], finite.
+        labels: float64[rows] in [0, 1]; of AUC 0.5 and more is right.
+        objective: What is made as large as can be; of equal weights the one closest to the middle of them is taken.
+
+    Raises:
+        ValueError: All labels are equal, or a value is not finite.
+    """
+    _check(sentence + lexical, labels >= RIGHT_FROM if objective == "auc" else labels > labels.min())
+    right = labels >= RIGHT_FROM
+    # One weight at a time: all at once would take a hundred times the memory of the rows.
+    mixed = (weight * sentence + (1 - weight) * lexical for weight in WEIGHTS)
+    values = np.array([_pearson(scores, labels) if objective == "pearson" else auc(scores, right) for scores in mixed])
+    values = np.nan_to_num(values, nan=-math.inf)
+    best = np.flatnonzero(values >= values.max() - 1e-12)
+    return float(WEIGHTS[best[len(best) // 2]])
+
+
+def balanced_accuracy(verdicts: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Mean share of verdicts that are people's, over right and over wrong answers; NaN without one of them."""
+    judged = ~np.isnan(verdicts)
+    agree = (verdicts == 1) == right
+    sides = [agree[judged & side] for side in (right, ~right)]
+    return float(np.mean([side.mean() for side in sides])) if all(len(side) for side in sides) else math.nan
+
+
+def _values(
+    objective: Objective, true_right: NDArray[Any], true_wrong: NDArray[Any], right: int, wrong: int
+) -> NDArray[np.float64]:
+    if objective == "accuracy":
+        return np.asarray((true_right + true_wrong) / (right + wrong))
+    if objective == "balanced_accuracy":
+        return np.asarray((true_right / right + true_wrong / wrong) / 2)
+    called_right = true_right + (wrong - true_wrong)
+    return np.asarray(2 * true_right / (called_right + right))
+
+
+def _between(low: float, high: float) -> float:
+    middle, quarter = low + (high - low) / 2, (high - low) / 4
+    for decimals in _DECIMALS:
+        short = round(middle, decimals)
+        if abs(short - middle) <= quarter and low < short <= high:
+            return short
+    # Two neighbouring floats have nothing between them.
+    return middle if low < middle else high
+
+
+def _fold(question: str, row: int) -> int:
+    # A blank question is a question of its own, as everywhere.
+    key = question_key(question) or f"row {row}"
+    # Another part of the digest than the one that halves rows: a half would fill only some folds otherwise.
+    return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS
+
+
+def _pearson(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
+    scores_away, labels_away = scores - scores.mean(), labels - labels.mean()
+    spread = math.sqrt(float(scores_away @ scores_away) * float(labels_away @ labels_away))
+    return float(scores_away @ labels_away) / spread if spread > 0 else math.nan
+
+
+def _check(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> None:
+    if not np.isfinite(scores).all():
+        raise ValueError("a score is not a finite number: leave such rows out")
+    if not len(right) or right.all() or not right.any():
+        which = (
+            "there is no row" if not len(right) else "all answers are right" if right.all() else "no answer is right"
+        )
+        raise ValueError(f"{which}: a threshold needs right and wrong answers")

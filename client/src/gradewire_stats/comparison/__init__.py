@@ -1,0 +1,34 @@
+"""Scores of several models, runs, data sets or groups beside each other, without labels; no files, no terminal.
+
+A question, not a row, is what the bootstrap draws: answers to one question are not independent.
+"""
+
+from gradewire_stats.comparison.groups import GroupedRows, GroupStatistics, PairedDifference, compare_groups
+from gradewire_stats.comparison.paired_rows import TIE_MARGIN, PairedRows, preferences
+from gradewire_stats.comparison.pairs import (
+    EmptyAsWrong,
+    MetricDifference,
+    Outcomes,
+    PairComparison,
+    VerdictDifference,
+    compare_pairs,
+)
+from gradewire_stats.comparison.runs import RunComparison, compare_results
+
+__all__ = [
+    "TIE_MARGIN",
+    "EmptyAsWrong",
+    "GroupStatistics",
+    "GroupedRows",
+    "MetricDifference",
+    "Outcomes",
+    "PairComparison",
+    "PairedDifference",
+    "PairedRows",
+    "RunComparison",
+    "VerdictDifference",
+    "compare_groups",
+    "compare_pairs",
+    "compare_results",
+    "preferences",
+]

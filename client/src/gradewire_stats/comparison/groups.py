@@ -1,0 +1,235 @@
+"""Means of groups of rows, and their distance from a baseline on shared questions."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.intervals import LEAST_QUESTIONS, Difference, Estimate, difference, draws, estimate, joined
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """Scores of several metrics, with what tells the rows apart.
+
+    Attributes:
+        scores: float64[rows] of each metric; NaN where the row has none.
+        groups: int[rows], number of each row's group; -1 for a row that is in none.
+        names: Name of each group by number: the values that its rows have in common, one for each column.
+        questions: int[rows], number of each row's question, from 0 without gaps.
+        strata: int[questions], number of each question's data set; questions are drawn within it.
+    """
+
+    scores: Mapping[str, NDArray[np.float64]]
+    groups: NDArray[np.intp]
+    names: Sequence[tuple[str, ...]]
+    questions: NDArray[np.intp]
+    strata: NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls,
+        scores: Mapping[str, Sequence[float]],
+        groups: Sequence[int],
+        names: Sequence[tuple[str, ...]],
+        questions: Sequence[int],
+        strata: Sequence[int],
+    ) -> Self:
+        """The same from any sequences of numbers."""
+        return cls(
+            scores={metric: np.asarray(column, dtype=np.float64) for metric, column in scores.items()},
+            groups=np.asarray(groups, dtype=np.intp),
+            names=names,
+            questions=np.asarray(questions, dtype=np.intp),
+            strata=np.asarray(strata, dtype=np.intp),
+        )
+
+
+RESAMPLES = 2000
+"""Draws behind the intervals."""
+# Questions times draws; beyond it there are fewer draws, at least `_LEAST_DRAWS`: so many questions need no more, and a
+# run that scored millions of rows does not wait minutes for an interval.
+_MOST_DRAWN = 200_000_000
+_LEAST_DRAWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """A group minus its baseline, on the questions for which both have a score.
+
+    Attributes:
+        baseline: Name of the baseline's group.
+        questions: Questions that both answered.
+        mean: Mean over these questions of the difference of the groups' mean scores for the question; where questions
+            weigh as many rows as they have, the difference of the groups' means over the rows.
+    """
+
+    baseline: tuple[str, ...]
+    questions: int
+    mean: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatistics:
+    """One group as one metric sees it.
+
+    Attributes:
+        group: Its name.
+        rows: All its rows.
+        scored: Those with a score.
+        mean: Mean over the scored rows.
+        paired: Difference from its baseline; None for a baseline, and where they share no question.
+    """
+
+    group: tuple[str, ...]
+    rows: int
+    scored: int
+    mean: Estimate
+    paired: PairedDifference | None
+
+
+@dataclass(slots=True)
+class _Ratio:
+    """A sum over questions divided by another, in all draws so far.
+
+    Attributes:
+        questions: int[n], questions behind it.
+        above, below: float64[n], their parts of either sum.
+    """
+
+    questions: NDArray[np.intp]
+    above: NDArray[np.float64]
+    below: NDArray[np.float64]
+    drawn: list[NDArray[np.float64]]
+
+    @property
+    def value(self) -> float:
+        below = float(self.below.sum())
+        return float(self.above.sum()) / below if below else np.nan
+
+    def take(self, weights: NDArray[np.float64]) -> None:
+        taken = weights[:, self.questions]
+        below = taken @ self.below
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
+
+
+def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are drawn
+    rows: GroupedRows,
+    *,
+    baseline: str | None = None,
+    place: int = 0,
+    by_row: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, list[GroupStatistics]]:
+    """Means of all groups by every metric, with paired differences from a baseline.
+
+    The baseline of a group is the one with `baseline` as its value at `place` and the same others: by (model, data set)
+    a model on a data set is compared with the baseline model on that data set.
+
+    Args:
+        rows: Scores, groups and questions.
+        baseline: Value of the baselines; None: that of the first group.
+        place: Which of a group's values is meant.
+        by_row: Differences weigh a question by its rows, so that they are those of the means. The groups have as many
+            scored rows of each question then; else every question weighs the same.
+        resamples: Draws of whole questions, within each data set one fewer than it has; fewer draws where there are
+            more than 100 000 questions.
+        seed: Same seed, same intervals.
+
+    Returns:
+        Figures by metric, in the order of `rows.names`.
+
+    Raises:
+        ValueError: No group has `baseline` as its value there.
+    """
+    if not rows.names:
+        return {metric: [] for metric in rows.scores}
+    first = rows.names[0][place] if baseline is None else baseline
+    if all(name[place] != first for name in rows.names):
+        raise ValueError(f"no group is called {first!r}")
+    baselines = _baselines(rows.names, first, place)
+    members = _members(rows)
+    means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
+    pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
+    ratios = [*(ratio for found in means.values() for ratio in found)]
+    ratios += [pair for found in pairs.values() for pair in found if pair is not None]
+    count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
+    # Of the others no interval is told: of a column of ids that is every group.
+    drawn = [ratio for ratio in ratios if _free(rows, ratio) >= LEAST_QUESTIONS]
+    for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
+        for ratio in drawn:
+            ratio.take(weights)
+    return {
+        metric: [
+            GroupStatistics(
+                name,
+                len(members[number]),
+                int(np.count_nonzero(~np.isnan(scores[members[number]]))),
+                estimate(*_drawn(means[metric][number]), questions=_free(rows, means[metric][number])),
+                _paired(rows, pairs[metric][number], baselines.get(number)),
+            )
+            for number, name in enumerate(rows.names)
+        ]
+        for metric, scores in rows.scores.items()
+    }
+
+
+def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
+    """Rows of each group, ascending."""
+    order = np.argsort(rows.groups, kind="stable")
+    ends = np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1))
+    return [order[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def _baselines(names: Sequence[tuple[str, ...]], first: str, place: int) -> dict[int, int]:
+    """Number of each group's baseline, of those that have one and are none."""
+    numbers = {name: number for number, name in enumerate(names)}
+    others = {number: (*name[:place], first, *name[place + 1 :]) for name, number in numbers.items()}
+    return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}
+
+
+def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp]) -> _Ratio:
+    scored = where[~np.isnan(scores[where])]
+    questions, places = np.unique(rows.questions[scored], return_inverse=True)
+    total = np.bincount(places, weights=scores[scored], minlength=len(questions)).astype(np.float64)
+    count = np.bincount(places, minlength=len(questions)).astype(np.float64)
+    return _Ratio(questions, total, count, [])
+
+
+def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool) -> list[_Ratio | None]:
+    """For each group: differences by question from its baseline; None without one, or without a common question."""
+    return [
+        _difference(mean, means[baselines[number]], by_row=by_row) if number in baselines else None
+        for number, mean in enumerate(means)
+    ]
+
+
+def _difference(group: _Ratio, baseline: _Ratio, *, by_row: bool) -> _Ratio | None:
+    shared, here, there = np.intersect1d(group.questions, baseline.questions, assume_unique=True, return_indices=True)
+    if not len(shared):
+        return None
+    apart = group.above[here] / group.below[here] - baseline.above[there] / baseline.below[there]
+    rows = group.below[here] if by_row else np.ones(len(shared))
+    return _Ratio(shared, apart * rows, rows, [])
+
+
+def _drawn(ratio: _Ratio) -> tuple[float, NDArray[np.float64]]:
+    return ratio.value, joined(ratio.drawn)
+
+
+def _free(rows: GroupedRows, ratio: _Ratio) -> int:
+    """As `free_clusters`; these questions stand once each, so that it takes no look at all others."""
+    return len(ratio.questions) - max(0, len(np.unique(rows.strata[ratio.questions])) - 1)
+
+
+def _paired(rows: GroupedRows, pair: _Ratio | None, baseline: int | None) -> PairedDifference | None:
+    if pair is None or baseline is None:
+        return None
+    return PairedDifference(
+        rows.names[baseline], len(pair.questions), difference(*_drawn(pair), questions=_free(rows, pair))
+    )

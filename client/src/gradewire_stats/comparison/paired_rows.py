@@ -1,0 +1,154 @@
+"""Results of two sides on the same questions, as columns, and the answer that a metric prefers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
+
+import numpy as np
+
+from gradewire_stats.intervals import question_clusters, strata_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+TieMargin = float | Literal["verdict"]
+"""Scores that differ by this much or less are a tie; `verdict`: answers with the same verdict are."""
+TIE_MARGIN: Final = 0.2
+"""In units of the score: what smile and correctness keep most of people's ties with (docs/guides/compare-runs.md)."""
+# Differences of scores carry their rounding: 0.5 - 0.3 is more than 0.2.
+_ROUNDING = 1e-9
+
+
+def preferences(
+    scores: NDArray[np.float64], verdicts: NDArray[np.float64], tie_margin: TieMargin
+) -> NDArray[np.float64]:
+    """Which answer of each pair is preferred.
+
+    Args:
+        scores: float64[pairs, 2], of the baseline's answer and of the candidate's; NaN for none.
+        verdicts: float64[pairs, 2], 1 right, 0 wrong; NaN for none.
+        tie_margin: In units of the score, 0 or more; or `verdict`.
+
+    Returns:
+        float64[pairs]: 1 where the candidate's answer is preferred, -1 where the baseline's is, 0 for a tie, NaN where
+        one of them has no score (with `verdict`: no verdict).
+    """
+    apart = (verdicts if tie_margin == "verdict" else scores) @ np.array([-1.0, 1.0])
+    margin = 0.0 if tie_margin == "verdict" else tie_margin + _ROUNDING
+    return np.where(np.abs(apart) <= margin, 0.0, np.sign(apart))
+
+
+_OK = "OK"
+_EMPTY = "EMPTY_PREDICTION"
+
+
+class ScoredAnswer(Protocol):
+    """What one metric said of one answer, for instance a `MetricScore`."""
+
+    @property
+    def score(self) -> float | None:
+        """None where there is none."""
+        ...
+
+    @property
+    def correct(self) -> bool | None:
+        """The verdict; None where there is none."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """OK, or why there is no score."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedRows:
+    """Results of a baseline and a candidate, a row for each pair of answers to one question.
+
+    Attributes:
+        scores: float64[pairs, 2] of each metric, the baseline's and the candidate's; NaN where there is none.
+        verdicts: float64[pairs, 2] of each metric, 1 right and 0 wrong; NaN where there is none.
+        empty: bool[pairs, 2] of each metric: no score, for the answer is empty.
+        failed: bool[pairs, 2] of each metric: no score, though there was something to score.
+        preferred: float64[pairs] of each chooser, as `preferences` gives them.
+        questions: int[pairs], number of each pair's question, from 0 without gaps; questions are drawn, not pairs.
+        strata: int[questions], number of each question's data set; questions are drawn within it.
+    """
+
+    scores: Mapping[str, NDArray[np.float64]]
+    verdicts: Mapping[str, NDArray[np.float64]]
+    empty: Mapping[str, NDArray[np.bool_]]
+    failed: Mapping[str, NDArray[np.bool_]]
+    preferred: Mapping[str, NDArray[np.float64]]
+    questions: NDArray[np.intp]
+    strata: NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls,
+        results: Mapping[str, Sequence[tuple[ScoredAnswer, ScoredAnswer]]],
+        questions: Sequence[str],
+        datasets: Sequence[str],
+        *,
+        tie_margin: TieMargin,
+        preferred: Mapping[str, NDArray[np.float64]] | None = None,
+    ) -> Self:
+        """The columns of results.
+
+        Args:
+            results: By metric, of each pair the baseline's and the candidate's.
+            questions: Key of each pair's question; a blank one is a question of its own.
+            datasets: Data set of each pair.
+            tie_margin: Of the metrics as choosers.
+            preferred: Of further choosers.
+        """
+        scores = {label: _numbers([[one.score for one in pair] for pair in rows]) for label, rows in results.items()}
+        verdicts = {
+            label: _numbers([[one.correct for one in pair] for pair in rows]) for label, rows in results.items()
+        }
+        clusters = question_clusters(datasets, questions)
+        return cls(
+            scores=scores,
+            verdicts=verdicts,
+            empty={label: _status_flags(rows, lambda status: status == _EMPTY) for label, rows in results.items()},
+            failed={
+                label: _status_flags(rows, lambda status: status not in {_OK, _EMPTY})
+                for label, rows in results.items()
+            },
+            preferred={label: preferences(scores[label], verdicts[label], tie_margin) for label in scores}
+            | dict(preferred or {}),
+            questions=clusters,
+            strata=strata_of(datasets, clusters) if len(clusters) else np.zeros(0, dtype=np.intp),
+        )
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def at(self, where: NDArray[np.intp]) -> Self:
+        """The same of some pairs alone; `where` are their numbers."""
+        kept, questions = np.unique(self.questions[where], return_inverse=True)
+        return type(self)(
+            scores={name: column[where] for name, column in self.scores.items()},
+            verdicts={name: column[where] for name, column in self.verdicts.items()},
+            empty={name: column[where] for name, column in self.empty.items()},
+            failed={name: column[where] for name, column in self.failed.items()},
+            preferred={name: column[where] for name, column in self.preferred.items()},
+            questions=questions,
+            strata=self.strata[kept],
+        )
+
+
+def _status_flags(
+    pairs: Sequence[tuple[ScoredAnswer, ScoredAnswer]], holds: Callable[[str], bool]
+) -> NDArray[np.bool_]:
+    return np.array([[holds(one.status) for one in pair] for pair in pairs], dtype=np.bool_).reshape(-1, 2)
+
+
+def _numbers(pairs: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
+    # Two columns also where there is no pair.
+    rows = [[math.nan if value is None else float(value) for value in pair] for pair in pairs]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)

@@ -1,0 +1,305 @@
+"""Differences of a candidate from a baseline on the same questions, and the consistency of a judge's two orders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from gradewire_stats.comparison.groups import RESAMPLES, GroupedRows, GroupStatistics, compare_groups
+from gradewire_stats.intervals import Difference, Estimate, difference
+from gradewire_stats.point_estimates import scipy_stats
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire_stats.comparison.paired_rows import PairedRows
+
+
+_SIDES = [("baseline",), ("candidate",)]
+_OUTCOMES = {"wins": 1.0, "ties": 0.0, "losses": -1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictDifference:
+    """Verdicts of one metric on the pairs of which both answers have one.
+
+    Attributes:
+        pairs: These pairs.
+        baseline, candidate: Share of right answers of either side.
+        difference: The candidate's minus the baseline's.
+        both: Pairs of which both answers are right.
+        only_baseline, only_candidate: Pairs of which one answer is right: these are discordant.
+        neither: Pairs of which neither is.
+        p_value: McNemar's exact test, two-sided: how likely so uneven a split of the discordant pairs is where both
+            sides are as good; 1 without such pairs. It takes pairs for independent.
+    """
+
+    pairs: int
+    baseline: Estimate
+    candidate: Estimate
+    difference: Difference
+    both: int
+    only_baseline: int
+    only_candidate: int
+    neither: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyAsWrong:
+    """One metric with every empty answer counted as a score of 0, so that silence gains nothing.
+
+    Attributes:
+        scored: Pairs of which both answers are empty or have a score.
+        baseline, candidate: Mean score of either side over these.
+        difference: Candidate minus baseline.
+    """
+
+    scored: int
+    baseline: Estimate
+    candidate: Estimate
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricDifference:
+    """One metric on all pairs.
+
+    Attributes:
+        pairs: All of them.
+        scored: Those of which both answers have a score: means and difference are over these.
+        baseline, candidate: Mean score of either side.
+        difference: Candidate minus baseline.
+        empty_as_wrong: The same with every empty answer counted as a score of 0.
+        empty: Empty answers of baseline and candidate.
+        failed: Answers of baseline and candidate without a score though there was something to score.
+        verdicts: None where the metric gives none.
+    """
+
+    pairs: int
+    scored: int
+    baseline: Estimate
+    candidate: Estimate
+    difference: Difference
+    empty_as_wrong: EmptyAsWrong
+    empty: tuple[int, int]
+    failed: tuple[int, int]
+    verdicts: VerdictDifference | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """Whose answer one chooser prefers.
+
+    Attributes:
+        pairs: Pairs with a winner or a tie.
+        undecided: Pairs with neither.
+        wins, ties, losses: Pairs of which the candidate's answer is preferred, neither is, the baseline's is.
+        win_share, tie_share, loss_share: The same as shares of `pairs`.
+        p_value: Sign test, two-sided and exact: how likely so uneven a split of wins and losses is where both sides are
+            as good; 1 where all are ties, NaN without `pairs`. It takes pairs for independent.
+    """
+
+    pairs: int
+    undecided: int
+    wins: int
+    ties: int
+    losses: int
+    win_share: Estimate
+    tie_share: Estimate
+    loss_share: Estimate
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairComparison:
+    """A candidate beside a baseline.
+
+    Attributes:
+        pairs: Pairs of answers.
+        metrics: By label of the metric.
+        outcomes: By name of the chooser.
+    """
+
+    pairs: int
+    metrics: Mapping[str, MetricDifference]
+    outcomes: Mapping[str, Outcomes]
+
+
+def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0) -> PairComparison:
+    """Computes all figures of all metrics and choosers.
+
+    Intervals and differences are those of `compare_groups`: draws of whole questions, within each data set.
+
+    Raises:
+        ValueError: There is no pair.
+        MissingScipyError: scipy is not installed.
+    """
+    if not len(rows):
+        raise ValueError("there is no pair of answers to compare")
+    found = compare_groups(_columns(rows), by_row=True, resamples=resamples, seed=seed)
+    return PairComparison(
+        pairs=len(rows),
+        metrics={label: _metric(rows, found, label) for label in rows.scores},
+        outcomes={name: _outcomes(column, found, name) for name, column in rows.preferred.items()},
+    )
+
+
+def _columns(rows: PairedRows) -> GroupedRows:
+    """Every figure as a column over the baseline's answers, then the candidate's."""
+    columns: dict[str, NDArray[np.float64]] = {}
+    filled = {label: np.where(rows.empty[label], 0.0, scores) for label, scores in rows.scores.items()}
+    for kind, table in (("mean", rows.scores), ("filled", filled), ("right", rows.verdicts)):
+        for label, pairs in table.items():
+            # A score beside which there is none enters no figure.
+            columns[f"{kind} {label}"] = (pairs + 0.0 * pairs[:, ::-1]).T.ravel()
+    for name, preferred in rows.preferred.items():
+        for outcome, value in _OUTCOMES.items():
+            column = np.where(np.isnan(preferred), np.nan, preferred == value)
+            columns[f"{outcome} {name}"] = np.concatenate([np.full(len(rows), np.nan), column])
+    sides = np.repeat(np.arange(len(_SIDES)), len(rows)).astype(np.intp)
+    return GroupedRows(columns, sides, _SIDES, np.tile(rows.questions, len(_SIDES)), rows.strata)
+
+
+def _metric(rows: PairedRows, found: Mapping[str, list[GroupStatistics]], label: str) -> MetricDifference:
+    baseline, candidate = found[f"mean {label}"]
+    filled = found[f"filled {label}"]
+    return MetricDifference(
+        pairs=len(rows),
+        scored=baseline.scored,
+        baseline=baseline.mean,
+        candidate=candidate.mean,
+        difference=_paired(candidate),
+        empty_as_wrong=EmptyAsWrong(
+            scored=filled[0].scored,
+            baseline=filled[0].mean,
+            candidate=filled[1].mean,
+            difference=_paired(filled[1]),
+        ),
+        empty=_counted(rows.empty[label]),
+        failed=_counted(rows.failed[label]),
+        verdicts=_verdicts(rows.verdicts[label], found[f"right {label}"]),
+    )
+
+
+def _counted(column: NDArray[np.bool_]) -> tuple[int, int]:
+    before, after = column.sum(axis=0).tolist()
+    return before, after
+
+
+def _verdicts(verdicts: NDArray[np.float64], found: list[GroupStatistics]) -> VerdictDifference | None:
+    before, after = verdicts[~np.isnan(verdicts.sum(axis=1))].T.astype(np.bool_)
+    if not len(before):
+        return None
+    only_baseline, only_candidate = int((before & ~after).sum()), int((after & ~before).sum())
+    baseline, candidate = found
+    return VerdictDifference(
+        pairs=len(before),
+        baseline=baseline.mean,
+        candidate=candidate.mean,
+        difference=_paired(candidate),
+        both=int((before & after).sum()),
+        only_baseline=only_baseline,
+        only_candidate=only_candidate,
+        neither=int((~before & ~after).sum()),
+        p_value=_even_split(only_baseline, only_candidate),
+    )
+
+
+def _outcomes(preferred: NDArray[np.float64], found: Mapping[str, list[GroupStatistics]], name: str) -> Outcomes:
+    counts = {outcome: int((preferred == value).sum()) for outcome, value in _OUTCOMES.items()}
+    shares = {outcome: found[f"{outcome} {name}"][1].mean for outcome in _OUTCOMES}
+    decided = sum(counts.values())
+    return Outcomes(
+        pairs=decided,
+        undecided=len(preferred) - decided,
+        wins=counts["wins"],
+        ties=counts["ties"],
+        losses=counts["losses"],
+        win_share=shares["wins"],
+        tie_share=shares["ties"],
+        loss_share=shares["losses"],
+        p_value=_even_split(counts["losses"], counts["wins"]) if decided else np.nan,
+    )
+
+
+def _paired(figures: GroupStatistics) -> Difference:
+    if figures.paired is not None:
+        return figures.paired.mean
+    return difference(np.nan, np.array([]), questions=0)
+
+
+def _even_split(one: int, other: int) -> float:
+    """Two-sided exact p value of a split that would be even by chance."""
+    return float(scipy_stats().binomtest(one, one + other).pvalue) if one + other else 1.0
+
+
+_ORDERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderStatistics:
+    """What a judge said of pairs that it was shown in both orders.
+
+    Attributes:
+        pairs: Pairs of which both orders could be read.
+        consistent: Pairs of which both orders name the same winner, or both a tie.
+        consistency: Their share, 0 to 1.
+        position_bias: Share of verdicts for the answer that was shown first minus that for the other one, -1 to 1; 0
+            without bias, positive where the first place is preferred.
+    """
+
+    pairs: int
+    consistent: int
+    consistency: Estimate
+    position_bias: Estimate
+
+
+def order_statistics(
+    orders: Sequence[Sequence[Mapping[str, object]]],
+    questions: Sequence[int] | NDArray[np.intp],
+    strata: Sequence[int] | NDArray[np.intp],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> OrderStatistics | None:
+    """Computes both figures; None where no pair was read in both orders.
+
+    Args:
+        orders: Of each pair, what was said in each order: `first` and `winner` by the same names, `winner` "tie" for a
+            tie, None where nothing could be read.
+        questions: Number of each pair's question, as in `GroupedRows`; the intervals draw whole questions.
+        strata: Data set of each question, likewise.
+        resamples: Draws behind the intervals.
+        seed: Same seed, same intervals.
+    """
+    agree, bias = np.full(len(orders), np.nan), np.full(len(orders), np.nan)
+    for place, said in enumerate(orders):
+        winners = [order.get("winner") for order in said]
+        if len(winners) == _ORDERS and None not in winners:
+            agree[place] = len(set(winners)) == 1
+            bias[place] = np.mean([_leaning(order) for order in said])
+    pairs = int(np.count_nonzero(~np.isnan(agree)))
+    if not pairs:
+        return None
+    scores = {"agree": agree, "bias": bias}
+    everything = np.zeros(len(orders), np.intp)
+    rows = GroupedRows(scores, everything, [("",)], np.asarray(questions, np.intp), np.asarray(strata, np.intp))
+    found = compare_groups(rows, resamples=resamples, seed=seed)
+    return OrderStatistics(
+        pairs=pairs,
+        consistent=int(np.nansum(agree)),
+        consistency=found["agree"][0].mean,
+        position_bias=found["bias"][0].mean,
+    )
+
+
+def _leaning(order: Mapping[str, object]) -> float:
+    """1 for the answer that was shown first, -1 for the other one, 0 for a tie."""
+    if order["winner"] == "tie":
+        return 0.0
+    return 1.0 if order["winner"] == order["first"] else -1.0

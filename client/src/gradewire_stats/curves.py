@@ -1,0 +1,237 @@
+"""Curves of one metric against labels, and the accuracy of its certain verdicts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.point_estimates import RIGHT_FROM, auc, right
+
+
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """Of one metric over rows with a verdict and a label.
+
+    Attributes:
+        judged: Such rows.
+        uncertain: Those of them whose verdict the metric does not trust.
+        accuracy: Share of right verdicts over all of them, 0 to 1.
+        accuracy_certain: The same over those that it trusts; NaN where there is none.
+    """
+
+    judged: int
+    uncertain: int
+    accuracy: float
+    accuracy_certain: float
+
+
+def abstention(
+    verdicts: NDArray[np.float64], certain: NDArray[np.bool_], labels: NDArray[np.float64]
+) -> Abstention | None:
+    """Compares verdicts with labels.
+
+    Args:
+        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
+        certain: bool[rows], whether the metric trusts them.
+        labels: float64[rows] in [0, 1], right from 0.5.
+
+    Returns:
+        None where no verdict is uncertain, or labels lie outside [0, 1], so that nobody said what counts as right.
+    """
+    judged = ~np.isnan(verdicts) & ~np.isnan(labels)
+    if not judged.any() or certain[judged].all() or labels[judged].min() < 0 or labels[judged].max() > 1:
+        return None
+    hits = (verdicts[judged] == 1) == (labels[judged] >= RIGHT_FROM)
+    trusted = certain[judged]
+    return Abstention(
+        judged=int(judged.sum()),
+        uncertain=int((~trusted).sum()),
+        accuracy=float(hits.mean()),
+        accuracy_certain=float(hits[trusted].mean()) if trusted.any() else float("nan"),
+    )
+
+
+MOST_ROC_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RocCurve:
+    """Points of a receiver operating characteristic, from (0, 0) to (1, 1).
+
+    Attributes:
+        false_positive_rate: float64[points], 0 to 1, ascending.
+        true_positive_rate: float64[points], 0 to 1, ascending.
+        thresholds: float64[points]: the score from which an answer counts as right; +inf at the first point.
+        auc: Area under the full curve, before it was thinned.
+        positives: Rows labelled right.
+        negatives: Rows labelled wrong.
+    """
+
+    false_positive_rate: NDArray[np.float64]
+    true_positive_rate: NDArray[np.float64]
+    thresholds: NDArray[np.float64]
+    auc: float
+    positives: int
+    negatives: int
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationBin:
+    """Rows whose scores are next to each other.
+
+    Attributes:
+        mean_score: Mean of their scores.
+        share_right: Mean of their labels, 0 to 1.
+        rows: How many they are.
+        low_score: Lowest score.
+        high_score: Highest score.
+    """
+
+    mean_score: float
+    share_right: float
+    rows: int
+    low_score: float
+    high_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How scores compare with the share of right answers among them.
+
+    Attributes:
+        bins: Of nearly equal numbers of rows, by ascending score; rows of equal score share a bin.
+        ece: Expected calibration error: mean over the rows of |mean score - share right| of their bin; NaN where a
+            score lies outside [0, 1] and so is no probability.
+    """
+
+    bins: Sequence[CalibrationBin]
+    ece: float
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Histogram of scores by label.
+
+    Attributes:
+        edges: float64[bins + 1], common to all labels.
+        counts: int64[bins] by label: "right" (1), "wrong" (0) and "between"; for labels outside [0, 1] "low" and
+            "high", split at their median (the median itself is low).
+        failed: Rows without a score.
+    """
+
+    edges: NDArray[np.float64]
+    counts: Mapping[str, NDArray[np.int64]]
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCurves:
+    """All curves of one metric.
+
+    Attributes:
+        roc: None where labels lie outside [0, 1] or a class is missing.
+        calibration: None where labels lie outside [0, 1] or there is no score.
+        distribution: Histograms.
+        brier: Mean squared distance of score and label, 0 to 1; NaN where either leaves [0, 1].
+    """
+
+    roc: RocCurve | None
+    calibration: Calibration | None
+    distribution: Distribution
+    brier: float
+
+
+def metric_curves(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    *,
+    bins: int = 10,
+    histogram_bins: int = 40,
+) -> MetricCurves:
+    """All curves of a metric.
+
+    Args:
+        scores: float64[rows]; NaN where the row failed, which keeps it out of every curve.
+        labels: float64[rows], finite.
+        bins: Of the calibration curve, at most.
+        histogram_bins: Of the histograms.
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+        ValueError: The columns differ in length.
+    """
+    if len(scores) != len(labels):
+        raise ValueError(f"there are {len(scores)} scores and {len(labels)} labels")
+    scored = np.isfinite(scores)
+    kept, beside = scores[scored], labels[scored]
+    in_unit = right(labels) is not None
+    probabilities = in_unit and len(kept) > 0 and kept.min() >= 0 and kept.max() <= 1
+    return MetricCurves(
+        roc=_roc(kept, beside >= RIGHT_FROM) if in_unit else None,
+        calibration=_calibration(kept, beside, bins, probabilities=probabilities) if in_unit and len(kept) else None,
+        distribution=_distribution(kept, beside, histogram_bins, in_unit=in_unit, failed=int((~scored).sum())),
+        brier=float(np.mean((kept - beside) ** 2)) if probabilities else math.nan,
+    )
+
+
+def _roc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> RocCurve | None:
+    if positive.all() or not positive.any():
+        return None
+    values, group = np.unique(scores, return_inverse=True)
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    hits = np.bincount(group, weights=positive, minlength=len(values))[::-1].cumsum() / positives
+    alarms = np.bincount(group, weights=~positive, minlength=len(values))[::-1].cumsum() / negatives
+    tpr, fpr = np.concatenate([[0.0], hits]), np.concatenate([[0.0], alarms])
+    thresholds = np.concatenate([[np.inf], values[::-1]])
+    if len(tpr) > MOST_ROC_POINTS:
+        # Evenly spaced along the curve's own length, so that no point is further than that from the next one kept.
+        along = tpr + fpr
+        kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], MOST_ROC_POINTS - 1)).clip(0, len(along) - 1))
+        kept = np.unique(np.concatenate([kept, [0, len(along) - 1]]))
+        tpr, fpr, thresholds = tpr[kept], fpr[kept], thresholds[kept]
+    return RocCurve(fpr, tpr, thresholds, auc(scores, positive), positives, negatives)
+
+
+def _calibration(
+    scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, probabilities: bool
+) -> Calibration:
+    values, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    # The middle of a group of equal scores says in which bin all of it goes.
+    middle = np.cumsum(counts) - counts / 2
+    bin_of_group = np.minimum((middle * bins / len(scores)).astype(np.intp), bins - 1)
+    # Bins that a large group leaves empty vanish.
+    number = np.unique(bin_of_group, return_inverse=True)[1]
+    rows = np.bincount(number[group])
+    mean_score = np.bincount(number[group], weights=scores) / rows
+    share_right = np.bincount(number[group], weights=labels) / rows
+    first = np.searchsorted(number, np.arange(len(rows)))
+    last = np.searchsorted(number, np.arange(len(rows)), side="right") - 1
+    found = [
+        CalibrationBin(float(mean_score[at]), float(share_right[at]), int(rows[at]), float(low), float(high))
+        for at, (low, high) in enumerate(zip(values[first], values[last], strict=True))
+    ]
+    error = float(rows @ np.abs(mean_score - share_right) / len(scores)) if probabilities else math.nan
+    return Calibration(found, error)
+
+
+def _distribution(
+    scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, in_unit: bool, failed: int
+) -> Distribution:
+    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
+    if low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    elif low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, bins + 1)
+    place = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, bins - 1)
+    if in_unit:
+        masks = {"right": labels == 1, "wrong": labels == 0, "between": (labels > 0) & (labels < 1)}
+        if not masks["between"].any():
+            del masks["between"]
+    else:
+        middle = float(np.median(labels)) if len(labels) else 0.0
+        masks = {"low": labels <= middle, "high": labels > middle}
+    counts = {name: np.bincount(place[mask], minlength=bins).astype(np.int64) for name, mask in masks.items()}
+    return Distribution(edges, counts, failed)

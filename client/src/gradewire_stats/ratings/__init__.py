@@ -1,0 +1,58 @@
+"""Ratings of models from verdicts on pairs of their answers: arrays in, numbers out; no files, no terminal.
+
+Everything here is numpy. An instruction, not a match, is what the bootstrap draws: verdicts on answers to one
+instruction are not independent.
+"""
+
+from gradewire_stats.ratings.bradley_terry import (
+    CONTROLS,
+    Control,
+    ControlledFit,
+    NotConvergedError,
+    NotIdentifiedError,
+    Strengths,
+    bradley_terry,
+    controlled_fit,
+)
+from gradewire_stats.ratings.elo import elo_draws, elo_ratings
+from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
+from gradewire_stats.ratings.sampling import ChosenPair, PairPool, next_pairs
+from gradewire_stats.ratings.table import (
+    Bias,
+    Effect,
+    ModelRating,
+    RatingTable,
+    SystemRanks,
+    length_bias,
+    position_bias,
+    rate,
+    system_ranks,
+)
+
+__all__ = [
+    "CONTROLS",
+    "Bias",
+    "ChosenPair",
+    "Control",
+    "ControlledFit",
+    "Effect",
+    "Matches",
+    "ModelRating",
+    "NotConvergedError",
+    "NotIdentifiedError",
+    "PairCounts",
+    "PairPool",
+    "RatingTable",
+    "Strengths",
+    "SystemRanks",
+    "bradley_terry",
+    "controlled_fit",
+    "elo_draws",
+    "elo_ratings",
+    "length_bias",
+    "next_pairs",
+    "pair_counts",
+    "position_bias",
+    "rate",
+    "system_ranks",
+]

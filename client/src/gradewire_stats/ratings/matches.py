@@ -1,0 +1,173 @@
+"""Matches of two models' answers to an instruction, and their counts of wins and ties."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """Verdicts on pairs of answers, one a match.
+
+    Attributes:
+        models: Names by number.
+        a: int[matches], number of the model whose answer is A.
+        b: int[matches], that of answer B; another one than `a`.
+        score_a: float64[matches]: 1 where A won, 0 where B did, 0.5 for a tie.
+        instructions: int[matches], number of the instruction; matches that share one are drawn together.
+        shown_first: int[matches]: 1 where the judge saw A first, -1 for B, 0 where both orders are in the verdict or
+            nothing is known.
+        words: float64[matches, 2], words of both answers; NaN where they are not known.
+        weights: float64[matches], how much each counts in fits: 0.5 where a pair's orders are two matches, else 1.
+    """
+
+    models: Sequence[str]
+    a: NDArray[np.intp]
+    b: NDArray[np.intp]
+    score_a: NDArray[np.float64]
+    instructions: NDArray[np.intp]
+    shown_first: NDArray[np.intp]
+    words: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(  # noqa: PLR0913 - one column each
+        cls,
+        models: Sequence[str],
+        a: ArrayLike,
+        b: ArrayLike,
+        score_a: ArrayLike,
+        instructions: ArrayLike,
+        *,
+        shown_first: ArrayLike | None = None,
+        words: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """The same from any sequences of numbers; without words or orders these are unknown, without weights all are 1.
+
+        Raises:
+            ValueError: Columns differ in length, a model meets itself or has no such number, or a score is none of 0,
+                0.5 and 1.
+        """
+        numbers_a = np.asarray(a, dtype=np.intp)
+        count = len(numbers_a)
+        found = cls(
+            models=models,
+            a=numbers_a,
+            b=np.asarray(b, dtype=np.intp),
+            score_a=np.asarray(score_a, dtype=np.float64),
+            instructions=np.asarray(instructions, dtype=np.intp),
+            shown_first=np.zeros(count, np.intp) if shown_first is None else np.asarray(shown_first, dtype=np.intp),
+            words=np.full((count, 2), np.nan) if words is None else np.asarray(words, np.float64).reshape(-1, 2),
+            weights=np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64),
+        )
+        columns = (found.b, found.score_a, found.instructions, found.shown_first, found.words, found.weights)
+        if any(len(column) != count for column in columns):
+            raise ValueError(f"there are {count} answers A and {[len(column) for column in columns]} of the rest")
+        if count and not (min(found.a.min(), found.b.min()) >= 0 and max(found.a.max(), found.b.max()) < len(models)):
+            raise ValueError(f"a model has a number outside 0 to {len(models) - 1}")
+        if (found.a == found.b).any():
+            raise ValueError("a model meets itself in a match")
+        if not np.isin(found.score_a, (0.0, 0.5, 1.0)).all():
+            raise ValueError("a score is none of 0, 0.5 and 1")
+        return found
+
+    def __len__(self) -> int:
+        """Number of matches."""
+        return len(self.a)
+
+    @property
+    def instruction_count(self) -> int:
+        """How many instructions are numbered."""
+        return int(self.instructions.max()) + 1 if len(self) else 0
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """Those without a tie, bool[matches]."""
+        return np.asarray(self.score_a != 0.5)
+
+    def where(self, mask: NDArray[np.bool_]) -> Self:
+        """Some of the matches, over the same models, with the instructions numbered anew."""
+        _, instructions = np.unique(self.instructions[mask], return_inverse=True)
+        return replace(
+            self,
+            a=self.a[mask],
+            b=self.b[mask],
+            score_a=self.score_a[mask],
+            instructions=instructions,
+            shown_first=self.shown_first[mask],
+            words=self.words[mask],
+            weights=self.weights[mask],
+        )
+
+    def instructions_of(self, model: int) -> int:
+        """How many instructions a model has a match on."""
+        return len(np.unique(self.instructions[(self.a == model) | (self.b == model)]))
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """How often each model won against each other one, by draw.
+
+    Attributes:
+        won: float64[draws, models, models], weight of the matches that the row's model won against the column's.
+        tied: float64[draws, models, models], weight of their ties; symmetric.
+    """
+
+    won: NDArray[np.float64]
+    tied: NDArray[np.float64]
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """Wins with ties as half wins, float64[draws, models, models]."""
+        return self.won + self.tied / 2
+
+    @property
+    def played(self) -> NDArray[np.bool_]:
+        """Whether each model has a match in each draw, bool[draws, models]."""
+        return np.asarray((self.won + self.won.transpose(0, 2, 1) + self.tied).sum(axis=2) > 0)
+
+    @property
+    def win_shares(self) -> NDArray[np.float64]:
+        """Points over matches of each model, float64[draws, models]; NaN without a match."""
+        points = self.points
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(points.sum(axis=2) / (points + points.transpose(0, 2, 1)).sum(axis=2))
+
+    def shares_against(self, reference: int) -> NDArray[np.float64]:
+        """Share of the matches with the reference that each model won, ties left out; float64[draws, models].
+
+        NaN for the reference itself, and for a model that has no such match that was decided.
+        """
+        won, lost = self.won[:, :, reference], self.won[:, reference, :]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(won / (won + lost))
+
+
+def pair_counts(matches: Matches, draws: NDArray[np.float64] | None = None) -> PairCounts:
+    """Counts of all matches, or of draws of their instructions.
+
+    Args:
+        matches: Counted with their weights.
+        draws: float64[draws, instructions], how often each counts; None: one draw in which all count once.
+    """
+    models = len(matches.models)
+    decided = matches.decided
+    winner = np.where(matches.score_a == 1.0, matches.a, matches.b)
+    loser = np.where(matches.score_a == 1.0, matches.b, matches.a)
+    parts = [
+        (cells[here], matches.instructions[here], matches.weights[here])
+        for cells, here in ((winner * models + loser, decided), (matches.a * models + matches.b, ~decided))
+    ]
+    if draws is None:
+        draws = np.ones((1, matches.instruction_count))
+    won, tied = (
+        np.array(
+            [np.bincount(cells, draw[instructions] * weights, models**2) for draw in draws], dtype=np.float64
+        ).reshape(len(draws), models, models)
+        for cells, instructions, weights in parts
+    )
+    return PairCounts(won, tied + tied.transpose(0, 2, 1))

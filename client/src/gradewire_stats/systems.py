@@ -1,0 +1,236 @@
+"""Models under test as metrics rank them, beside how people do: means by model (SFVE, table 3), system-level ranks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.agreement_table import JudgedRows, rows_by
+from gradewire_stats.intervals import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
+from gradewire_stats.point_estimates import one_blas_thread
+
+LEAST_MODELS = 3
+"""With two models every metric ranks them rightly or wrongly: no correlation says more."""
+MOST_MODELS = 100
+"""Of more models there are no tables: each draw compares every model with every other one."""
+# Pairs of models that are compared at a time, over all draws.
+_PAIRS_AT_A_TIME = 4_000_000
+# Means that differ by less differ by rounding: equal labels summed in another order are still equal.
+_DECIMALS = 12
+# Stands for the labels among the metrics, none of which is called so.
+_PEOPLE = "\x00people"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMeans:
+    """Mean scores of the models under test on some rows.
+
+    Attributes:
+        metric: Label of the metric.
+        means: Mean score of each model, on the rows that the metric scored.
+        people: Mean label of each model on the same rows.
+        failed: Rows that the metric did not score.
+        kendall: tau-b of the two, over the models; NaN for fewer than `LEAST_MODELS`, or where a side is all alike.
+        spearman: Their rank correlation, likewise.
+        pearson: Their linear correlation, likewise.
+    """
+
+    metric: str
+    means: Sequence[Estimate]
+    people: Sequence[Estimate]
+    failed: int
+    kendall: Estimate
+    spearman: Estimate
+    pearson: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """Models by metrics.
+
+    Attributes:
+        dataset: The data set that the rows are of; "" for all rows.
+        models: Those that have rows here, in the order of all figures.
+        people: Mean label of each model, over all rows.
+        lines: One for each metric.
+    """
+
+    dataset: str
+    models: Sequence[str]
+    people: Sequence[Estimate]
+    lines: Sequence[SystemMeans]
+
+
+def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> list[SystemTable]:
+    """Means by model and system-level rank correlation, for each data set and over all rows.
+
+    Means of one metric are compared between models; those of two metrics lie on scales of their own. Over all rows of
+    several data sets a model that answered the easier ones stands higher, with people and metrics alike.
+
+    Args:
+        rows: Scores and labels; a row without a score is in no figure of that metric, the label beside it included.
+        resamples: Draws of whole questions, within each data set.
+        seed: Same seed, same intervals.
+
+    Returns:
+        A table for each data set, if there are several, and the one over all rows last; none for fewer than two models,
+        nor for more than `MOST_MODELS`.
+
+    Raises:
+        MissingScipyError: threadpoolctl is not installed.
+    """
+    if not 2 <= len(models_of(rows)) <= MOST_MODELS:
+        return []
+    clusters = question_clusters(rows.datasets, rows.questions)
+    strata = strata_of(rows.datasets, clusters)
+    places = rows_by(list(map(str, rows.datasets)))
+    several = {name: where for name, where in places.items() if name and len(places) > 1}
+    labelled = {_PEOPLE: rows.labels, **rows.scores}
+    tables = []
+    for dataset, where in (*several.items(), ("", np.arange(len(rows.labels)))):
+        by_model = rows_by([str(rows.models[row]) for row in where])
+        models = [model for model in by_model if model]
+        if len(models) < 2:
+            continue
+        of_model = np.full(len(rows.labels), -1, dtype=np.intp)
+        for number, model in enumerate(models):
+            of_model[where[by_model[model]]] = number
+        sums = {name: _Sums(column, rows.labels, clusters, of_model) for name, column in labelled.items()}
+        tables.append((dataset, models, sums))
+    with one_blas_thread():
+        for weights in draws(strata, resamples=resamples, seed=seed):
+            for _, _, sums in tables:
+                for each in sums.values():
+                    each.take(weights)
+    return [
+        SystemTable(
+            dataset,
+            models,
+            sums[_PEOPLE].line("", strata).people,
+            [sums[metric].line(metric, strata) for metric in rows.scores],
+        )
+        for dataset, models, sums in tables
+    ]
+
+
+def models_of(rows: JudgedRows) -> list[str]:
+    """The models under test, by name; rows without one count for none."""
+    return sorted({str(model) for model in rows.models if str(model)})
+
+
+class _Sums:
+    """Sums of one metric by question and model, and the means of models in all draws so far.
+
+    `of_model` is -1 for rows that are of another data set or have no model.
+    """
+
+    def __init__(
+        self,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        clusters: NDArray[np.intp],
+        of_model: NDArray[np.intp],
+    ) -> None:
+        where, models = np.flatnonzero(of_model >= 0), int(of_model.max()) + 1
+        scored = where[~np.isnan(scores[where])]
+        self._failed = len(where) - len(scored)
+        self.questions, places = np.unique(clusters[scored], return_inverse=True)
+        cells = places * models + of_model[scored]
+        self._sums = np.stack(
+            [
+                np.bincount(cells, weights=values, minlength=len(self.questions) * models)
+                .astype(np.float64)
+                .reshape(len(self.questions), models)
+                for values in (scores[scored], labels[scored], np.ones(len(scored)))
+            ]
+        )
+        self._drawn: list[NDArray[np.float64]] = []
+        self._correlations: list[NDArray[np.float64]] = []
+
+    def take(self, weights: NDArray[np.float64]) -> None:
+        means = _means(weights[:, self.questions] @ self._sums)
+        self._drawn.append(means)
+        self._correlations.append(_correlations(means))
+
+    def line(self, metric: str, strata: NDArray[np.intp]) -> SystemMeans:
+        point = _means(self._sums.sum(axis=1, keepdims=True))
+        drawn = np.concatenate(self._drawn, axis=1)
+        kendall, spearman, pearson = (
+            self._estimate(value[0], values, strata)
+            for value, values in zip(_correlations(point), np.concatenate(self._correlations, axis=1), strict=True)
+        )
+        means, people = (
+            [
+                self._estimate(point[side, 0, model], drawn[side, :, model], strata, self._sums[2, :, model] > 0)
+                for model in range(drawn.shape[2])
+            ]
+            for side in (0, 1)
+        )
+        return SystemMeans(metric, means, people, self._failed, kendall, spearman, pearson)
+
+    def _estimate(
+        self,
+        value: float,
+        drawn: NDArray[np.float64],
+        strata: NDArray[np.intp],
+        behind: NDArray[np.bool_] | None = None,
+    ) -> Estimate:
+        questions = self.questions if behind is None else self.questions[behind]
+        return estimate(float(value), drawn, questions=free_clusters(questions, strata))
+
+
+def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means of scores and labels, float64[2, draws, models], of their sums and counts, float64[3, draws, models]."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.round(np.where(sums[2] > 0, sums[:2] / sums[2], np.nan), _DECIMALS))
+
+
+def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """tau-b, Spearman and Pearson of scores with labels, float64[3, draws]."""
+    at_a_time = max(1, _PAIRS_AT_A_TIME // means.shape[2] ** 2)
+    found = [
+        [how(*means[:, start : start + at_a_time]) for how in (kendall_of, spearman_of, pearson_of)]
+        for start in range(0, means.shape[1], at_a_time)
+    ]
+    return np.concatenate(found, axis=1)
+
+
+def _difference_signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sign of the difference of each two models, float64[draws, models, models]."""
+    return np.sign(values[:, :, None] - values[:, None, :])
+
+
+def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """tau-b over models in every draw.
+
+    Args:
+        x: float64[draws, models].
+        y: float64[draws, models].
+
+    Returns:
+        float64[draws]; NaN for fewer than `LEAST_MODELS`, where a side is all alike, and where a model has no mean.
+    """
+    if x.shape[1] < LEAST_MODELS:
+        return np.full(len(x), np.nan)
+    signs_x, signs_y = _difference_signs(x), _difference_signs(y)
+    untied = np.sqrt((signs_x**2).sum(axis=(1, 2)) * (signs_y**2).sum(axis=(1, 2)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(untied > 0, (signs_x * signs_y).sum(axis=(1, 2)) / untied, np.nan))
+
+
+def spearman_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rank correlation over models in every draw; arguments and result as those of `kendall_of`."""
+    # The sum of these signs is twice a midrank's distance from the middle.
+    return pearson_of(_difference_signs(x).sum(axis=2), _difference_signs(y).sum(axis=2))
+
+
+def pearson_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Linear correlation over models in every draw; arguments and result as those of `kendall_of`."""
+    if x.shape[1] < LEAST_MODELS:
+        return np.full(len(x), np.nan)
+    dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
+    spread = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
+    # What rounding leaves of models that are all alike is no spread.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(spread > 1e-15, (dx * dy).sum(axis=1) / spread, np.nan))

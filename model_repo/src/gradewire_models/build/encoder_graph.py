@@ -1,0 +1,223 @@
+"""Encoders and graders as ONNX graphs of standard operators, with pooling and normalisation inside."""
+
+import math
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from gradewire_models.build.graph import EveryRow, Nodes, RealRows, lay_out_every, lay_out_real
+from gradewire_models.build.weights import Dense, Encoder, Head, Layer, Norm
+from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.errors import BuildError
+from gradewire_models.repository.config import (
+    ATTENTION_MASK,
+    INPUT_IDS,
+    LOGIT_OUTPUT,
+    SENTENCE_OUTPUT,
+    TOKENS_OUTPUT,
+    layer_output,
+)
+from gradewire_models.repository.serving import Precision
+
+# Opset 20 brings GELU as one operator. The intermediate representation that belongs to it keeps older runtimes in.
+_OPSET = 20
+_IR_VERSION = 9
+
+Vector = NDArray[np.float32]
+Layout: TypeAlias = RealRows | EveryRow
+
+
+def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
+    """Writes `encoder` as ONNX for a CPU, in float32; the same weights give the same graph.
+
+    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`; the mask is
+    1 on a text's tokens and 0 on padding, which stands at the end of a row. Outputs: ``sentence_embedding``, float32
+    [batch, dims], mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``,
+    float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified).
+
+    A batch needs one real token at least. `add_fingerprint` adds the graph's fingerprint.
+    """
+    nodes = Nodes()
+    return _write(nodes, lay_out_real(nodes, encoder, model), encoder, model)
+
+
+def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> onnx.ModelProto:
+    """Writes `encoder` as ONNX for a GPU: padding stays in, so that no shape depends on the data.
+
+    Inputs and outputs as those of `encoder_graph`, float32 in both precisions; in ``"fp16"`` all weights and all that
+    is computed with them is float16; only the sum over a text's tokens and its length are float32.
+    """
+    nodes = Nodes(float_type=TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT)
+    return _write(nodes, lay_out_every(nodes, encoder, model), encoder, model)
+
+
+def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
+    words = nodes.floats("word_table", encoder.word_table)
+    total = layout.embed(words, nodes.floats("position_table", encoder.position_table))
+    layout.write_output(write_layers(nodes, layout, encoder, model, total), TOKENS_OUTPUT)
+    _pool(nodes)
+    layers = [TOKENS_OUTPUT, *(layer_output(layer) for layer in model.token_layers)]
+    tokens = dict.fromkeys(layers, ("tokens", model.dims))
+    return assemble(nodes, model, {SENTENCE_OUTPUT: (model.dims,), **tokens})
+
+
+def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
+    """Writes everything between the embeddings' sum and what is made of the last layer.
+
+    Args:
+        nodes: Where operators are written.
+        layout: Where the tokens are.
+        encoder: The weights.
+        model: Its sizes; its `token_layers` become outputs.
+        embedded: Name of the sum of all embeddings, shaped as `layout` has rows.
+
+    Returns:
+        Name of the last layer's token vectors, in rows of `layout`.
+    """
+    # The bias each residual needs, in order; nothing follows the last layer.
+    biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
+    biases.append(np.zeros(model.dims, np.float32))
+    hidden = _write_norm(nodes, "embedding", embedded, encoder.embedding_norm, biases[0], model)
+    for number, layer in enumerate(encoder.layers, start=1):
+        carried = biases[2 * number - 2 : 2 * number + 1]
+        hidden = _write_layer(nodes, f"layer_{number}", layer, hidden, model, layout, carried)
+        if number in model.token_layers:
+            bias = nodes.floats(f"layer_{number}.carried", carried[-1])
+            bare = nodes.op("Sub", hidden, bias, name=f"layer_{number}.bare")
+            layout.write_output(bare, layer_output(number))
+    return hidden
+
+
+def _write_layer(  # noqa: PLR0913, PLR0917 - what a layer is made of and where it stands
+    nodes: Nodes,
+    name: str,
+    layer: Layer,
+    hidden: str,
+    model: CatalogModel,
+    layout: Layout,
+    carried: list[Vector],
+) -> str:
+    entering, between, leaving = carried
+    qkv = _write_dense(nodes, f"{name}.qkv", hidden, _pack(layer, model), entering)
+    queries, keys, values = layout.split_heads(f"{name}.heads", qkv)
+    turned = nodes.op("Transpose", keys, name=f"{name}.keys_turned", perm=[0, 1, 3, 2])
+    products = nodes.op("MatMul", queries, turned, name=f"{name}.products")
+    scores = nodes.op("Add", products, layout.score_bias, name=f"{name}.scores")
+    shares = nodes.op("Softmax", scores, name=f"{name}.shares", axis=-1)
+    attended = layout.join_heads(f"{name}.attended", nodes.op("MatMul", shares, values, name=f"{name}.mixed"))
+    hidden = _write_residual(nodes, f"{name}.attention_out", attended, layer.attention_out, hidden)
+    hidden = _write_norm(nodes, f"{name}.attention_norm", hidden, layer.attention_norm, between, model)
+    wide = nodes.op("Gelu", _write_dense(nodes, f"{name}.up", hidden, layer.up, between), name=f"{name}.gelu")
+    hidden = _write_residual(nodes, f"{name}.down", wide, layer.down, hidden)
+    return _write_norm(nodes, f"{name}.out_norm", hidden, layer.out_norm, leaving, model)
+
+
+def _pack(layer: Layer, model: CatalogModel) -> Dense:
+    # The scores' scale goes into the queries: 1 / sqrt(width of a head).
+    scale = np.float32(1 / math.sqrt(model.dims // model.heads))
+    return Dense(
+        np.concatenate([layer.query.weight * scale, layer.key.weight, layer.value.weight], axis=1),
+        np.concatenate([layer.query.bias * scale, layer.key.bias, layer.value.bias]),
+    )
+
+
+def _write_dense(nodes: Nodes, name: str, inputs: str, dense: Dense, carried: Vector) -> str:
+    # The inputs carry a bias that is not theirs: (h + c) W + (b - c W) = h W + b.
+    # Row by row, because the order in which a BLAS sums differs between machines, and the bytes must not.
+    excess = np.zeros(dense.bias.shape, np.float64)
+    for value, row in zip(carried.astype(np.float64), dense.weight.astype(np.float64), strict=True):
+        excess += value * row
+    bias = nodes.floats(f"{name}.bias", (dense.bias - excess).astype(np.float32))
+    return nodes.op("Gemm", inputs, nodes.floats(f"{name}.weight", dense.weight), bias, name=name)
+
+
+def _write_residual(nodes: Nodes, name: str, inputs: str, dense: Dense, residual: str) -> str:
+    # The bias of `dense` is in `residual` already.
+    return nodes.op("Gemm", inputs, nodes.floats(f"{name}.weight", dense.weight), residual, name=name)
+
+
+def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vector, model: CatalogModel) -> str:  # noqa: PLR0913, PLR0917 - as _write_layer
+    scale = nodes.floats(f"{name}.scale", norm.scale)
+    shift = nodes.floats(f"{name}.shift", norm.shift + carried)
+    return nodes.op("LayerNormalization", inputs, scale, shift, name=name, axis=-1, epsilon=model.layer_norm_epsilon)
+
+
+def _pool(nodes: Nodes) -> None:
+    mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
+    rows = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
+    sums = nodes.op("MatMul", rows, TOKENS_OUTPUT, name="pool_sums")
+    # A sum is as good as a mean here: the length is divided out next.
+    total = nodes.op("Squeeze", sums, "one", name="pool_total")
+    length = nodes.op("ReduceL2", total, "one", name="pool_length", keepdims=1)
+    floor = nodes.op("Max", length, nodes.constant("tiny", np.float32(1e-12)), name="pool_floor")
+    nodes.op("Div", total, floor, name=SENTENCE_OUTPUT)
+
+
+def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str | int, ...]]) -> onnx.ModelProto:
+    """The whole graph, over token ids and mask; `outputs` are float32, by name with their shapes behind the batch."""
+
+    def tensor(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    graph = helper.make_graph(
+        nodes.nodes,
+        model.name,
+        [tensor(name, TensorProto.INT64, "batch", "tokens") for name in (INPUT_IDS, ATTENTION_MASK)],
+        [tensor(name, TensorProto.FLOAT, "batch", *shape) for name, shape in outputs.items()],
+        nodes.constants,
+    )
+    opsets = [helper.make_opsetid("", _OPSET)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="gradewire")
+
+
+_TEXTS_BEFORE_ANSWER = 2
+
+
+def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: int) -> onnx.ModelProto:
+    """Writes a grader as ONNX for a CPU, in float32; the same weights give the same graph.
+
+    Inputs: as those of `encoder_graph`, each row one piece of `gradewire_models.repository.grader_input`. The token
+    type of a token is 1 behind the second `separator`, which no text can write, so that it needs no input of its own.
+    Output: ``logit``, float32 [batch, 1], the head over the mean of the last layer's token vectors.
+
+    Raises:
+        BuildError: The weights have no second token type.
+    """
+    if encoder.type_step is None:
+        raise BuildError(f"{model.name}: the weights have no second token type to mark the answer with")
+    nodes = Nodes()
+    layout = lay_out_real(nodes, encoder, model)
+    words = nodes.floats("word_table", encoder.word_table)
+    total = layout.embed(words, nodes.floats("position_table", encoder.position_table))
+    types = nodes.op("Gather", _answer_tokens(nodes, separator), layout.real_rows, name="types", axis=0)
+    steps = nodes.op("Mul", types, nodes.floats("type_step", encoder.type_step), name="type_steps")
+    typed = nodes.op("Add", total, steps, name="typed_embedding_sum")
+    layout.write_output(write_layers(nodes, layout, encoder, model, typed), "last_layer")
+    _write_head(nodes, head)
+    return assemble(nodes, model, {LOGIT_OUTPUT: (1,)})
+
+
+def _answer_tokens(nodes: Nodes, separator: int) -> str:
+    """1 on tokens of the answer and behind it, 0 before, float [batch * tokens, 1]."""
+    is_separator = nodes.op("Equal", INPUT_IDS, nodes.ints("separator", separator), name="is_separator")
+    separators = nodes.op("Cast", is_separator, name="separators", to=TensorProto.INT64)
+    before = nodes.op("CumSum", separators, nodes.constant("axis_1", np.int64(1)), name="texts_before", exclusive=1)
+    enough = nodes.ints("texts_before_answer", _TEXTS_BEFORE_ANSWER)
+    of_answer = nodes.op("GreaterOrEqual", before, enough, name="of_answer")
+    values = nodes.op("Cast", of_answer, name="answer_tokens", to=nodes.float_type)
+    return nodes.op("Reshape", values, nodes.ints("column", -1, 1), name="answer_column")
+
+
+def _write_head(nodes: Nodes, head: Head) -> None:
+    mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
+    rows = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
+    sums = nodes.op("MatMul", rows, "last_layer", name="pool_sums")
+    total = nodes.op("Squeeze", sums, "one", name="pool_total")
+    count = nodes.op("ReduceSum", mask, "one", name="pool_count", keepdims=1)
+    mean = nodes.op("Div", total, count, name="pool_mean")
+    weight, bias = nodes.floats("head.weight", head.weight.T), nodes.floats("head.bias", head.bias)
+    nodes.op("Gemm", mean, weight, bias, name=LOGIT_OUTPUT)

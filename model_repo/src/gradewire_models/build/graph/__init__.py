@@ -1,1 +1,0 @@
-"""Writes encoders as ONNX graphs of standard operators."""

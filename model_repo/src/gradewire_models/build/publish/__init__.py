@@ -1,1 +1,0 @@
-"""Puts a finished model with its description into a repository: everything or nothing."""

@@ -1,0 +1,298 @@
+"""The quality gate of variants: by what a variant does to scores, not to vectors."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from gradewire_models.build.calibration_rows import tokenize
+from gradewire_models.build.verify import Check, computed_how, open_computing, pad, run
+from gradewire_models.errors import BuildError, ModelBrokenError
+from gradewire_models.repository.built import BuiltModel, load_built
+
+ROWS = 500
+
+# Question, references (separated by |), another way to say it, a wrong answer.
+_FACTS = (
+    ("What is the man stirring the vegetables in?", "wok|pan", "a deep frying pan", "a teapot"),
+    ("What animal is asleep on the window sill?", "cat", "a grey kitten", "a puppy"),
+    ("How many candles are on the cake?", "7|seven", "seven small ones", "nine"),
+    ("Which metal is liquid at room temperature?", "mercury|quicksilver", "Hg, that is mercury", "gallium nitride"),
+    ("What does the sign at the corner say?", "stop", "it tells drivers to stop", "no parking"),
+    ("Who painted the ceiling of the Sistine Chapel?", "Michelangelo|Michelangelo Buonarroti", "Buonarroti", "Raphael"),
+    ("What is the capital of Australia?", "Canberra", "the city of Canberra", "Sydney"),
+    ("Is the woman wearing a hat?", "yes", "yes, a wide straw hat", "no"),
+    ("Is the shop open?", "no", "it is closed", "yes"),
+    ("What colour is the umbrella?", "red|dark red", "crimson", "navy blue"),
+    ("In which year did the first people walk on the Moon?", "1969", "July 1969", "1972"),
+    ("What is the largest planet of the solar system?", "Jupiter", "the gas giant Jupiter", "Saturn"),
+    ("What are the children building on the beach?", "sandcastle|a castle of sand", "a castle", "a snowman"),
+    ("Which instrument is the girl playing?", "cello|violoncello", "a bowed string instrument", "a trumpet"),
+    ("Where is the bicycle leaning?", "against the wall|on a brick wall", "at the side of a house", "under a tree"),
+    ("What is water made of?", "hydrogen and oxygen|H2O", "two gases: oxygen and hydrogen", "carbon dioxide"),
+    ("Who wrote The Hobbit?", "J. R. R. Tolkien|Tolkien", "John Ronald Reuel Tolkien", "C. S. Lewis"),
+    ("What time does the clock show?", "ten past four|4:10", "a little after four", "half past nine"),
+    ("What is on top of the pizza?", "mushrooms and olives|mushrooms|olives", "fungi and black olives", "pineapple"),
+    ("Which sport is being played?", "cricket", "a game with a flat bat and wickets", "baseball"),
+    ("What is the weather like?", "rainy|raining|wet", "it is pouring", "sunny"),
+    ("What is the boy holding in his left hand?", "kite string|a string", "the line of a kite", "a balloon"),
+    ("How is the mountain in the background called?", "Matterhorn|Mont Cervin", "Monte Cervino", "Mont Blanc"),
+    ("What carries oxygen in the blood?", "hemoglobin|haemoglobin", "the red pigment, haemoglobin", "insulin"),
+    ("Which language is spoken in Brazil?", "Portuguese", "Brazilian Portuguese", "Spanish"),
+    ("What is the dog chasing?", "frisbee|a flying disc", "a plastic disc", "a squirrel"),
+    ("How many legs does a spider have?", "eight|8", "four pairs of legs", "six"),
+    ("What keeps the tent in place?", "pegs|tent pegs|stakes", "metal pins in the ground", "glue"),
+    ("Which river flows through Vienna?", "Danube|Donau", "the Danube river", "the Rhine"),
+    ("What is the name of the longest bone of the body?", "femur|thigh bone", "the bone of the thigh", "the tibia"),
+    ("What does the bakery sell?", "bread|bread and rolls", "loaves and rolls", "shoes"),
+    ("What is behind the fence?", "a horse|horse", "a brown mare", "two cows"),
+    ("Who developed the theory of general relativity?", "Albert Einstein|Einstein", "A. Einstein, in 1915", "Newton"),
+    ("What is the smallest prime number?", "2|two", "the number two", "1"),
+    ("Which season is it?", "autumn|fall", "late in the year, leaves are falling", "spring"),
+    ("What is the vase made of?", "glass|clear glass", "it is transparent, so glass", "clay"),
+    ("Why is the street blocked?", "a fallen tree|tree on the road", "because a tree came down", "a parade"),
+    ("What is the currency of Japan?", "yen|Japanese yen", "the yen", "won"),
+    ("What is the nurse measuring?", "blood pressure", "the pressure of the blood", "the height"),
+    ("Which bird is on the branch?", "owl|barn owl", "a night bird with round eyes", "a parrot"),
+    ("What did Alexander Fleming discover?", "penicillin", "the first antibiotic", "radium"),
+    ("What is written on the side of the bus?", "school bus|SCHOOL BUS", "that it is a bus for pupils", "taxi"),
+)
+_STYLES = (
+    "{reference}",
+    "{other}",
+    "{wrong}",
+    "It is {reference}.",
+    "I think the answer is {other}, but I cannot be sure.",
+    "Most likely {wrong}.",
+    "The answer to your question is: {reference}",
+    "{wrong}; it is certainly not {reference}",
+    "Judging by what can be seen, one would say {other}. There are other possibilities, {wrong} among them.",
+    "This cannot be told from what is given.",
+    "Well, {wrong} comes to mind first, as many people say so, but in fact it has always been {reference}.",
+    "{question} That is {wrong}.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """A question, what may be answered, and what was."""
+
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRows:
+    """Rows and where they are from.
+
+    Attributes:
+        rows: At least one.
+        origin: For people.
+        sha256: Over all rows, 64 hex characters.
+    """
+
+    rows: tuple[AnswerRow, ...]
+    origin: str
+    sha256: str
+
+
+def own_rows() -> AnswerRows:
+    """42 facts in 12 ways to answer, right and wrong ones, short and long ones."""
+    rows = []
+    for question, references, other, wrong in _FACTS:
+        accepted = tuple(references.split("|"))
+        words = {"question": question, "reference": accepted[0], "other": other, "wrong": wrong}
+        rows += [AnswerRow(question, accepted, style.format(**words)) for style in _STYLES]
+    return _collect(rows, "gradewire's own rows")
+
+
+def read_rows(path: Path) -> AnswerRows:
+    """Reads rows from JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, 500 evenly.
+
+    Raises:
+        BuildError: The file cannot be read, or a line lacks one of the three.
+    """
+    rows = []
+    try:
+        # Not splitlines, which also cuts at characters that JSON allows inside a text.
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BuildError(f"cannot read {path}: {error}") from error
+    if lines == [""]:
+        raise BuildError(f"{path} has no rows")
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+            references = tuple(row["references"])
+            found = AnswerRow(row["question"], references, row["prediction"])
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise BuildError(f"{path}, line {number}: no question, references and prediction ({error})") from error
+        texts = (found.question, found.prediction, *references)
+        if not references or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise BuildError(f"{path}, line {number}: a text is empty or no text")
+        rows.append(found)
+    if len(rows) > ROWS:
+        rows = [rows[place * len(rows) // ROWS] for place in range(ROWS)]
+    return _collect(rows, path.name)
+
+
+def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
+    lines = [json.dumps([row.question, row.references, row.prediction], ensure_ascii=False) for row in rows]
+    return AnswerRows(tuple(rows), origin, hashlib.sha256("\n".join(lines).encode()).hexdigest())
+
+
+MAX_SCORE_CHANGE = 0.01
+MIN_RANK_CORRELATION = 0.999
+
+# They take their scale from everything that runs at once: a text's vector depends on its batch mates.
+_BATCH_DEPENDENT = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
+_BATCH_TOKENS = 512
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreChange:
+    """How much a score differs between a variant and its base.
+
+    Attributes:
+        largest: Largest change of a score, absolute.
+        rank_correlation: Spearman's, of the variant's scores with the base's, in [-1, 1].
+    """
+
+    largest: float
+    rank_correlation: float
+
+    @property
+    def small(self) -> bool:
+        """Whether the variant passes."""
+        return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
+
+
+def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
+    """Compares a built variant with its base; no checks for a model that is no variant, or is broken.
+
+    Args:
+        repository: Where the model and its base lie.
+        name: The model.
+        path: JSON lines to compare on; None for gradewire's own rows.
+
+    Raises:
+        ModelNotBuiltError: The model or its base is not there; the message says how to build it.
+        BuildError: The rows cannot be read.
+    """
+    try:
+        variant = load_built(repository, name)
+    except ModelBrokenError:
+        return []  # which is what the check of its files says already
+    if not variant.base:
+        return []
+    return compare_with_base(repository, name, variant.base, own_rows() if path is None else read_rows(path))
+
+
+def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
+    """Compares the scores of the model `name` with those of `base`, both built, both on a CPU and one in bf16 in bf16.
+
+    Raises:
+        ModelNotBuiltError: One of them is not there; the message says how to build it.
+        ModelBrokenError: One of them is broken.
+    """
+    variant, original = load_built(repository, name), load_built(repository, base)
+    whose = f"against {base} on {len(rows.rows)} rows ({rows.origin}, SHA-256 {rows.sha256[:12]})"
+    if note := computed_how(variant):
+        whose += f", {note}"
+    checks = [_check_operators(variant)]
+    if len(rows.rows) < ROWS:
+        checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few to accept on: {ROWS}"))
+    for score, change in score_changes(original, variant, rows.rows).items():
+        detail = (
+            f"largest change {change.largest:.4f} (below {MAX_SCORE_CHANGE}), rank correlation "
+            f"{change.rank_correlation:.5f} (above {MIN_RANK_CORRELATION}) {whose}"
+        )
+        checks.append(Check(f"scores of {score}", passed=change.small, detail=detail))
+    return checks
+
+
+def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, ScoreChange]:
+    """Measures both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
+
+    ``sbert`` is the largest cosine of answer and references; ``sfve`` the same of "Question: … Answer: …" texts
+    (docs/reference/metrics.md), with the encoder at hand in place of SFVE's.
+    """
+    before, after = row_scores(base, rows), row_scores(variant, rows)
+    return {
+        score: ScoreChange(float(np.abs(after[score] - before[score]).max()), spearman(after[score], before[score]))
+        for score in before
+    }
+
+
+def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
+    """Scores every row, float64 [rows] in [-1, 1], by name of the score."""
+    forms = {
+        "sbert": [(row.prediction, row.references) for row in rows],
+        "sfve": [
+            (_pair(row.question, row.prediction), tuple(_pair(row.question, text) for text in row.references))
+            for row in rows
+        ],
+    }
+    texts = sorted({text for pairs in forms.values() for answer, references in pairs for text in (answer, *references)})
+    places = {text: place for place, text in enumerate(texts)}
+    vectors = embed_texts(model, texts).astype(np.float64)
+    return {
+        score: np.array(
+            [
+                (vectors[[places[text] for text in references]] @ vectors[places[answer]]).clip(-1, 1).max()
+                for answer, references in pairs
+            ]
+        )
+        for score, pairs in forms.items()
+    }
+
+
+def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
+    session = open_computing(model)
+    ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
+    vectors = np.empty((len(texts), model.dims), np.float32)
+    waiting = sorted(range(len(ids)), key=lambda place: len(ids[place]), reverse=True)
+    while waiting:
+        count = max(1, _BATCH_TOKENS // len(ids[waiting[0]]))
+        batch, waiting = waiting[:count], waiting[count:]
+        (vectors[batch],) = run(session, [model.sentence_output], *pad([ids[place] for place in batch]))
+    return vectors
+
+
+def spearman(first: Scores, second: Scores) -> float:
+    """Spearman's rank correlation; values equal to 6 places share their mean rank. NaN where all of one are equal.
+
+    The cosine of a text with itself is 1 but for the last bits: without rounding these would be ranked by chance.
+    """
+    with np.errstate(invalid="ignore"):
+        return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+
+
+def _ranks(values: Scores) -> Scores:
+    _, inverse, counts = np.unique(np.round(values, 6), return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks: Scores = (ends - (counts - 1) / 2)[inverse]
+    return ranks
+
+
+def _pair(question: str, answer: str) -> str:
+    return f"Question: {question} Answer: {answer}"
+
+
+def _check_operators(model: BuiltModel) -> Check:
+    graph = onnx.load(model.onnx_path, load_external_data=False).graph
+    found = sorted({node.op_type for node in graph.node} & _BATCH_DEPENDENT)
+    if found:
+        return Check(
+            "operators", passed=False, detail=f"{', '.join(found)}: a text's vector depends on its batch mates"
+        )
+    return Check("operators", passed=True, detail="none takes its scale from the whole batch")

@@ -1,0 +1,417 @@
+"""Graphs whose matrix products run in 8-bit integers, or whose weights are stored in 8 bits."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from gradewire_models.build.graph import Nodes
+
+Array64 = NDArray[np.float64]
+Codes = NDArray[np.int8]
+
+_LEVELS = 127
+_DAMPING = 0.01
+_BLOCK = 64
+
+
+def round_to_nearest(weight: Array64) -> tuple[Codes, NDArray[np.float32]]:
+    """Rounds each weight to the nearest step.
+
+    Args:
+        weight: float64 [inputs, outputs].
+
+    Returns:
+        int8 [inputs, outputs] in [-127, 127], and float32 [outputs], the step of each column.
+    """
+    steps = _steps(weight)
+    return _codes(weight / steps), steps
+
+
+def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
+    """Rounds input by input and makes up for each error in the inputs that are still to come.
+
+    The error that counts is that of the product on `rows`, not that of the weights (Frantar et al. 2023, GPTQ: the
+    same update, from the Cholesky factor of the inverse of the inputs' Gram matrix; largest inputs first).
+
+    Args:
+        weight: float64 [inputs, outputs].
+        rows: float64 [tokens, inputs], what enters the product.
+
+    Returns:
+        As `round_to_nearest`.
+    """
+    steps = _steps(weight)
+    gram = rows.T @ rows
+    power = np.diag(gram)
+    damped = gram + np.diag(np.full(len(gram), max(_DAMPING * float(power.mean()), 1e-12)))
+    order = np.argsort(-power, kind="stable")
+    factor = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
+    left = weight[order]
+    codes = np.empty(weight.shape, np.int8)
+    for start in range(0, len(order), _BLOCK):
+        end = min(start + _BLOCK, len(order))
+        errors = np.empty((end - start, weight.shape[1]))
+        for place in range(start, end):
+            row = _codes(left[place] / steps)
+            codes[order[place]] = row
+            errors[place - start] = (left[place] - row * steps.astype(np.float64)) / factor[place, place]
+            left[place + 1 : end] -= np.outer(factor[place, place + 1 : end], errors[place - start])
+        left[end:] -= factor[start:end, end:].T @ errors
+    return codes, steps
+
+
+def _steps(weight: Array64) -> NDArray[np.float32]:
+    steps: NDArray[np.float32] = (np.maximum(np.abs(weight).max(axis=0), 1e-12) / _LEVELS).astype(np.float32)
+    return steps
+
+
+def _codes(values: Array64) -> Codes:
+    return np.clip(np.rint(values), -_LEVELS, _LEVELS).astype(np.int8)
+
+
+Activations: TypeAlias = Literal["row", "static"]
+Rounding: TypeAlias = Literal["gram", "nearest"]
+
+_LEVELS_PRODUCT = 255
+_SYMMETRIC = 128
+# GELU never falls below -0.16997. A fixed zero point of 24 steps takes that in where a step is at least 0.17 / 24.
+_GELU_ZERO = 24
+_GELU_DEPTH = 0.17
+
+
+@dataclass(frozen=True, slots=True)
+class ProductWriter:
+    """Writes products.
+
+    Attributes:
+        nodes: Where to.
+        activations: ``"row"``: each row has the scale of its own largest value, so nothing is cut off and no row
+            depends on another; ``"static"``: one scale from the calibration rows.
+        rounding: Of the weights: with the calibration rows in view, or to the nearest step.
+        percentile: Static only: share of the calibration values that the scale takes in, in (50, 100]; 100 takes all.
+    """
+
+    nodes: Nodes
+    activations: Activations
+    rounding: Rounding
+    percentile: float
+
+    def write(self, name: str, entering: str, weight: Array64, rows: Array64, *, after_gelu: bool) -> str:
+        """Writes ``entering @ weight``.
+
+        Args:
+            name: Beginning of the new tensors' names.
+            entering: Name of a float32 [rows, inputs] tensor.
+            weight: float64 [inputs, outputs].
+            rows: float64 [tokens, inputs], what enters on the calibration texts.
+            after_gelu: Whether `entering` comes out of GELU.
+
+        Returns:
+            Name of the product, float32 [rows, outputs].
+        """
+        codes, steps = round_with_gram(weight, rows) if self.rounding == "gram" else round_to_nearest(weight)
+        restored = self.nodes.op(
+            "DequantizeLinear",
+            self.nodes.constant(f"{name}.codes", codes),
+            self.nodes.constant(f"{name}.steps", steps),
+            name=f"{name}.restored",
+            axis=1,
+        )
+        if self.activations == "static":
+            return self._static(name, entering, restored, rows)
+        return self._by_row(name, entering, restored, after_gelu=after_gelu)
+
+    def _static(self, name: str, entering: str, restored: str, rows: Array64) -> str:
+        low = min(0.0, float(np.percentile(rows, 100 - self.percentile)))
+        high = max(0.0, float(np.percentile(rows, self.percentile)))
+        step = np.float32(max(high - low, 1e-12) / _LEVELS_PRODUCT)
+        zero = np.uint8(round(-low / step))
+        return self._round(name, entering, restored, step, zero)
+
+    def _by_row(self, name: str, entering: str, restored: str, *, after_gelu: bool) -> str:
+        sizes = entering if after_gelu else self.nodes.op("Abs", entering, name=f"{name}.sizes")
+        largest = self.nodes.op("ReduceMax", sizes, self.nodes.ints(f"{name}.axis", 1), name=f"{name}.largest")
+        zero = _GELU_ZERO if after_gelu else _SYMMETRIC
+        share = self.nodes.floats(f"{name}.share", 1 / (_LEVELS_PRODUCT - zero))
+        least = self.nodes.floats(f"{name}.least", _GELU_DEPTH / _GELU_ZERO if after_gelu else 1e-20)
+        step = self.nodes.op("Mul", largest, share, name=f"{name}.large_step")
+        step = self.nodes.op("Max", step, least, name=f"{name}.row_step")
+        divided = self.nodes.op("Div", entering, step, name=f"{name}.divided")
+        product = self._round(f"{name}.unit", divided, restored, np.float32(1), np.uint8(zero))
+        return self.nodes.op("Mul", product, step, name=f"{name}.product")
+
+    def _round(self, name: str, entering: str, restored: str, step: np.float32, zero: np.uint8) -> str:
+        scale = (self.nodes.constant(f"{name}.step", step), self.nodes.constant(f"{name}.zero", zero))
+        rounded = self.nodes.op("QuantizeLinear", entering, *scale, name=f"{name}.rounded")
+        again = self.nodes.op("DequantizeLinear", rounded, *scale, name=f"{name}.again")
+        return self.nodes.op("MatMul", again, restored, name=f"{name}.product")
+
+
+CONTRIB_DOMAIN = "com.microsoft"
+
+Constant: TypeAlias = NDArray[np.float32]
+
+
+class GraphEditor:
+    """A graph that is written again node by node: `new` holds what will replace the old nodes."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._model = model
+        self._constants = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._producers = {name: node for node in model.graph.node for name in node.output}
+        self.new = Nodes()
+
+    def value(self, name: str) -> Constant:
+        """A constant of the graph as it was, float32."""
+        return np.asarray(numpy_helper.to_array(self._constants[name]), np.float32)
+
+    def producer(self, name: str) -> onnx.NodeProto:
+        """The node of the graph as it was that computes `name`."""
+        return self._producers[name]
+
+    def finish(self) -> None:
+        """Puts the new nodes into the model."""
+        graph = self._model.graph
+        used = {name for node in self.new.nodes for name in node.input}
+        # A new constant takes the place of an old one of its name.
+        constants = self._constants | {tensor.name: tensor for tensor in self.new.constants}
+        if any(node.domain == CONTRIB_DOMAIN for node in self.new.nodes):
+            self._model.opset_import.append(helper.make_opsetid(CONTRIB_DOMAIN, 1))
+        del graph.node[:], graph.initializer[:]
+        graph.node.extend(self.new.nodes)
+        graph.initializer.extend(tensor for name, tensor in constants.items() if name in used)
+
+
+Places: TypeAlias = NDArray[np.intp]
+# A bias, or the name of what is to be added.
+Added: TypeAlias = Array64 | NDArray[np.float32] | str
+
+# Constants of the graph come from sums whose last bits differ between machines: rounded to a grid they do not.
+_MEAN_GRID = 1024.0
+_SCALE_GRID = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Int8Settings:
+    """How to quantize an encoder.
+
+    Attributes:
+        activations: Scale of what enters a product, see `ProductWriter`.
+        rounding: Of the weights, see `ProductWriter`.
+        percentile: Static activations only, see `ProductWriter`.
+        smoothing: Share of the channels' unevenness that goes over to the weights, in [0, 1]; 0 leaves it and centres
+            nothing.
+        outliers: Largest channels of a normalisation's output that stay in float32.
+        hidden_outliers: Largest channels between the feed-forward matrices that stay in float32.
+        excluded: Names of products that stay in float32 wholly, e.g. ``"layer_1.down"``.
+    """
+
+    activations: Activations
+    rounding: Rounding
+    percentile: float
+    smoothing: float
+    outliers: int
+    hidden_outliers: int
+    excluded: frozenset[str]
+
+
+def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
+    """Replaces the products of a graph of `encoder_graph`, in place.
+
+    Args:
+        model: The graph.
+        rows: What enters each layer's products, see `gradewire_models.build.calibration_rows.entering_rows`.
+        settings: How.
+    """
+    editor = GraphEditor(model)
+    writer = _LayerWriter(editor, settings)
+    for node in model.graph.node:
+        layer, _, part = node.name.partition(".")
+        if part == "qkv":
+            writer.rows = next(rows)
+        if part not in writer.rows or not writer.replace(node, layer, part):
+            editor.new.nodes.append(node)
+    editor.finish()
+
+
+class _LayerWriter:
+    """Replaces the products of the layer that `rows` belong to."""
+
+    def __init__(self, editor: GraphEditor, settings: Int8Settings) -> None:
+        self.rows: Mapping[str, Array64] = {}
+        self._editor = editor
+        self._nodes = editor.new
+        self._settings = settings
+        self._write = ProductWriter(self._nodes, settings.activations, settings.rounding, settings.percentile).write
+
+    def replace(self, node: onnx.NodeProto, layer: str, part: str) -> bool:
+        """Writes what stands for `node`; False when it stays."""
+        excluded = node.name in self._settings.excluded
+        if part == "up":
+            return self._replace_up(node, layer, excluded=excluded)
+        if excluded:
+            return False
+        entering, weight_name, third = node.input
+        weight = self._editor.value(weight_name).astype(np.float64)
+        added: Added = third
+        if part == "down":
+            product, added = self._write_down(node, weight, layer)
+        elif part == "attention_out":
+            product = self._write(node.name, entering, weight, self.rows[part], after_gelu=False)
+        else:
+            product, added = self._write_evened(node, weight, self._editor.value(third), self.rows[part])
+        self._add(node.output[0], product, added)
+        return True
+
+    def _replace_up(self, node: onnx.NodeProto, layer: str, *, excluded: bool) -> bool:
+        apart = self._hidden_outliers(layer)
+        if excluded and not apart.size:
+            return False
+        entering, weight_name, bias_name = node.input
+        weight, bias = self._editor.value(weight_name).astype(np.float64), self._editor.value(bias_name)
+        if apart.size:
+            aside = self._gemm(f"{node.name}.aside", entering, weight[:, apart], bias[apart])
+            self._nodes.op("Gelu", aside, name=f"{aside}.gelu")
+            weight, bias = np.delete(weight, apart, axis=1), np.delete(bias, apart)
+        if excluded:
+            self._gemm(node.output[0], entering, weight, bias)
+        else:
+            product, added = self._write_evened(node, weight, bias, self.rows["up"])
+            self._add(node.output[0], product, added)
+        return True
+
+    def _add(self, name: str, product: str, added: Added) -> None:
+        if isinstance(added, str):
+            self._nodes.op("Add", product, added, name=name)
+        else:
+            # An addition of constants becomes part of a Gemm before the integer kernel is looked for, which has none.
+            self._nodes.op("Sub", product, self._nodes.floats(f"{name}.negated_bias", -added), name=name)
+
+    def _gemm(self, name: str, entering: str, weight: Array64, added: Added) -> str:
+        nodes = self._nodes
+        third = added if isinstance(added, str) else nodes.floats(f"{name}.left_bias", added)
+        return nodes.op("Gemm", entering, nodes.floats(f"{name}.left_weight", weight), third, name=name)
+
+    def _hidden_outliers(self, layer: str) -> Places:
+        if f"{layer}.down" in self._settings.excluded:
+            return np.arange(0)
+        return _largest(np.abs(self.rows["down"]).max(axis=0), self._settings.hidden_outliers)
+
+    def _write_down(self, node: onnx.NodeProto, weight: Array64, layer: str) -> tuple[str, str]:
+        entering, _, residual = node.input
+        apart = self._hidden_outliers(layer)
+        rows = np.delete(self.rows["down"], apart, axis=1)
+        if apart.size:
+            residual = self._gemm(f"{node.name}.aside", f"{layer}.up.aside.gelu", weight[apart], residual)
+        return self._write(node.name, entering, np.delete(weight, apart, axis=0), rows, after_gelu=True), residual
+
+    def _write_evened(
+        self, node: onnx.NodeProto, weight: Array64, bias: NDArray[np.float32], rows: Array64
+    ) -> tuple[str, Added]:
+        settings = self._settings
+        if not settings.smoothing and not settings.outliers:
+            product = self._write(node.name, node.input[0], weight, rows, after_gelu=False)
+            return product, bias
+        mean = np.rint(rows.mean(axis=0) * _MEAN_GRID) / _MEAN_GRID
+        size = np.abs(rows - mean).max(axis=0)
+        scale = _even(size, weight, settings.smoothing)
+        apart = _largest(size / scale, settings.outliers)
+        factor = 1 / scale
+        factor[apart] = 0
+        product = self._write(
+            node.name,
+            self._normalise_again(node, mean, factor),
+            weight * np.where(factor, scale, 0)[:, None],
+            (rows - mean) * factor,
+            after_gelu=False,
+        )
+        whole = bias + _times(np.where(factor, mean, 0), weight)
+        if not apart.size:
+            return product, whole
+        few = self._nodes.constant(f"{node.name}.outliers", apart)
+        chosen = self._nodes.op("Gather", node.input[0], few, name=f"{node.name}.few", axis=1)
+        return product, self._gemm(f"{node.name}.few_product", chosen, weight[apart], whole)
+
+    def _normalise_again(self, node: onnx.NodeProto, mean: Array64, factor: Array64) -> str:
+        norm = self._editor.producer(node.input[0])
+        scale, shift = (self._editor.value(name).astype(np.float64) for name in norm.input[1:])
+        return self._nodes.op(
+            "LayerNormalization",
+            norm.input[0],
+            self._nodes.floats(f"{node.name}.even.scale", scale * factor),
+            self._nodes.floats(f"{node.name}.even.shift", (shift - mean) * factor),
+            name=f"{node.name}.even",
+            **{attribute.name: helper.get_attribute_value(attribute) for attribute in norm.attribute},
+        )
+
+
+def _largest(sizes: Array64, count: int) -> Places:
+    return np.sort(np.argsort(-sizes, kind="stable")[:count])
+
+
+def _even(size: Array64, weight: Array64, smoothing: float) -> Array64:
+    # Powers of 2^(1/8), their geometric mean near 1.
+    powers = smoothing * np.log2(np.maximum(size, 1e-3))
+    powers -= (1 - smoothing) * np.log2(np.maximum(np.abs(weight).max(axis=1), 1e-4))
+    if not smoothing:
+        return np.ones_like(size)
+    found: Array64 = 2 ** (np.rint((powers - powers.mean()) * _SCALE_GRID) / _SCALE_GRID)
+    return found
+
+
+def _times(vector: Array64, weight: Array64) -> Array64:
+    # Input by input, in an order that does not depend on a BLAS.
+    total = np.zeros(weight.shape[1])
+    for value, row in zip(vector, weight, strict=True):
+        total += value * row
+    return total
+
+
+_MIDDLE = 128
+
+
+def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
+    """Replaces the products called `products` by MatMulNBits, in place.
+
+    Args:
+        model: A graph of `gradewire_models.build.encoder_graph.encoder_graph`.
+        products: Names of Gemm nodes.
+        block_size: Inputs that share a scale, a power of 2; the last block of a column may be shorter.
+        accuracy_level: What the kernel may do to the other operand: 4 rounds it to 8 bits too, block by block.
+    """
+    editor = GraphEditor(model)
+    for node in model.graph.node:
+        if node.name not in products:
+            editor.new.nodes.append(node)
+            continue
+        entering, weight_name, added = node.input
+        weight = editor.value(weight_name)
+        codes, steps = _round_blocks(weight, block_size)
+        product = editor.new.op(
+            "MatMulNBits",
+            entering,
+            editor.new.constant(f"{node.name}.codes", codes),
+            editor.new.constant(f"{node.name}.steps", steps),
+            name=f"{node.name}.product",
+            domain=CONTRIB_DOMAIN,
+            K=weight.shape[0],
+            N=weight.shape[1],
+            bits=8,
+            block_size=block_size,
+            accuracy_level=accuracy_level,
+        )
+        editor.new.op("Add", product, added, name=node.output[0])
+    editor.finish()
+
+
+def _round_blocks(weight: NDArray[np.float32], block_size: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    whole = np.pad(weight.T.astype(np.float64), ((0, 0), (0, -len(weight) % block_size)))
+    blocks = whole.reshape(weight.shape[1], -1, block_size)
+    steps = np.maximum(np.abs(blocks).max(axis=2, keepdims=True), 1e-12) / _LEVELS
+    codes = np.rint(blocks / steps) + _MIDDLE
+    return codes.astype(np.uint8), steps[:, :, 0].astype(np.float32)

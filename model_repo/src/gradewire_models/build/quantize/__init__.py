@@ -1,1 +1,0 @@
-"""Makes graphs that compute in 8 bits."""

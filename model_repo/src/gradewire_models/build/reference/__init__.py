@@ -1,1 +1,0 @@
-"""The encoder in plain numpy, and the golden vectors that it gives."""

@@ -1,0 +1,299 @@
+"""Check a built model: its bytes, its description, and that it computes what the published weights mean."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction
+from gradewire_models.build.reference import GOLDEN_FILE, Golden, load_golden
+from gradewire_models.build.renew import find_differences
+from gradewire_models.catalog.entries import Limits, usual_limits
+from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.errors import BuildError, ModelBrokenError, VerificationError
+from gradewire_models.repository._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
+from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.repository.config import (
+    ATTENTION_MASK,
+    CONFIG_FILE,
+    FINGERPRINT_OUTPUT,
+    INPUT_IDS,
+    layer_output,
+    read_config,
+)
+from gradewire_models.runtime import cpu_session_options, onnxruntime
+
+Ids: TypeAlias = NDArray[np.int64]
+Rows: TypeAlias = NDArray[np.float32]
+
+ERRORS_ONLY = 3
+"""Severity of onnxruntime's log for graphs that somebody else's exporter wrote."""
+
+
+def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
+    """Opens a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
+    options = cpu_session_options(2)
+    if severity is not None:
+        options.log_severity_level = severity
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+class Computes(Protocol):
+    """What computes a graph's outputs, as ONNX Runtime's session does."""
+
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
+        """The outputs of one batch, by `pad`."""
+
+
+class _Bf16Session:
+    """Computes as `Bf16Graph` does; the batch's own padding is taken off."""
+
+    def __init__(self, graph: Bf16Graph) -> None:
+        self._graph = graph
+
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
+        lengths = inputs[ATTENTION_MASK].sum(axis=1)
+        return self._graph.run(outputs, [row[:length] for row, length in zip(inputs[INPUT_IDS], lengths, strict=True)])
+
+
+def open_computing(model: BuiltModel) -> Computes:
+    """Opens what computes a model's vectors, as nearly as this machine can; `computed_how` says how nearly.
+
+    Raises:
+        BuildError: It computes in bf16, which this machine has, and OpenVINO cannot compile its graph.
+    """
+    if model.numeric_class != BF16_CLASS or not _has_bf16():
+        session: Computes = open_session(model.onnx_path)
+        return session
+    try:
+        return _Bf16Session(Bf16Graph(model.onnx_path))
+    except Bf16UnavailableError as error:
+        raise BuildError(f"{model.name}: {error}: {error.__cause__}") from error
+
+
+def computed_how(model: BuiltModel) -> str:
+    """How `open_computing` computes, where that has to be said; else empty."""
+    if model.numeric_class != BF16_CLASS:
+        return "" if model.on_cpu else "computed on the CPU, which says little about the GPU it is for"
+    try:
+        return f"computed in bf16 ({arithmetic()})"
+    except Bf16UnavailableError as error:
+        return f"computed in fp32, which says nothing about bf16: {error}"
+
+
+def _has_bf16() -> bool:
+    try:
+        bf16_instruction()
+    except Bf16UnavailableError:
+        return False
+    return True
+
+
+def pad(texts: Sequence[Ids]) -> tuple[Ids, Ids]:
+    """Token ids and mask, each [texts, longest text], of texts of [tokens] each; both are 0 where a text has ended."""
+    ids = np.zeros((len(texts), max(map(len, texts))), np.int64)
+    mask = np.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)], mask[row, : len(text)] = text, 1
+    return ids, mask
+
+
+def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:
+    """Computes `outputs` for one batch as `pad` makes it."""
+    found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
+    return found
+
+
+_BATCH_TEXTS = 7
+_MAX_LENGTH_ERROR = 1e-5
+_MAX_LOGIT_ERROR = 1e-4
+_ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was checked.
+
+    Attributes:
+        name: What.
+        passed: Whether it holds.
+        detail: What was found, with figures.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
+    """Checks the model `name` of `repository`.
+
+    Args:
+        repository: Where it lies.
+        name: Which.
+        expected: What the catalog says of it; None when it is not a model of the catalog.
+
+    Returns:
+        The checks that were made. They stop after the files' own check when that fails, as nothing else would mean
+        anything.
+
+    Raises:
+        ModelNotBuiltError: There is no such model.
+    """
+    try:
+        model = load_built(repository, name)
+        golden = load_golden(model.directory / GOLDEN_FILE)
+    except (ModelBrokenError, OSError, ValueError) as error:
+        return [Check("files", passed=False, detail=str(error))]
+    session, computing = open_session(model.onnx_path), open_computing(model)
+    how = computed_how(model)
+    where = f"; what follows was {how}" if how else ""
+    return [
+        Check("files", passed=True, detail=f"digest {model.digest}{where}"),
+        _check_catalog(model, expected),
+        _check_config(model, session, expected),
+        _check_fingerprint(model, session, golden),
+        *(
+            check_logits(model, computing, golden)
+            if model.kind == "grader"
+            else check_vectors(
+                model, computing, golden, usual_limits(model.numeric_class) if expected is None else expected.limits
+            )
+        ),
+    ]
+
+
+def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
+    """Lets checks through that all passed.
+
+    Raises:
+        VerificationError: Some did not; the message begins with `failure`.
+    """
+    checks = tuple(checks)
+    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+    if failed:
+        raise VerificationError(failure + "; ".join(failed))
+    return checks
+
+
+def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
+    """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
+    layers = sorted(golden.tokens_by_layer)
+    names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]
+    outputs = [model.sentence_output, *names]
+    starts = range(0, len(golden.ids), _BATCH_TEXTS)
+    batches = [run(session, outputs, *pad(golden.ids[start : start + _BATCH_TEXTS])) for start in starts]
+    sentences = np.concatenate([batch[0] for batch in batches])
+    alone = np.concatenate([run(session, outputs[:1], *pad((ids,)))[0] for ids in golden.ids])
+    lengths = np.linalg.norm(sentences.astype(np.float64), axis=1)
+    golden_lengths = np.linalg.norm(golden.sentences.astype(np.float64), axis=1)
+    products = np.sum(sentences.astype(np.float64) * golden.sentences, axis=1)
+    cosines = products / (lengths * golden_lengths)
+    token_errors = {
+        layer: _token_error(golden, layer, [batch[1 + place] for batch in batches])
+        for place, layer in enumerate(layers)
+    }
+    batch_effect = float(np.max(np.abs(sentences - alone)))
+    tokens = [len(ids) for ids in golden.ids]
+    return [
+        Check(
+            "sentence vectors",
+            passed=bool(np.min(cosines) >= limits.min_cosine and np.all(np.abs(lengths - 1) < _MAX_LENGTH_ERROR)),
+            detail=f"least cosine {np.min(cosines):.12f} to the reference over {len(tokens)} texts of "
+            f"{min(tokens)} to {max(tokens)} tokens in mixed batches (at least {limits.min_cosine})",
+        ),
+        Check(
+            "token vectors",
+            passed=all(error <= limits.max_token_error for error in token_errors.values()),
+            detail="largest error "
+            + ", ".join(f"{error:.1e} (layer {layer})" for layer, error in token_errors.items())
+            + f" (at most {limits.max_token_error:.0e})",
+        ),
+        Check(
+            "batch invariance",
+            passed=batch_effect <= limits.max_batch_effect,
+            detail=f"largest change of a component alone against in a batch {batch_effect:.1e} "
+            f"(at most {limits.max_batch_effect:.0e})",
+        ),
+    ]
+
+
+def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
+    """Compares a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
+    starts = range(0, len(golden.ids), _BATCH_TEXTS)
+    batches = [golden.ids[start : start + _BATCH_TEXTS] for start in starts]
+    output = [model.sentence_output]
+    logits = np.concatenate([run(session, output, *pad(batch))[0] for batch in batches])
+    alone = np.concatenate([run(session, output, *pad((ids,)))[0] for ids in golden.ids])
+    error = float(np.max(np.abs(logits - golden.sentences)))
+    batch_effect = float(np.max(np.abs(logits - alone)))
+    tokens = [len(ids) for ids in golden.ids]
+    return [
+        Check(
+            "logits",
+            passed=error <= _MAX_LOGIT_ERROR,
+            detail=f"largest error {error:.1e} to the reference over {len(tokens)} pieces of {min(tokens)} to "
+            f"{max(tokens)} tokens in mixed batches (at most {_MAX_LOGIT_ERROR:.0e})",
+        ),
+        Check(
+            "batch invariance",
+            passed=batch_effect <= _MAX_LOGIT_ERROR,
+            detail=f"largest change of a logit alone against in a batch {batch_effect:.1e} "
+            f"(at most {_MAX_LOGIT_ERROR:.0e})",
+        ),
+    ]
+
+
+def _token_error(golden: Golden, layer: int, batches: list[Rows]) -> float:
+    rows = (row for batch in batches for row in batch)
+    found = np.concatenate([row[: len(ids)] for row, ids in zip(rows, golden.ids, strict=True)])
+    expected = golden.tokens_by_layer[layer]
+    # Layers without a normalisation at their end, as decoders have them, grow: an error counts by their size.
+    size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
+    return float(np.max(np.abs(found - expected))) / max(1.0, size)
+
+
+def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
+    if expected is None or not expected.digest:
+        return Check("catalog", passed=True, detail="the catalog pins no digest of this model; nothing to compare with")
+    if expected.digest != model.digest:
+        detail = f"the catalog expects digest {expected.digest}; build it again: {expected.build_hint}"
+        return Check("catalog", passed=False, detail=detail)
+    return Check("catalog", passed=True, detail="the digest is the one the catalog expects")
+
+
+def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expected: CatalogModel | None) -> Check:
+    config, _ = read_config(model.directory / CONFIG_FILE)
+    # Triton leaves the batch dimension out; ONNX names a dimension that varies.
+    described: list[ModelInput | ModelOutput] = [*config.input, *config.output]
+    said = {tensor.name: (_ONNX_TYPES.get(tensor.data_type), [-1, *tensor.dims]) for tensor in described}
+    real = {
+        tensor.name: (tensor.type, [size if isinstance(size, int) else -1 for size in tensor.shape])
+        for tensor in (*session.get_inputs(), *session.get_outputs())
+    }
+    if said != real:
+        detail = f"{CONFIG_FILE} says {said}, the graph has {real}"
+        return Check("config.pbtxt", passed=False, detail=detail)
+    try:
+        differences = find_differences(model, expected)
+    except (OSError, ValueError) as error:
+        return Check("config.pbtxt", passed=False, detail=str(error))
+    if differences:
+        renewal = f"; write it again: gradewire models build {model.name}"
+        return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
+    if model.unreadable:
+        return Check("config.pbtxt", passed=False, detail="; ".join(each.told for each in model.unreadable))
+    detail = f"as a build would write it; tensors as in the graph: {', '.join(said)}"
+    return Check("config.pbtxt", passed=True, detail=detail)
+
+
+def _check_fingerprint(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> Check:
+    texts = golden.ids[:_BATCH_TEXTS]
+    (rows,) = run(session, [FINGERPRINT_OUTPUT], *pad(texts))
+    if rows.shape != (len(texts), 1) or not np.all(rows == model.fingerprint):
+        detail = f"{CONFIG_FILE} says {model.fingerprint}, the graph answers {rows.tolist()}"
+        return Check("fingerprint", passed=False, detail=detail)
+    return Check("fingerprint", passed=True, detail=f"the graph names itself in every row: {model.fingerprint}")

@@ -1,0 +1,261 @@
+"""Weights of BERT-like encoders and of a grader's head in one shape, whichever architecture published them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from gradewire_models.build.adapters import merge_adapter
+from gradewire_models.catalog.entries import HEAD_WEIGHTS
+from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.errors import BuildError
+from gradewire_models.repository.grader_input import MAX_TOKENS
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """``x @ weight + bias``: float32 [inputs, outputs] and [outputs]."""
+
+    weight: Array
+    bias: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """Scale and shift of a layer normalisation, float32 [dims] each."""
+
+    scale: Array
+    shift: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One encoder layer, post-norm as in BERT.
+
+    Attributes:
+        query: Projection to queries, [dims, dims].
+        key: Projection to keys, [dims, dims].
+        value: Projection to values, [dims, dims].
+        attention_out: Projection of the joined heads, [dims, dims].
+        attention_norm: After attention and its residual.
+        up: To the feed-forward width.
+        down: Back from it.
+        out_norm: After the feed-forward part and its residual.
+    """
+
+    query: Dense
+    key: Dense
+    value: Dense
+    attention_out: Dense
+    attention_norm: Norm
+    up: Dense
+    down: Dense
+    out_norm: Norm
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """A whole encoder.
+
+    Attributes:
+        word_table: Word vectors, float32 [vocabulary, dims].
+        position_table: Position vectors, float32 [max_tokens, dims], row 0 for the first token; the token type of
+            single texts is added in where the architecture has one.
+        embedding_norm: After the sum of both.
+        layers: First to last.
+        relative_bias: Added to attention scores by distance, float32 [heads, 2 * max_tokens - 1]; column
+            ``key - query + max_tokens - 1``. None where the architecture has none.
+        type_step: What a token of the second type has beyond one of the first, float32 [dims]; None where the
+            architecture has no types.
+    """
+
+    word_table: Array
+    position_table: Array
+    embedding_norm: Norm
+    layers: tuple[Layer, ...]
+    relative_bias: Array | None
+    type_step: Array | None = None
+
+
+_LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "bert": {
+        "query": "attention.self.query",
+        "key": "attention.self.key",
+        "value": "attention.self.value",
+        "attention_out": "attention.output.dense",
+        "attention_norm": "attention.output.LayerNorm",
+        "up": "intermediate.dense",
+        "down": "output.dense",
+        "out_norm": "output.LayerNorm",
+    },
+    "mpnet": {
+        "query": "attention.attn.q",
+        "key": "attention.attn.k",
+        "value": "attention.attn.v",
+        "attention_out": "attention.attn.o",
+        "attention_norm": "attention.LayerNorm",
+        "up": "intermediate.dense",
+        "down": "output.dense",
+        "out_norm": "output.LayerNorm",
+    },
+}
+
+# T5's distance buckets as MPNet uses them: both directions, exact up to a quarter, then logarithmic up to 128.
+_MAX_DISTANCE = 128
+
+
+def read_encoder(path: Path, model: CatalogModel) -> Encoder:
+    """Reads `model`'s weights from a safetensors file; an adapter's files lie beside it and are merged in.
+
+    Raises:
+        BuildError: A tensor is missing or has another shape or type than the catalog's sizes ask for, or the adapter
+            cannot be merged.
+    """
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise BuildError(f"cannot read the weights {path}: {error}") from error
+    names = _LAYER_NAMES[model.architecture]
+    if model.adapter is not None:
+        tensors = merge_adapter(tensors, path.parent, linear_layers(model))
+    dims, wide = model.dims, model.feed_forward_dims
+
+    def take(name: str, *shape: int) -> Array:
+        tensor = tensors.get(name)
+        if tensor is None or tensor.dtype != np.float32 or (shape and tensor.shape != shape):
+            found = "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
+            raise BuildError(f"{path}: {name} should be float32 {list(shape)}, found {found}")
+        return tensor
+
+    def dense(name: str, inputs: int, outputs: int) -> Dense:
+        weight = take(f"{name}.weight", outputs, inputs)
+        return Dense(np.ascontiguousarray(weight.T), take(f"{name}.bias", outputs))
+
+    def norm(name: str) -> Norm:
+        return Norm(take(f"{name}.weight", dims), take(f"{name}.bias", dims))
+
+    def layer(index: int) -> Layer:
+        at = {part: f"encoder.layer.{index}.{name}" for part, name in names.items()}
+        return Layer(
+            query=dense(at["query"], dims, dims),
+            key=dense(at["key"], dims, dims),
+            value=dense(at["value"], dims, dims),
+            attention_out=dense(at["attention_out"], dims, dims),
+            attention_norm=norm(at["attention_norm"]),
+            up=dense(at["up"], dims, wide),
+            down=dense(at["down"], wide, dims),
+            out_norm=norm(at["out_norm"]),
+        )
+
+    first = model.position_offset
+    positions = take("embeddings.position_embeddings.weight")[first : first + model.max_tokens]
+    if positions.shape != (model.max_tokens, dims):
+        raise BuildError(f"{path}: the position table is too short for {model.max_tokens} tokens")
+    relative_bias = type_step = None
+    if model.architecture == "bert":
+        types = take("embeddings.token_type_embeddings.weight")
+        positions = positions + types[0]
+        type_step = types[1] - types[0] if len(types) > 1 else None
+    else:
+        table = take("encoder.relative_attention_bias.weight")
+        distances = np.arange(1 - model.max_tokens, model.max_tokens)
+        relative_bias = np.ascontiguousarray(table[relative_buckets(distances, table.shape[0])].T)
+    return Encoder(
+        word_table=take("embeddings.word_embeddings.weight"),
+        position_table=positions,
+        embedding_norm=norm("embeddings.LayerNorm"),
+        layers=tuple(layer(index) for index in range(model.layers)),
+        relative_bias=relative_bias,
+        type_step=type_step,
+    )
+
+
+def linear_layers(model: CatalogModel) -> dict[str, int]:
+    """Every linear layer of `model`: its encoder layer, from 0, by its published name."""
+    names = [name for part, name in _LAYER_NAMES[model.architecture].items() if not part.endswith("norm")]
+    return {f"encoder.layer.{layer}.{name}": layer for layer in range(model.layers) for name in names}
+
+
+def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
+    """Bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; MPNet takes it over).
+
+    Half of the buckets belong to keys after the query. Of each half, the lower half is exact and the rest grows
+    logarithmically up to 128 tokens; beyond, the last bucket holds everything.
+
+    Args:
+        distances: int64 [n].
+        buckets: Number of buckets, a multiple of 4.
+
+    Returns:
+        int64 [n], values in [0, buckets).
+    """
+    half = buckets // 2
+    exact = half // 2
+    steps = half - exact
+
+    def bucket(distance: int) -> int:
+        size = abs(distance)
+        # In integers, so that every machine finds the same bucket: (size / exact)^steps >= (farthest / exact)^step.
+        reached = [step for step in range(1, steps) if size**steps * exact**step >= _MAX_DISTANCE**step * exact**steps]
+        return (half if distance > 0 else 0) + (size if size < exact else exact + len(reached))
+
+    return np.array([bucket(int(distance)) for distance in distances], np.int64)
+
+
+SEPARATOR = "[SEP]"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """``mean @ weight.T + bias``: float32 [1, dims] and [1]."""
+
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+
+def read_head(directory: Path, model: CatalogModel) -> Head:
+    """Reads the head that lies in `directory`.
+
+    Raises:
+        BuildError: It cannot be read, a tensor of it has another shape or type or holds values that are no numbers, or
+            the model reads texts of another length than graders do.
+    """
+    if model.max_tokens != MAX_TOKENS:
+        raise BuildError(f"{model.name}: a grader reads {MAX_TOKENS} tokens, max_tokens is {model.max_tokens}")
+    path = directory / HEAD_WEIGHTS
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise BuildError(f"cannot read the head {path}: {error}") from error
+    shapes = {"weight": (1, model.dims), "bias": (1,)}
+    if set(tensors) != set(shapes):
+        raise BuildError(f"{path} should hold {' and '.join(shapes)}, found {', '.join(sorted(tensors)) or 'nothing'}")
+    for name, shape in shapes.items():
+        tensor = tensors[name]
+        if tensor.dtype != np.float32 or tensor.shape != shape:
+            raise BuildError(
+                f"{path}: {name} should be float32 {list(shape)}, found {tensor.dtype} {list(tensor.shape)}"
+            )
+        if not np.isfinite(tensor).all():
+            raise BuildError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
+    return Head(tensors["weight"], tensors["bias"])
+
+
+def read_separator(tokenizer: Path) -> int:
+    """Id of the token that parts a grader's texts, by a tokenizer.json.
+
+    Raises:
+        BuildError: It has none.
+    """
+    try:
+        separator = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"][SEPARATOR]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BuildError(f"{tokenizer} has no token {SEPARATOR}") from error
+    return int(separator)

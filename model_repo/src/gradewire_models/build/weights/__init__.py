@@ -1,1 +1,0 @@
-"""Published weights of an encoder, with an adapter merged in where there is one."""

@@ -1,0 +1,294 @@
+"""Exporters: optimum's, and torch's own for what optimum does not know."""
+
+import logging
+import tempfile
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import onnx
+import torch
+import transformers
+from onnx import helper
+
+from gradewire_models.errors import ExportError
+from gradewire_models.export.folder import EncoderFolder
+from gradewire_models.export.graph import HIDDEN_STATES, LAST_HIDDEN_STATE, POOLER_OUTPUT, Completion, complete, to_half
+from gradewire_models.export.plan import CPU_CLASS, ExportPlan
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
+
+# One file of at most 2 GiB is what ONNX can hold; the graph itself needs little.
+_MAX_WEIGHT_BYTES = 2_000_000_000
+
+
+def load_encoder(folder: EncoderFolder) -> Any:
+    """Loads the weights as float32, in evaluation mode, with plain ("eager") attention.
+
+    Code that came with the model is never run, and only safetensors are read.
+
+    Raises:
+        ExportError: The architecture is unknown or needs code of its own, weights are missing, or they are more than
+            one ONNX file holds.
+    """
+    # Steps are reported by ours; a bar of its own in between would tear the lines.
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        model, info = transformers.AutoModel.from_pretrained(
+            folder.directory,
+            attn_implementation="eager",
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    # transformers raises whatever its many parts raise; what they say is the best there is to say.
+    except Exception as error:
+        raise ExportError(
+            f"transformers {transformers.__version__} cannot load {folder.directory} ({folder.model_type}); code that "
+            f"comes with a model is never run. It said: {_first_lines(error)}"
+        ) from error
+    missing = sorted(name for name in info["missing_keys"] if folder.pooling == "pooler" or "pooler" not in name)
+    if missing:
+        raise ExportError(f"{folder.directory} lacks weights, which would be random: {', '.join(missing[:5])}")
+    weight_bytes = sum(4 * parameter.numel() for parameter in model.parameters())
+    if weight_bytes > _MAX_WEIGHT_BYTES:
+        raise ExportError(
+            f"{folder.directory} has {weight_bytes / 1e9:.1f} GB of weights in float32; one ONNX file holds "
+            f"{_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
+        )
+    if model.config.get_text_config() is not model.config:
+        raise ExportError(f"{folder.directory} holds a model of more than text ({folder.model_type})")
+    if folder.pooling == "pooler" and getattr(model, "pooler", None) is None:
+        raise ExportError(f"{folder.model_type} has no pooler: choose another --pooling")
+    model.config.use_cache = False
+    return model.eval()
+
+
+def padding_id(model: Any) -> int:
+    """The id that a model takes for padding; 0 where it has none."""
+    padding = model.config.pad_token_id
+    return 0 if padding is None or padding < 0 else int(padding)
+
+
+class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
+    """What gradewire's own exporter traces: the encoder, and the outputs that the rest of the graph needs.
+
+    Args:
+        model: As `load_encoder` gave it.
+        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
+    """
+
+    def __init__(self, model: Any, outputs: Sequence[str]) -> None:
+        super().__init__()
+        self.model = model
+        self.outputs = tuple(outputs)
+
+    def forward(self, input_ids: Any, attention_mask: Any) -> tuple[Any, ...]:
+        """Encodes a batch.
+
+        Args:
+            input_ids: int64 [batch, tokens]; the model's padding id where the mask is 0.
+            attention_mask: int64 [batch, tokens]; 1 on a text's tokens, then 0.
+
+        Returns:
+            float32 [batch, tokens, dims], or [batch, dims] of the pooler, an output each.
+        """
+        layers = any(name.startswith(HIDDEN_STATES) for name in self.outputs)
+        found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers)
+        return tuple(_output(found, name) for name in self.outputs)
+
+
+def _output(found: Any, name: str) -> Any:
+    whole, _, layer = name.partition(".")
+    return found[whole][int(layer)] if layer else found[whole]
+
+
+def _first_lines(error: Exception) -> str:
+    return " ".join(str(error).strip().splitlines()[:3])
+
+
+_OPSET = 20  # as the graphs that gradewire writes itself: GELU is one operator from here on
+_EXAMPLE_TOKENS = 16
+_TASK = "feature-extraction"
+
+
+class UnsupportedError(ExportError):
+    """optimum's exporter cannot be had here, or does not know the model; another exporter may."""
+
+
+def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
+    """Exports `model`; equal weights and versions give equal bytes.
+
+    Args:
+        model: As `gradewire_models.export.exporter.load_encoder` gave it; the exporter changes its `config`.
+        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
+        max_tokens: Most tokens of a text.
+
+    Returns:
+        The bare encoder: inputs as transformers names them, int64 [batch, tokens], and at least `outputs`.
+
+    Raises:
+        UnsupportedError: optimum is not installed, does not work with the transformers that is, knows no such
+            architecture, or fails to trace it.
+    """
+    # Seconds, and not there where transformers 5 is installed (docs/adr/0031-optimum-export.md).
+    try:
+        from optimum.exporters.onnx import export  # noqa: PLC0415
+    except ImportError as error:
+        raise UnsupportedError(
+            f"optimum's ONNX exporter is not usable here ({error}): pip install 'gradewire[export]'"
+        ) from error
+    earlier_layers = any(name.startswith(HIDDEN_STATES) for name in outputs)
+    config = _exporter_config(model, pooler=POOLER_OUTPUT in outputs, earlier_layers=earlier_layers)
+    with tempfile.TemporaryDirectory() as directory, _quiet():
+        path = Path(directory) / "encoder.onnx"
+        try:
+            export(
+                model,
+                config,
+                path,
+                opset=_OPSET,
+                input_shapes={"sequence_length": min(_EXAMPLE_TOKENS, max_tokens)},
+                disable_dynamic_axes_fix=True,  # it runs the graph to find them, and `complete` states them
+                model_kwargs={"output_hidden_states": True} if earlier_layers else None,
+            )
+        # torch's tracer and each architecture's code raise whatever they raise.
+        except Exception as error:
+            said = " ".join(str(error).strip().splitlines()[:2])
+            raise UnsupportedError(f"optimum cannot trace {model.config.model_type}: {said}") from error
+        return onnx.load(path)
+
+
+def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
+    import optimum.exporters.onnx.model_configs  # noqa: F401, PLC0415 - registers what optimum knows; as above
+    from optimum.exporters.tasks import TasksManager  # noqa: PLC0415
+
+    try:
+        make = TasksManager.get_exporter_config_constructor(
+            "onnx", model=model, task=_TASK, library_name="transformers"
+        )
+        known = make(model.config)
+    except (KeyError, ValueError) as error:
+        raise UnsupportedError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
+    # The tracer names outputs in their order, so those of all layers have to be there.
+    wanted = OrderedDict([(LAST_HIDDEN_STATE, {0: "batch", 1: "tokens"})])
+    if pooler:
+        wanted[POOLER_OUTPUT] = {0: "batch"}
+    if earlier_layers:
+        count = int(model.config.num_hidden_layers) + 1
+        wanted.update((f"{HIDDEN_STATES}.{layer}", {0: "batch", 1: "tokens"}) for layer in range(count))
+    # optimum offers no option for further outputs: a configuration says what they are.
+    known.__class__ = type(f"Wider{type(known).__name__}", (type(known),), {"outputs": property(lambda _: wanted)})
+    return known
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    # Both exporters tell their own developers a lot.
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "optimum")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+# As the graphs that gradewire writes itself: GELU is one operator from opset 20 on, and older runtimes stay in.
+_OPSET = 20
+
+# Texts of unequal length, so that nothing in the trace can depend on there being no padding.
+_EXAMPLE_LENGTHS = (11, 5, 2)
+
+
+def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
+    """Traces `model` with torch's own exporter; equal weights and versions give equal bytes.
+
+    Args:
+        model: As `load_encoder` gave it.
+        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
+        max_tokens: Most tokens of a text.
+
+    Returns:
+        The bare encoder: inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens], and `outputs`.
+
+    Raises:
+        ExportError: torch cannot express the model as ONNX.
+    """
+    encoder = BareEncoder(model, outputs)
+    tokens = min(max(_EXAMPLE_LENGTHS), max_tokens)
+    ids = torch.ones((len(_EXAMPLE_LENGTHS), tokens), dtype=torch.int64)
+    mask = torch.stack([(torch.arange(tokens) < length).to(torch.int64) for length in _EXAMPLE_LENGTHS])
+    dims = {0: torch.export.Dim("batch"), 1: torch.export.Dim("tokens", max=max_tokens)}
+    with _quiet_trace(), torch.no_grad():
+        try:
+            program = torch.onnx.export(
+                encoder,
+                (ids, mask),
+                input_names=[INPUT_IDS, ATTENTION_MASK],
+                output_names=list(outputs),
+                dynamic_shapes=(dims, dims),
+                opset_version=_OPSET,
+                external_data=False,
+                verbose=False,
+                dynamo=True,
+            )
+        except torch.onnx.errors.OnnxExporterError as error:
+            raise ExportError(f"torch {torch.__version__} cannot write this model as ONNX: {error}") from error
+    model_proto: onnx.ModelProto = program.model_proto
+    return model_proto
+
+
+@contextmanager
+def _quiet_trace() -> Iterator[None]:
+    # The exporter tells its own developers a lot.
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
+"""In the order in which they are tried: torch's own is for what optimum cannot export."""
+
+
+def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProto:
+    """Exports `model`; equal weights and versions give equal bytes.
+
+    Args:
+        model: As `gradewire_models.export.exporter.load_encoder` gave it.
+        plan: What is wanted.
+        exporter: Name of one of `EXPORTERS`.
+
+    Returns:
+        A graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
+        [batch, tokens]; outputs ``sentence_embedding``, ``token_embeddings`` and ``token_embeddings_layer_N``, float32.
+
+    Raises:
+        ExportError: This exporter cannot export it.
+    """
+    completion = Completion(plan.pooling, plan.token_layers, int(model.config.hidden_size), padding_id(model))
+    try:
+        encoder = EXPORTERS[exporter](model, completion.needed, plan.max_tokens)
+        if plan.numeric_class.startswith("fp16-"):
+            encoder = to_half(encoder)
+        graph = complete(encoder, completion)
+    except (ValueError, onnx.checker.ValidationError) as error:
+        raise ExportError(f"no valid graph comes of what {exporter} exports: {error}") from error
+    if plan.numeric_class != CPU_CLASS:
+        # One graph may run in two ways: the fingerprint has to tell them apart.
+        helper.set_model_props(graph, {"numeric_class": plan.numeric_class})
+    return graph

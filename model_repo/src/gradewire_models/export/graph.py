@@ -1,0 +1,215 @@
+"""The exported graph completed: inputs of the repository, pooling and normalisation, float16 on request."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import onnx
+from onnx import TensorProto, compose, helper
+
+from gradewire_models.build.graph import Nodes
+from gradewire_models.errors import ExportError
+from gradewire_models.export.folder import Pooling
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
+from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - its telemetry is off before its tools start it
+
+LAST_HIDDEN_STATE: Final = "last_hidden_state"
+POOLER_OUTPUT: Final = "pooler_output"
+HIDDEN_STATES: Final = "hidden_states"
+"""Of ``hidden_states.N``: token vectors after layer N, 0 being the word vectors."""
+
+_TYPE_IDS: Final = "token_type_ids"
+_POSITIONS: Final = "position_ids"
+_PREFIX: Final = "encoder/"  # of what was there
+_IR_VERSION: Final = 9
+_TINY: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What is added.
+
+    Attributes:
+        pooling: How token vectors become a sentence vector.
+        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
+        dims: Length of a vector.
+        padding_id: What the encoder finds where the mask is 0.
+    """
+
+    pooling: Pooling
+    token_layers: tuple[int, ...]
+    dims: int
+    padding_id: int
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Outputs with token vectors of the whole graph, and the bare encoder's that they are."""
+        earlier = {layer_output(layer): f"{HIDDEN_STATES}.{layer}" for layer in self.token_layers}
+        return {TOKENS_OUTPUT: LAST_HIDDEN_STATE, **earlier}
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Outputs that the bare encoder has to have, in the order in which transformers gives them."""
+        last, *earlier = self.sources.values()
+        return (last, *([POOLER_OUTPUT] if self.pooling == "pooler" else []), *earlier)
+
+
+def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProto:
+    """Makes a graph of the repository of a bare encoder's.
+
+    Args:
+        encoder: Inputs ``input_ids``, ``attention_mask`` and, where it has them, ``token_type_ids`` and
+            ``position_ids``, int64 [batch, tokens]. Outputs ``last_hidden_state``, and ``pooler_output`` and
+            ``hidden_states.N`` where `completion` needs them. Weights inside. It is taken over.
+        completion: What to add.
+
+    Returns:
+        Inputs ``input_ids`` (what stands where the mask is 0 is never looked at) and ``attention_mask`` (1 on a text's
+        tokens, then 0), int64 [batch, tokens]. Outputs ``sentence_embedding``, float32 [batch, dims], of unit length;
+        ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
+
+    Raises:
+        ExportError: It has other inputs, lacks an output, or uses operators outside the standard.
+    """
+    inner = compose.add_prefix(encoder, _PREFIX).graph
+    before, after = Nodes(), Nodes()
+    _write_inputs(before, [tensor.name.removeprefix(_PREFIX) for tensor in inner.input], completion.padding_id)
+    there = {tensor.name for tensor in inner.output}
+    if missing := [name for name in completion.needed if _PREFIX + name not in there]:
+        raise ExportError(f"the exported encoder lacks the outputs {missing}")
+    _write_sentence(after, completion.pooling)
+    for name, source in completion.sources.items():
+        after.op("Identity", _PREFIX + source, name=name)
+    texts = ["batch", "tokens"]
+    graph = helper.make_graph(
+        _alive([*before.nodes, *inner.node, *after.nodes], {SENTENCE_OUTPUT, *completion.sources}),
+        "encoder",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, texts) for name in (INPUT_IDS, ATTENTION_MASK)],
+        [
+            helper.make_tensor_value_info(SENTENCE_OUTPUT, TensorProto.FLOAT, ["batch", completion.dims]),
+            *(
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, [*texts, completion.dims])
+                for name in completion.sources
+            ),
+        ],
+        [*before.constants, *inner.initializer, *after.constants],
+    )
+    return clean(helper.make_model(graph, opset_imports=encoder.opset_import, ir_version=_IR_VERSION))
+
+
+def clean(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Takes out what differs from one machine to the next, and checks the rest; changes `model`.
+
+    Raises:
+        ExportError: The graph uses operators outside the standard.
+        onnx.checker.ValidationError: It is no valid graph.
+    """
+    # Traces of the source carry paths of this machine.
+    del model.metadata_props[:]
+    del model.graph.metadata_props[:]
+    del model.graph.value_info[:]
+    graph = model.graph
+    parts: list[Any] = [*graph.node, *graph.input, *graph.output, *graph.initializer]
+    for part in parts:
+        del part.metadata_props[:]
+        part.doc_string = ""
+    foreign = {node.domain for node in model.graph.node} - {"", "ai.onnx"}
+    if foreign or model.functions:
+        raise ExportError(f"the graph needs operators outside the standard: {sorted(foreign)}")
+    model.ir_version = _IR_VERSION
+    onnx.checker.check_model(model)
+    return model
+
+
+def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
+    """Writes what the encoder reads, under its own names."""
+    if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
+        raise ExportError(f"the exported encoder reads {sorted(unknown)}, which the repository's inputs do not tell")
+    nodes.ints("zero", 0)
+    nodes.ints("one", 1)
+    # Some architectures (RoBERTa) find padding by its id and not by the mask, so it gets that id here.
+    kept = nodes.op("Cast", ATTENTION_MASK, name="kept", to=TensorProto.BOOL)
+    nodes.op("Where", kept, INPUT_IDS, nodes.ints("padding_id", padding_id), name=_PREFIX + INPUT_IDS)
+    nodes.op("Identity", ATTENTION_MASK, name=_PREFIX + ATTENTION_MASK)
+    if _TYPE_IDS in names:
+        nodes.op("Mul", ATTENTION_MASK, "zero", name=_PREFIX + _TYPE_IDS)
+    if _POSITIONS in names:
+        counted = nodes.op("CumSum", ATTENTION_MASK, nodes.constant("token_axis", 1), name="counted")
+        # A row without a token counts to 0.
+        nodes.op("Max", nodes.op("Sub", counted, "one", name="places"), "zero", name=_PREFIX + _POSITIONS)
+
+
+def _write_sentence(nodes: Nodes, pooling: Pooling) -> None:
+    rows = _PREFIX + LAST_HIDDEN_STATE
+    if pooling == "pooler":
+        pooled = _PREFIX + POOLER_OUTPUT
+    elif pooling == "cls":
+        pooled = nodes.op("Squeeze", nodes.op("Gather", rows, "zero", name="first", axis=1), "one", name="pooled")
+    elif pooling == "last":
+        pooled = _last(nodes, rows)
+    else:
+        # A sum is as good as a mean here: the length is divided out next.
+        weights = nodes.op("Cast", ATTENTION_MASK, name="weights", to=TensorProto.FLOAT)
+        weighted = nodes.op(
+            "Mul", rows, nodes.op("Unsqueeze", weights, nodes.ints("last_axis", -1), name="column"), name="weighted"
+        )
+        pooled = nodes.op("ReduceSum", weighted, "one", name="pooled", keepdims=0)
+    length = nodes.op("ReduceL2", pooled, nodes.ints("dims_axis", -1), name="length", keepdims=1)
+    nodes.op(
+        "Div", pooled, nodes.op("Max", length, nodes.floats("tiny", _TINY), name="safe_length"), name=SENTENCE_OUTPUT
+    )
+
+
+def _last(nodes: Nodes, rows: str) -> str:
+    tokens = nodes.op("ReduceSum", ATTENTION_MASK, "one", name="token_counts", keepdims=1)
+    place = nodes.op("Max", nodes.op("Sub", tokens, "one", name="last_or_none"), "zero", name="last_place")
+    return nodes.op("GatherND", rows, place, name="pooled", batch_dims=1)
+
+
+def _alive(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:
+    """The nodes that `wanted` outputs depend on, in order; the others would be computed for nobody."""
+    needed, kept = set(wanted), []
+    for node in reversed(nodes):
+        if needed.intersection(node.output):
+            needed.update(node.input)
+            # What a branch or a loop reads from outside is not among its inputs.
+            needed.update(name for part in _subgraphs(node) for inner in part.node for name in inner.input)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
+
+
+# Parts of normalisations that were written out: a square leaves float16's range at 256.
+_WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
+
+
+def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
+    """Converts weights and operators to float16; inputs and outputs keep their types.
+
+    Args:
+        encoder: A bare encoder in float32; it is taken over. Pooling and normalisation, sums of many numbers, are added
+            afterwards, in float32.
+
+    Returns:
+        Its outputs are float32.
+
+    Raises:
+        ValueError: The converter cannot read the graph.
+    """
+    from onnxruntime.transformers.float16 import (  # noqa: PLC0415 - slow, and needed for GPUs alone
+        DEFAULT_OP_BLOCK_LIST,
+        convert_float_to_float16,
+    )
+    from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - as above
+
+    half: onnx.ModelProto = convert_float_to_float16(
+        encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT]
+    )
+    # The converter repeats a cast for each of its readers, and appends all of them.
+    once = {tuple(node.output): node for node in half.graph.node}
+    del half.graph.node[:]
+    half.graph.node.extend(once.values())
+    OnnxModel(half).topological_sort()
+    return half

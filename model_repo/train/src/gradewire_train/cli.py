@@ -1,0 +1,384 @@
+"""The commands of ``gradewire models train``."""
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradewire_models.cli.options import WHEELS_OPTION, MissingPackageError, needs
+from gradewire_models.errors import ModelError
+from gradewire_proto.exit_codes import ExitCode
+from gradewire_train.examples import GROUPS, TASKS, Example
+from gradewire_train.examples import texts as texts_of
+from gradewire_train.recipes import CHOICES, GraderRecipe, Recipe, option, sections, shipped_recipes, specs
+
+Command = Callable[..., None]
+
+
+def setting_options(recipe: type) -> Callable[[Command], Command]:
+    """Adds the options of a kind of recipe, each with its explanation as help."""
+
+    def add(command: Command) -> Command:
+        for table, kind in reversed(sections(recipe).items()):
+            for name, spec in reversed(specs(kind).items()):
+                kept = type(spec.default)
+                shown = ("none" if kept is tuple else spec.default) if spec.default != () else "all"
+                command = click.option(
+                    option(name),
+                    name,
+                    type=click.Choice(CHOICES[name]) if name in CHOICES else str if kept is tuple else kept,
+                    multiple=kept is tuple,
+                    help=f"{spec.metadata['help']}  [recipe: {table}.{name}, default {shown}]",
+                )(command)
+        return command
+
+    return add
+
+
+def training_options(recipe: type) -> Callable[[Command], Command]:
+    """Adds the options of every training but its settings."""
+    options = (
+        click.option(
+            "--out",
+            "directory",
+            required=True,
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Folder for checkpoints and, in the end, the trained weights with their card.",
+        ),
+        _recipe_option(recipe),
+        click.option(
+            "--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit."
+        ),
+        click.option(
+            "--checkpoint-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between."
+        ),
+        WHEELS_OPTION,
+    )
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def _recipe_option(recipe: type) -> Callable[[Command], Command]:
+    """The option ``--recipe``: a file, or one of the shipped recipes of a kind by its name."""
+    shipped = shipped_recipes(recipe)
+
+    def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+        if value is None or Path(value).is_file():
+            return None if value is None else Path(value)
+        if value not in shipped:
+            raise click.BadParameter(f"{value!r} is no file and no recipe of gradewire's ({', '.join(shipped)})")
+        return shipped[value]
+
+    found: Callable[[Command], Command] = click.option(
+        "--recipe",
+        "recipe_path",
+        metavar="FILE|NAME",
+        callback=path,
+        help=f"TOML with any of the settings below, or one that is shipped: {', '.join(shipped)}. "
+        "An option overrules it.",
+    )
+    return found
+
+
+@contextmanager
+def training_imports() -> Iterator[None]:
+    """Around the import of a training; raises MissingPackageError where the extra `train` is not installed."""
+    # A training talks to no hub, and the libraries are not to try; they read this when they are imported.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    with needs("train", "training"):
+        yield
+
+
+def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
+    """Trains with a command's options: those that `request` has as fields, and settings, which are all others.
+
+    Raises:
+        click.ClickException: It cannot be done; the message says what to do.
+        click.exceptions.Exit: It was interrupted, and left a checkpoint.
+    """
+    own = {each.name: given.pop(each.name) for each in fields(request) if each.name != "settings"}
+    # An option that may be repeated is an empty tuple where it is not given.
+    settings = {name: value for name, value in given.items() if value is not None and value != ()}
+    try:
+        finished = run(request(**own, settings=settings))
+    except (ModelError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    if not finished:
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
+
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
+    pairs = [each.partition("=") for each in given]
+    if wrong := [each for each, (name, _, field) in zip(given, pairs, strict=True) if not name or not field]:
+        raise click.BadParameter(f"{wrong[0]!r}: OURS=YOURS is expected, as in answers=labels")
+    return {name: field for name, _, field in pairs}
+
+
+QUESTIONS_OPTION = click.option(
+    "--questions", type=FILE, multiple=True, help="Your own VQA or QA set in JSON lines: question, answer or answers."
+)
+# A setting of recipes is called nli.
+NLI_OPTION = click.option("--nli-pairs", "nli_files", type=FILE, multiple=True, help="Your own pairs in JSON lines.")
+SKIP_OPTION = click.option(
+    "--skip-bad-lines", is_flag=True, help="Go on where a line of them cannot be read; they are counted."
+)
+COLUMN_OPTION = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="OURS=YOURS",
+    callback=_columns,
+    help="Your files' name for one of our fields: question, answer, answers, premise, hypothesis, label, anchor, "
+    "positive, negative, negatives. Repeatable.",
+)
+
+WORDNET_OPTION = click.option(
+    "--wordnet",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of WordNet's files; without it $WNSEARCHDIR, $WNHOME/dict, else /usr/share/wordnet.",
+)
+
+
+@click.command()
+@click.option("--task", "tasks", type=click.Choice(TASKS), multiple=True, help="Repeatable; without it all of them.")
+@click.option("--count", type=click.IntRange(min=1), default=20, show_default=True, help="Examples of each task.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of everything that is drawn.")
+@QUESTIONS_OPTION
+@NLI_OPTION
+@COLUMN_OPTION
+@SKIP_OPTION
+@WORDNET_OPTION
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write all examples there as JSON lines, which `train sfve --examples` reads, and print counts only.",
+)
+def texts(  # noqa: PLR0913, PLR0917 - one argument an option
+    tasks: tuple[str, ...],
+    count: int,
+    seed: int,
+    questions: tuple[Path, ...],
+    nli_files: tuple[Path, ...],
+    columns: Mapping[str, str],
+    skip_bad_lines: bool,  # noqa: FBT001 - click passes flags so
+    wordnet: Path | None,
+    out: Path | None,
+) -> None:
+    """Show what is trained on: examples of each task, their counts, lengths and digest.
+
+    Of every example the question, the answer (=), what means the same (+) and what does not (-). With your files it
+    shows theirs first; the generator fills what is left. The same seed, files and version give the same texts.
+    """
+    try:
+        from gradewire_train.texts import examples_digest, make_examples  # noqa: PLC0415 - takes a second
+        from gradewire_train.texts.files import write_examples  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise MissingPackageError(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
+    counts = dict.fromkeys(tasks or TASKS, count)
+    try:
+        examples = make_examples(
+            counts, seed=seed, wordnet=wordnet, questions=questions, nli=nli_files, columns=columns,
+            skip_bad_lines=skip_bad_lines,
+        )  # fmt: skip
+    except ModelError as error:
+        raise click.ClickException(str(error)) from error
+    if out is None:
+        for example in examples:
+            _show(example)
+    else:
+        write_examples(examples, out)
+    for task in counts:
+        _count(task, [example for example in examples if example.task == task])
+    click.echo(f"{len(examples)} examples, SHA-256 {examples_digest(examples)}")
+
+
+def _show(example: Example) -> None:
+    click.echo(f"{example.task}: {example.question}" if example.question else f"{example.task}:")
+    for sign, answer in (("=", example.anchor), ("+", example.positive), *(("-", each) for each in example.negatives)):
+        click.echo(f"  {sign} {answer}")
+
+
+def _count(task: str, examples: list[Example]) -> None:
+    read = [text for example in examples for text in texts_of(example)]
+    words = sum(len(text.split()) for text in read) / len(read) if read else 0.0
+    click.echo(f"{task}: {len(examples)} examples, {len(read)} texts of {words:.1f} words in the mean")
+
+
+@click.command("grader-texts")
+@click.option("--kind", "kinds", multiple=True, help="Repeatable; without it all of them.")
+@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each kind.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of everything that is drawn.")
+@click.option(
+    "--part",
+    type=click.Choice(["train", "eval"]),
+    default="train",
+    show_default=True,
+    help="Two parts without a common name, noun or long sentence: one to train on, one to evaluate on. Forms of dates "
+    "and numbers, and the few words for yes, no, up and down, are in both.",
+)
+@WORDNET_OPTION
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write all rows there as JSON lines, which `gradewire agree` and `calibrate` read, and print counts only.",
+)
+def grader_texts(  # noqa: PLR0913, PLR0917 - one argument an option
+    kinds: tuple[str, ...], count: int, seed: int, part: str, wordnet: Path | None, out: Path | None
+) -> None:
+    """Draw labelled rows: questions, references, and answers that are right or wrong by construction.
+
+    Half of the rows of every kind are right: the same value in another form, unit or wording. The others have another
+    value, name or noun in the same sentence, an opposite, a list with another member, an answer that evades. The same
+    seed and version give the same rows.
+    """
+    try:
+        from gradewire_train.graded.drawing import Drawer, rows_digest  # noqa: PLC0415 - takes a second
+        from gradewire_train.texts.lexicon import Lexicon  # noqa: PLC0415 - as above
+        from gradewire_train.texts.wordnet import WordNet, usual_directory  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise MissingPackageError(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
+    try:
+        drawer = Drawer(Lexicon(WordNet(wordnet or usual_directory())), "eval" if part == "eval" else "train")
+        wanted = kinds or drawer.kinds
+        if unknown := sorted(set(wanted) - set(drawer.kinds)):
+            raise click.BadParameter(f"--kind: no kind {unknown[0]!r} in this part; it has {', '.join(drawer.kinds)}")
+        rows = [row for kind in wanted for row in drawer.rows(kind, count, seed=seed)]
+    except ModelError as error:
+        raise click.ClickException(str(error)) from error
+    if out is None:
+        for row in rows:
+            sign = "+" if row.drawn.right else "-"
+            click.echo(f"{row.kind}: {row.drawn.question}\n  = {' | '.join(row.drawn.references)}")
+            click.echo(f"  {sign} {row.drawn.prediction}")
+    else:
+        out.write_text("".join(f"{row.json()}\n" for row in rows), encoding="utf-8")
+    for kind in wanted:
+        own = [row.drawn for row in rows if row.kind == kind]
+        words = sum(len(drawn.prediction.split()) for drawn in own) / max(1, len(own))
+        right = sum(drawn.right for drawn in own)
+        click.echo(f"{kind}: {len(own)} rows, {right} of them right, answers of {words:.1f} words in the mean")
+    click.echo(f"{len(rows)} rows, SHA-256 {rows_digest(rows)}")
+
+
+def _fold(_context: click.Context, _option: click.Parameter, given: str | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    number, slash, count = given.partition("/")
+    if (
+        not slash
+        or not (number.isdecimal() and count.isdecimal())
+        or not 1 <= int(number) <= int(count)
+        or int(count) < 2
+    ):
+        raise click.BadParameter(f"{given!r}: K/N is expected, as in 1/5, with K from 1 to N and N at least 2")
+    return int(number), int(count)
+
+
+def _finite(_context: click.Context, _option: click.Parameter, given: float) -> float:
+    if not math.isfinite(given):
+        raise click.BadParameter(f"{given} is no number above 0; 1 leaves logits as they are")
+    return given
+
+
+@click.command()
+@training_options(GraderRecipe)
+@click.option(
+    "--rows",
+    type=FILE,
+    multiple=True,
+    help="Labelled rows in JSON lines: question, references, prediction, label from 0 (wrong) to 1 (right), or labels "
+    "of several people. Sources (the field dataset, else the file) weigh the same. Repeatable.",
+)
+@click.option(
+    "--half",
+    type=click.Choice(["a", "b"]),
+    help="Only rows whose question is in this split: a, to fit, or b, held out.",
+)
+@click.option(
+    "--leave-out-fold",
+    "left_out",
+    metavar="K/N",
+    callback=_fold,
+    help="Leave out the questions of fold K of N, and write the logits of their rows to logits.jsonl.",
+)
+@click.option(
+    "--score", type=FILE, multiple=True, help="Labelled rows that only get logits, in logits.jsonl. Repeatable."
+)
+@click.option(
+    "--start",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Go on from a grader that was trained before: a folder that this command left in its --out.",
+)
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    callback=_finite,
+    help="Logits are divided by it before they are probabilities.",
+)
+@WORDNET_OPTION
+@setting_options(GraderRecipe)
+def grader(**given: Any) -> None:
+    """Train a grader: an encoder that reads question, reference and answer together and says how right the answer is.
+
+    Without --rows it trains on drawn rows alone (`gradewire models train grader-texts` shows them). What comes out is
+    an adapter with a head (``gradewire models build --adapter OUT --name NAME all-MiniLM-L6-v2``). Ctrl-C ends it after
+    the step that it is in and leaves a checkpoint; --resume goes on from it.
+    """
+    with training_imports():
+        from gradewire_train.grader.command import Fold, Request, run  # noqa: PLC0415 - needs the extra, takes seconds
+    if given["left_out"] is not None:
+        number, count = given["left_out"]
+        given["left_out"] = Fold(number=number, count=count)
+    train_as(Request, run, given)
+
+
+@click.group()
+def train() -> None:
+    """Train encoders for the metrics `sfve` and `grader`, and look at what they are trained on."""
+
+
+train.add_command(texts)
+train.add_command(grader_texts)
+train.add_command(grader)
+
+
+@train.command()
+@training_options(Recipe)
+@QUESTIONS_OPTION
+@NLI_OPTION
+@SKIP_OPTION
+@COLUMN_OPTION
+@WORDNET_OPTION
+@click.option("--examples", "examples_path", type=FILE, help="Ready examples in JSON lines; nothing else is read then.")
+@click.option("--dev", type=FILE, help="JSON lines with question, references, prediction, label: they select the step.")
+@click.option(
+    "--dev-half",
+    type=click.Choice(["a", "b"]),
+    help="Only dev rows whose field half is this: a, the fit split, or b, held out.",
+)
+@click.option("--dev-rows", type=click.IntRange(min=0), default=600, show_default=True, help="At most so many; 0: all.")
+@click.option("--evaluate-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
+@click.option("--only", multiple=True, metavar="TASK", help=f"Train on this alone: {', '.join(TASKS)}. Repeatable.")
+@click.option("--without", multiple=True, metavar="TASK", help=f"Leave out; a group is all of it: {', '.join(GROUPS)}.")
+@setting_options(Recipe)
+def sfve(**given: Any) -> None:
+    """Train an encoder for SFVE by contrast: answers that mean the same against answers that only look it.
+
+    Without files it trains on texts made from WordNet; with your own questions and pairs, on those as well. What comes
+    out is an adapter (``gradewire models build --adapter OUT BASE``) or, with --method full, a folder
+    (``gradewire models export OUT``). Ctrl-C ends it after the step (and the look at --dev) that it is in and leaves a
+    checkpoint; --resume goes on from it. A second Ctrl-C ends at once; the checkpoint before it stays.
+    """
+    with training_imports():
+        from gradewire_train.run.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds
+    train_as(Request, run, given)

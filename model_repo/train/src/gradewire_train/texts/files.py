@@ -1,0 +1,113 @@
+"""Examples from files: the user's own, and drawn ones that were kept."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import TASKS, Example, json_objects, well_formed
+from gradewire_train.texts.draw import Draw, candidate, checked, contradiction, contrasted, described, normal, sound
+from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.readers import question_draws, read_nli, read_questions
+
+
+def read_examples(path: Path) -> list[Example]:
+    """Reads examples.
+
+    Raises:
+        TrainingError: The file cannot be read, a line is no example or teaches the opposite of what it should (the
+            message names it), or there is none.
+    """
+    lines = json_objects(path, "task, question, anchor, positive and negatives")
+    found = [_example(raw, where) for where, raw in lines]
+    if not found:
+        raise TrainingError(f"{path} holds no example")
+    return found
+
+
+def _example(raw: Mapping[str, Any], where: str) -> Example:
+    for name in ("task", "question", "anchor", "positive"):
+        if not isinstance(raw.get(name), str):
+            raise TrainingError(f"{where}: {name} should be a text")
+    negatives = raw.get("negatives")
+    if not isinstance(negatives, list) or not all(isinstance(each, str) for each in negatives):
+        raise TrainingError(f"{where}: negatives should be a list of texts")
+    if raw["task"] not in TASKS:
+        raise TrainingError(f"{where}: task should be one of {', '.join(TASKS)}")
+    example = Example(raw["task"], raw["question"], raw["anchor"], raw["positive"], tuple(negatives))
+    if not all(map(well_formed, (example.question, *example.answers))):
+        raise TrainingError(f"{where}: a lone surrogate, which is no character, is in it")
+    if wrong := contradiction(example):
+        raise TrainingError(f"{where}: {wrong}")
+    return example
+
+
+def write_examples(examples: Iterable[Example], path: Path) -> None:
+    """Writes examples as `read_examples` reads them."""
+    with path.open("w", encoding="utf-8") as file:
+        for example in examples:
+            file.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
+
+
+_TRIES = 20
+_TASKS = ("candidates", "synonyms", "descriptions")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The user's files in JSON lines: questions with answers, and sentence pairs.
+
+    Attributes:
+        columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
+            `positive`, `negative`, `negatives`, where they are named otherwise.
+        skip_bad_lines: Leaves bad lines out, with a warning.
+    """
+
+    questions: Sequence[Path] = ()
+    nli: Sequence[Path] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    skip_bad_lines: bool = False
+
+
+def user_examples(
+    files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
+) -> Mapping[str, list[Example]]:
+    """Examples of the tasks in `only`, at most `counts` of each; a task that the files give nothing for is left out.
+
+    The largest count decides how many questions are read. The lexicon, which knows synonyms of their answers, is asked
+    for only where there are questions.
+
+    Raises:
+        TrainingError: A file or a line is not as it should be.
+    """
+    found: dict[str, list[Example]] = {}
+    most = max((counts.get(task, 0) for task in _TASKS), default=0)
+    asking = [task for task in _TASKS if task in only]
+    if files.questions and most and asking:
+        questions = read_questions(
+            files.questions, 3 * most, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines
+        )
+        draws = [draw for each in question_draws(questions, lexicon(), seed=seed) if (draw := checked(each))]
+        for task in asking:
+            rng = Random(f"{seed}/user/{task}")  # noqa: S311 - texts, not secrets
+            made = [example for example in _made(rng, task, draws) if sound(example)]
+            found[task] = made[: counts.get(task, 0)]
+    if files.nli and "nli" in only and (asked := counts.get("nli", 0)):
+        pairs = read_nli(files.nli, 2 * asked, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines)
+        found["nli"] = [example for example in pairs if example.negatives and not contradiction(example)][:asked]
+    return found
+
+
+def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
+    for draw in draws:
+        if task == "descriptions":
+            yield described(rng, draw)
+        elif task == "candidates" and draw.looser:
+            right = {normal(each) for each in (draw.answer, *draw.same, *draw.looser)}
+            drawn = (rng.choice(draws).answer for _ in range(_TRIES))
+            yield candidate(rng, draw, next((each for each in drawn if normal(each) not in right), draw.wrong[0]))
+        elif task == "synonyms" and draw.same:
+            yield contrasted(rng, task, replace(draw, looser=()))  # annotators' answers belong to candidates

@@ -1,0 +1,295 @@
+"""The user's own files of questions with answers, and of sentence pairs, as training texts."""
+
+import hashlib
+import json
+import logging
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final, Generic, TypeVar
+
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import Example, well_formed
+from gradewire_train.texts.draw import Draw, normal, some
+from gradewire_train.texts.lexicon import Lexicon
+
+_BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_MOST_CHARACTERS: Final = 2_000
+"""Of a text; encoders read some 500 characters of it at most."""
+_MOST_NAMES: Final = 10
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+Row = Mapping[str, Any]
+
+
+class FieldError(ValueError):
+    """What is wrong with a line: the field and what is expected of it."""
+
+
+def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
+    """Yields what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
+
+    Args:
+        path: The file, in UTF-8; it is read as it is consumed.
+        parse: Raises `FieldError` for a line that is not as it should be.
+        skip_bad_lines: Leaves such lines out, and logs at the end how many and what was wrong with the first.
+
+    Raises:
+        TrainingError: The file cannot be read, or a line is bad and is not to be skipped, or no line is good.
+    """
+    skipped, first, good = 0, "", 0
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    parsed = parse(_object(line))
+                except FieldError as error:
+                    if not skip_bad_lines:
+                        raise TrainingError(
+                            f"{path}, line {number}: {error}; mend the line, or leave such lines out with "
+                            "--skip-bad-lines"
+                        ) from error
+                    skipped, first = skipped + 1, first or f"line {number}: {error}"
+                    continue
+                good += 1
+                if parsed is not None:
+                    yield number, parsed
+    except OSError as error:
+        raise TrainingError(f"{path} cannot be read: {error.strerror}; name a file of JSON lines") from error
+    if skipped:
+        _log.warning("%s: %d bad lines left out; the first: %s", path, skipped, first)
+    if not good:
+        raise TrainingError(f"{path} holds no line that can be used; {first or 'it is empty'}")
+
+
+def text(row: Row, field: str) -> str:
+    """The field's text: NFC, blanks and control characters as single blanks.
+
+    Raises:
+        FieldError: It is missing, no text, blank, or longer than 2 000 characters.
+    """
+    if field not in row:
+        there = ", ".join(f"{name!r:.40}" for name in sorted(row)[:_MOST_NAMES])
+        raise FieldError(f'there is no field "{field}" (fields: {there or "none"})')
+    return clean(row[field], field)
+
+
+def clean(value: object, field: str) -> str:
+    """As `text`, for a value that was taken out of the field `field`."""
+    if not isinstance(value, str):
+        raise FieldError(f'field "{field}": a text is expected, not {type(value).__name__}')
+    if len(value) > _MOST_CHARACTERS:
+        raise FieldError(f'field "{field}": {len(value)} characters, at most {_MOST_CHARACTERS} are read')
+    if not well_formed(value):
+        raise FieldError(f'field "{field}": a lone surrogate, which is no character')
+    cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
+    if not cleaned:
+        raise FieldError(f'field "{field}" is blank')
+    return cleaned
+
+
+def _object(line: bytes) -> Row:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FieldError(f"not JSON in UTF-8 ({error})") from error
+    if not isinstance(row, dict):
+        raise FieldError(f"a JSON object is expected, not {type(row).__name__}")
+    return row
+
+
+class Sample(Generic[T]):
+    """Keeps all entries of the `size` keys, at least 1, whose hashes with the seed are smallest.
+
+    Which keys are kept depends on the seed and the keys alone, not on their order, and all entries of a key are kept.
+    """
+
+    def __init__(self, size: int, *, seed: int) -> None:
+        self._size = size
+        self._salt = f"{seed}/".encode()
+        self._groups: dict[bytes, list[T]] = {}
+        self._limit: bytes | None = None
+
+    def add(self, key: str, entry: T) -> None:
+        """Adds an entry to its key's group."""
+        name = hashlib.blake2b(self._salt + key.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+        if self._limit is not None and name > self._limit:
+            return
+        self._groups.setdefault(name, []).append(entry)
+        if len(self._groups) > 2 * self._size:
+            self._cut()
+
+    def groups(self) -> Iterator[list[T]]:
+        """The groups that were kept, by their hashes: an order that is as good as random."""
+        self._cut()
+        return (self._groups[name] for name in sorted(self._groups))
+
+    def _cut(self) -> None:
+        names = sorted(self._groups)
+        if len(names) > self._size:
+            self._limit = names[self._size - 1]
+            for name in names[self._size :]:
+                del self._groups[name]
+
+
+_NEGATIVES: Final = 2
+_LABELS: Final[Mapping[Any, str]] = {
+    "entailment": "entailment", "neutral": "neutral", "contradiction": "contradiction",
+    "e": "entailment", "n": "neutral", "c": "contradiction", "0": "entailment", "1": "neutral", "2": "contradiction",
+    "-1": "", "-": "", "": "",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sentence that follows from a premise, or contradicts it."""
+
+    premise: str
+    entailed: tuple[str, ...]
+    contradicting: tuple[str, ...]
+
+
+def read_nli(
+    paths: Iterable[Path], most: int, *, seed: int, columns: Mapping[str, str], skip_bad_lines: bool
+) -> Iterator[Example]:
+    """At most `most` examples, one for a premise, drawn by seed from all files.
+
+    A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2; lines whose label
+    is "-" or -1, on which annotators disagreed, are left out), or `anchor`, `positive` and `negative` or `negatives`.
+    Premises without a contradiction get another premise's hypothesis as negative.
+
+    Raises:
+        TrainingError: A file or a line is not as it should be.
+    """
+    sample: Sample[Pair] = Sample(most, seed=seed)
+    for path in paths:
+        for _, pair in read(path, lambda row: _pair(row, columns), skip_bad_lines=skip_bad_lines):
+            sample.add(pair.premise, pair)
+    groups = list(sample.groups())
+    rng = Random(f"{seed}/nli")  # noqa: S311 - texts, not secrets
+    elsewhere = [(group[0].premise, each) for group in groups for pair in group for each in pair.entailed]
+    for group in groups:
+        premise = group[0].premise
+        entailed = [each for pair in group for each in pair.entailed if each != premise]
+        against = [each for pair in group for each in pair.contradicting]
+        if not entailed:
+            continue
+        positive = rng.choice(entailed)
+        negatives = rng.sample(against, min(_NEGATIVES, len(against)))
+        other_premise, other = rng.choice(elsewhere)
+        if not negatives and other_premise != premise and other not in entailed:
+            negatives.append(other)
+        negatives = [each for each in negatives if each not in {premise, *entailed}]
+        yield Example("nli", "", premise, positive, tuple(negatives))
+
+
+def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
+    def column(name: str) -> str:
+        return columns.get(name, name)
+
+    if column("anchor") in row:
+        negatives = row.get(column("negatives"), [row[column("negative")]] if column("negative") in row else [])
+        if not isinstance(negatives, list):
+            raise FieldError(f'field "{column("negatives")}": a list of texts is expected')
+        against = tuple(clean(each, column("negatives")) for each in negatives)
+        return Pair(text(row, column("anchor")), (text(row, column("positive")),), against)
+    premise, hypothesis = text(row, column("premise")), text(row, column("hypothesis"))
+    written = row.get(column("label"))
+    label = _LABELS.get(str(written).strip().lower()) if isinstance(written, str | int) else None
+    if label is None:
+        raise FieldError(
+            f'field "{column("label")}": entailment, neutral, contradiction, 0, 1 or 2 is expected, not {written!r:.40}'
+        )
+    entailed = (hypothesis,) if label == "entailment" else ()
+    contradicting = (hypothesis,) if label == "contradiction" else ()
+    return Pair(premise, entailed, contradicting) if entailed or contradicting else None
+
+
+_WRONG = 4
+_TRIES = 20
+_MOST_ANSWERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its answers, the most common first, each form once."""
+
+    text: str
+    answers: tuple[str, ...]
+
+
+def read_questions(
+    paths: Iterable[Path], most: int, *, seed: int, columns: Mapping[str, str], skip_bad_lines: bool
+) -> list[Question]:
+    """At most `most` questions, drawn by seed from all files.
+
+    Each line has `question` and `answers` (texts, repeated as annotators gave them, or objects with `answer`) or
+    `answer`; other fields are ignored. `columns` says which of the file's fields stand for these.
+
+    Raises:
+        TrainingError: A file or a line is not as it should be.
+    """
+    sample: Sample[Question] = Sample(most, seed=seed)
+    for path in paths:
+        for number, question in read(path, lambda row: _question(row, columns), skip_bad_lines=skip_bad_lines):
+            sample.add(f"{path.name}/{number}", question)
+    return [question for group in sample.groups() for question in group]
+
+
+def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
+    """A draw for each question: WordNet's synonyms of its answer, annotators' other answers, and others' answers.
+
+    Wrong answers are those of questions that begin alike, where there are any, and antonyms. An answer that is among
+    the question's own, or shares a sense with its first, is none.
+
+    Source: Ji, Si, Lin et al. 2024, section 4.1.
+    """
+    rng = Random(f"{seed}/questions")  # noqa: S311 - texts, not secrets
+    alike: dict[str, list[str]] = {}
+    for question in questions:
+        alike.setdefault(_opening(question.text), []).append(question.answers[0])
+    for question in questions:
+        answer, *others = question.answers
+        senses = [lexicon.synset(key) for key in lexicon.keys_of(answer)[:1]]
+        same = [word.text for synset in senses for word in synset.words if word.text.lower() != answer.lower()]
+        against = [antonym for synset in senses for antonym in lexicon.antonyms(synset)]
+        own = {normal(each) for each in (*question.answers, *same)} | {normal(mate) for mate in lexicon.mates(answer)}
+        pool = alike[_opening(question.text)]
+        for _ in range(_TRIES):
+            other = rng.choice(pool if rng.random() < 0.7 else rng.choice(questions).answers)
+            if normal(other) not in own and other not in against:
+                against.append(other)
+            if len(against) >= _WRONG:
+                break
+        yield Draw(question.text, "", answer, tuple(same), tuple(some(rng, others, 3)), tuple(against))
+
+
+def _question(row: Row, columns: Mapping[str, str]) -> Question:
+    name = columns.get("answers", "answers")
+    asked = text(row, columns.get("question", "question"))
+    if name not in row:
+        return Question(asked, (text(row, columns.get("answer", "answer")),))
+    given = row[name]
+    if not isinstance(given, list) or not given:
+        raise FieldError(f'field "{name}": a list of texts is expected')
+    if len(given) > _MOST_ANSWERS:
+        raise FieldError(f'field "{name}": {len(given)} answers, at most {_MOST_ANSWERS} are read')
+    answers = [clean(each.get("answer") if isinstance(each, dict) else each, name) for each in given]
+    forms: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for answer in answers:
+        forms.setdefault(normal(answer), answer)
+        counts[normal(answer)] += 1
+    return Question(asked, tuple(forms[form] for form, _ in counts.most_common()))
+
+
+def _opening(question: str) -> str:
+    """The first two words: "what color", "how many"."""
+    return " ".join(question.lower().split()[:2])

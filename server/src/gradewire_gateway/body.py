@@ -1,0 +1,172 @@
+"""The body of a request, whole or by lines, bounded in memory with those of all others."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self
+
+from starlette.datastructures import Headers
+from starlette.types import Receive
+
+from gradewire_gateway.problems import Problem, ProblemError, too_busy
+from gradewire_gateway.settings import Bounds
+
+
+class ByteBudget:
+    """Bytes that all bodies together may hold.
+
+    Args:
+        limit_bytes: How many.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self.held_bytes = 0
+
+    def change(self, by_bytes: int) -> None:
+        """Takes more, or gives back; raises ProblemError where there is too little left."""
+        if by_bytes > 0 and self.held_bytes + by_bytes > self._limit_bytes:
+            raise too_busy("the bodies of the requests in flight take too much memory; try again")
+        self.held_bytes += by_bytes
+
+
+class RequestLimit:
+    """How many requests may be in flight.
+
+    Args:
+        count: So many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.taken = 0
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Takes one for as long as the context lasts; raises ProblemError where none is left."""
+        if self.taken >= self._count:
+            raise too_busy(f"{self._count} requests are in flight; try again")
+        self.taken += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1
+
+
+class DisconnectedError(Exception):
+    """The caller is gone."""
+
+
+class Body:
+    """`with Body(…) as body:`, which gives back what it holds of the budget.
+
+    Args:
+        receive: ASGI's; nobody else may read it.
+        headers: Of the request.
+        bounds: Of one body or line.
+        budget: Of all of them together.
+    """
+
+    def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, budget: ByteBudget) -> None:
+        self._receive = receive
+        self._headers = headers
+        self._bounds = bounds
+        self._budget = budget
+        self._held_bytes = 0
+        self._whole = False
+        self.size_bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
+
+    def check_type(self, *allowed: str) -> None:
+        """Raises ProblemError where the body is of no type that is allowed; the first one is named."""
+        given = self._headers.get("content-type", "").partition(";")[0].strip().lower()
+        encoding = self._headers.get("content-encoding", "identity").strip().lower()
+        if given in allowed and encoding == "identity":
+            return
+        detail = f"send the body as Content-Type: {allowed[0]}, in UTF-8 and not compressed"
+        raise ProblemError(Problem(415, "invalid_argument", detail, headers={"accept": ", ".join(allowed)}))
+
+    async def read(self) -> bytes:
+        """All of it.
+
+        Raises:
+            ProblemError: It is too large, or too slow.
+            DisconnectedError: The caller went away.
+        """
+        declared = self._headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > self._bounds.max_body_bytes:
+            raise self._too_large("the body")
+        data = bytearray()
+        try:
+            async with asyncio.timeout(self._bounds.body_s):
+                async for chunk in self._chunks():
+                    self._hold(len(data) + len(chunk), "the body")
+                    data += chunk
+        except TimeoutError:
+            raise ProblemError(
+                Problem(
+                    HTTPStatus.REQUEST_TIMEOUT,
+                    "deadline_exceeded",
+                    f"the body did not come within {self._bounds.body_s:g} s",
+                    headers={"connection": "close"},
+                )
+            ) from None
+        return bytes(data)
+
+    async def lines(self) -> AsyncGenerator[bytes]:
+        """Its lines without their ends, blank ones left out; one is held at a time.
+
+        Raises:
+            ProblemError: A line is too large.
+            DisconnectedError: The caller went away.
+        """
+        begun = bytearray()
+        async for chunk in self._chunks():
+            head, *others = chunk.split(b"\n")
+            begun += head
+            self._hold(len(begun), "a line")
+            for other in others:
+                if begun.strip():
+                    yield bytes(begun)
+                begun = bytearray(other)
+            self._hold(len(begun), "a line")
+        if begun.strip():
+            yield bytes(begun)
+
+    async def disconnected(self) -> None:
+        """Returns once the caller is gone; what it still sends is not read into memory."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def _chunks(self) -> AsyncGenerator[bytes]:
+        while not self._whole:
+            message: Any = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise DisconnectedError
+            self._whole = not message.get("more_body", False)
+            chunk: bytes = message.get("body", b"")
+            self.size_bytes += len(chunk)
+            yield chunk
+
+    def _hold(self, size_bytes: int, what: str) -> None:
+        if size_bytes > self._bounds.max_body_bytes:
+            raise self._too_large(what)
+        self._budget.change(size_bytes - self._held_bytes)
+        self._held_bytes = size_bytes
+
+    def _release(self) -> None:
+        self._budget.change(-self._held_bytes)
+        self._held_bytes = 0
+
+    def _too_large(self, what: str) -> ProblemError:
+        detail = f"{what} is larger than {self._bounds.max_body_bytes} bytes: send fewer items at a time"
+        return ProblemError(Problem(413, "resource_exhausted", detail, headers={"connection": "close"}))

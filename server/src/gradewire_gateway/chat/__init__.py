@@ -1,1 +1,0 @@
-"""The chat endpoint that evaluation harnesses speak, in front of the judges."""

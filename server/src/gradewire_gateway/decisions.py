@@ -1,0 +1,443 @@
+"""Typed questions, answered with probabilities: ``POST /v1/systemone`` and ``POST /v1/decisions``."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from gradewire_gateway.body import Body
+from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.problems import check_ok, invalid
+from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.twins import JSON_TYPE, call_unary
+from gradewire_gateway.upstream import CallOptions
+from gradewire_gateway.wire import list_of, method_at, object_of, read_object, text_of
+from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
+from gradewire_proto.wire_rules import JUDGING, SCORING
+
+MAX_QUESTIONS: Final = 64
+MAX_OPTIONS: Final = 26
+NOUL: Final = (("false", "the statement does not hold for the state"), ("true", "the statement holds for the state"))
+
+
+class QuestionType(StrEnum):
+    """What is asked."""
+
+    NOUL = "noul"
+    CHOICE = "choice"
+    SCORE = "score"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question about a state.
+
+    Attributes:
+        kind: Its type.
+        at: Path of it in the request, for errors.
+        instructions: What is asked.
+        options: Label and description of each; of a score its levels, the lowest first.
+    """
+
+    kind: QuestionType
+    at: str
+    instructions: str
+    options: tuple[tuple[str, str], ...]
+
+    def to_message(self) -> judging_pb2.DecisionQuestion:
+        """As the server takes it."""
+        options = [judging_pb2.DecisionOption(label=label, description=text) for label, text in self.options]
+        return judging_pb2.DecisionQuestion(instructions=self.instructions, options=options)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The probabilities of a question's options, in their order, sum 1."""
+
+    probabilities: tuple[float, ...]
+
+    @property
+    def best(self) -> int:
+        """The most probable option, the first of those that are equally probable."""
+        return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
+
+    @property
+    def level(self) -> float:
+        """The mean of the levels' numbers, from 0."""
+        return math.fsum(number * share for number, share in enumerate(self.probabilities))
+
+    @property
+    def choice_confidence(self) -> float:
+        """0 where all options are equally probable, 1 where one is certain."""
+        count = len(self.probabilities)
+        return (count * self.probabilities[self.best] - 1) / (count - 1)
+
+    @property
+    def score_confidence(self) -> float:
+        """1 less the standard deviation of the level, in halves of the scale; 0 where the two ends share it."""
+        mean = self.level
+        variance = math.fsum((number - mean) ** 2 * share for number, share in enumerate(self.probabilities))
+        return 1 - math.sqrt(variance) / ((len(self.probabilities) - 1) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The answers to the questions of a request, in their order.
+
+    Attributes:
+        model: What answered.
+        answers: One per question.
+        prompt_tokens: Of all prompts together; 0 where that is not known.
+    """
+
+    model: str
+    answers: Sequence[Decided]
+    prompt_tokens: int
+
+
+_KEYS: Final = {"question", "references", "answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRequest:
+    """A request.
+
+    Attributes:
+        model: A judge, "" for the server's own, or the metric `correctness`.
+        state: What the questions are about: a text, or a value of JSON.
+        at: Path of the state.
+        questions: In their order.
+    """
+
+    model: str
+    state: Any
+    at: str
+    questions: tuple[Question, ...]
+
+    def text(self) -> str:
+        """The state as a judge is shown it."""
+        return self.state if isinstance(self.state, str) else json.dumps(self.state, ensure_ascii=False)
+
+    def item(self) -> types_pb2.Item:
+        """The state as an answer to grade, ``{"question", "references", "answer"}``; the first may be missing.
+
+        Raises:
+            ProblemError: It is none.
+        """
+        state = object_of(self.state, self.at)
+        if unknown := sorted(state.keys() - _KEYS):
+            named = f"{self.at}.{unknown[0][:80]}"
+            raise invalid(f"{named}: there is no such field; an answer has {', '.join(sorted(_KEYS))}", named)
+        references = list_of(state.get("references"), f"{self.at}.references")
+        return types_pb2.Item(
+            question=text_of(state.get("question", ""), f"{self.at}.question"),
+            references=[text_of(each, f"{self.at}.references[{index}]") for index, each in enumerate(references)],
+            prediction=text_of(state.get("answer"), f"{self.at}.answer"),
+        )
+
+
+def instructions_of(given: object, at: str) -> str:
+    """What is asked; raises ProblemError where that is no text, or a blank one."""
+    text = text_of(given, f"{at}.instructions")
+    if not text.strip():
+        raise invalid(f"{at}.instructions: is blank", f"{at}.instructions")
+    return text
+
+
+def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
+    """The questions; raises ProblemError where there are too many or too few of them, or of their options."""
+    if not 1 <= len(questions) <= MAX_QUESTIONS:
+        raise invalid(f"questions: {len(questions)} of them, 1 to {MAX_QUESTIONS} are allowed", "questions")
+    for question in questions:
+        labels = [label for label, _ in question.options]
+        if not 2 <= len(labels) <= MAX_OPTIONS:
+            raise invalid(f"{question.at}: {len(labels)} options, 2 to {MAX_OPTIONS} are allowed", question.at)
+        if len(set(labels)) < len(labels):
+            raise invalid(f"{question.at}: an option is there twice", question.at)
+    return questions
+
+
+_PREDICATE: Final = "predicate"
+_TEXT_PARTS: Final = ("input_text", "output_text")
+
+
+def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
+    """A request; raises ProblemError, which names the field."""
+    questions = list_of(body.get("questions"), "questions")
+    return DecisionRequest(
+        model=text_of(body.get("model") or "", "model"),
+        state=_state(body.get("input")),
+        at="input",
+        questions=checked(
+            tuple(_openai_question(given, f"questions[{index}]") for index, given in enumerate(questions))
+        ),
+    )
+
+
+def write_openai(asked: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
+    """The answer; `given` has the questions as they came."""
+    return {
+        "model": decisions.model,
+        "answers": [
+            _openai_answer(question, one, decided)
+            for question, one, decided in zip(asked.questions, given, decisions.answers, strict=True)
+        ],
+        "usage": {
+            "input_tokens": decisions.prompt_tokens,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": 0,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": decisions.prompt_tokens,
+        },
+    }
+
+
+def _state(given: object) -> Any:
+    """A text, or one value of JSON where that is all there is."""
+    if isinstance(given, str):
+        return text_of(given, "input")
+    shown: list[Any] = []
+    for index, each in enumerate(list_of(given, "input")):
+        message = object_of(each, f"input[{index}]")
+        if message.get("type", "message") != "message":
+            raise invalid(f"input[{index}].type: takes message; other kinds are not read here", f"input[{index}].type")
+        shown += _parts(message.get("content"), f"input[{index}].content")
+    if len(shown) == 1:
+        return shown[0]
+    if not all(isinstance(part, str) for part in shown):
+        raise invalid("input: takes one part of JSON, or texts", "input")
+    return "\n".join(shown)
+
+
+def _parts(content: object, at: str) -> list[Any]:
+    if isinstance(content, str):
+        return [text_of(content, at)]
+    found: list[Any] = []
+    for index, each in enumerate(list_of(content, at)):
+        part = object_of(each, f"{at}[{index}]")
+        if part.get("type") in _TEXT_PARTS:
+            found.append(text_of(part.get("text"), f"{at}[{index}].text"))
+        elif part.get("type") == "input_json" and part.get("data") is not None:
+            found.append(part["data"])
+        else:
+            raise invalid(f"{at}[{index}].type: takes input_text or input_json", f"{at}[{index}].type")
+    return found
+
+
+def _openai_question(given: object, at: str) -> Question:
+    question = object_of(given, at)
+    instructions = instructions_of(question.get("instructions"), at)
+    match question.get("type"):
+        case "predicate":
+            return Question(QuestionType.NOUL, at, instructions, NOUL)
+        case "choice":
+            return Question(QuestionType.CHOICE, at, instructions, _named(question, "choices", "value", at))
+        case "score":
+            return Question(QuestionType.SCORE, at, instructions, _named(question, "levels", "label", at))
+    raise invalid(f"{at}.type: takes predicate, choice, score", f"{at}.type")
+
+
+def _named(question: Mapping[str, Any], name: str, key: str, at: str) -> tuple[tuple[str, str], ...]:
+    options = []
+    for index, each in enumerate(list_of(question.get(name), f"{at}.{name}")):
+        path = f"{at}.{name}[{index}]"
+        option = object_of(each, path)
+        value = option.get(key)
+        label = str(value).lower() if isinstance(value, bool) and name == "choices" else text_of(value, f"{path}.{key}")
+        options.append((label, text_of(option.get("description") or "", f"{path}.description")))
+    return tuple(options)
+
+
+def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decided) -> dict[str, Any]:
+    named: dict[str, Any] = {"name": given.get("name")}
+    match question.kind:
+        case QuestionType.NOUL:
+            return named | {"type": _PREDICATE, "probability": decided.probabilities[1]}
+        case QuestionType.CHOICE:
+            values = [choice["value"] for choice in given["choices"]]
+            return named | {
+                "type": "choice",
+                "choice": values[decided.best],
+                "confidence": decided.choice_confidence,
+                "probabilities": [
+                    {"value": value, "probability": share}
+                    for value, share in zip(values, decided.probabilities, strict=True)
+                ],
+            }
+        case QuestionType.SCORE:
+            return named | {
+                "type": "score",
+                "score": decided.level,
+                "confidence": decided.score_confidence,
+                "probabilities": [
+                    {"label": label, "value": number, "probability": share}
+                    for number, ((label, _), share) in enumerate(
+                        zip(question.options, decided.probabilities, strict=True)
+                    )
+                ],
+            }
+
+
+def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
+    """A request; raises ProblemError, which names the field."""
+    if body.get("state") is None:
+        raise invalid("state: is missing; it is what the questions are about", "state")
+    questions = object_of(body.get("questions"), "questions")
+    return DecisionRequest(
+        model=text_of(body.get("model") or "", "model"),
+        state=body["state"],
+        at="state",
+        questions=checked(tuple(_system_one_question(given, f"questions.{name}") for name, given in questions.items())),
+    )
+
+
+def write_system_one(asked: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
+    """The answer; `names` has the questions' names, in their order."""
+    answers = {
+        name: _system_one_answer(question, decided)
+        for name, question, decided in zip(names, asked.questions, decisions.answers, strict=True)
+    }
+    usage = {"input_tokens": decisions.prompt_tokens, "output_tokens": 0}
+    return {"model": decisions.model, "answers": answers, "usage": usage}
+
+
+def _system_one_question(given: object, at: str) -> Question:
+    question = object_of(given, at)
+    kind = question.get("type")
+    if kind not in list(QuestionType):
+        raise invalid(f"{at}.type: takes {', '.join(QuestionType)}", f"{at}.type")
+    options = _options(QuestionType(kind), question.get("criteria"), f"{at}.criteria")
+    return Question(QuestionType(kind), at, instructions_of(question.get("instructions"), at), options)
+
+
+def _options(kind: QuestionType, criteria: object, at: str) -> tuple[tuple[str, str], ...]:
+    if kind is QuestionType.NOUL and criteria is None:
+        return NOUL
+    if isinstance(criteria, list):
+        texts = [text_of(each, f"{at}[{index}]") for index, each in enumerate(criteria)]
+        if kind is QuestionType.CHOICE:
+            return tuple((text, "") for text in texts)
+        options = tuple((str(number), text) for number, text in enumerate(texts))
+    else:
+        described = object_of(criteria, at)
+        options = tuple((name, text_of(text or "", f"{at}.{name}")) for name, text in described.items())
+    if kind is QuestionType.NOUL:
+        by_label = dict(options)
+        if by_label.keys() != dict(NOUL).keys():
+            raise invalid(f'{at}: takes {{"false": TEXT, "true": TEXT}}', at)
+        return tuple((label, by_label[label]) for label, _ in NOUL)
+    return options
+
+
+def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
+    labels = [label for label, _ in question.options]
+    probabilities = dict(zip(labels, decided.probabilities, strict=True))
+    match question.kind:
+        case QuestionType.NOUL:
+            return {"type": "noul", "noul": decided.probabilities[1]}
+        case QuestionType.CHOICE:
+            return {
+                "type": "choice",
+                "choice": labels[decided.best],
+                "probabilities": probabilities,
+                "confidence": decided.choice_confidence,
+            }
+        case QuestionType.SCORE:
+            return {
+                "type": "score",
+                "score": decided.level,
+                "legend": dict(question.options),
+                "probabilities": probabilities,
+                "confidence": decided.score_confidence,
+            }
+
+
+CORRECTNESS: Final = "correctness"
+DEFAULT_MODEL: Final = "default"
+
+
+async def decide(gateway: Gateway, asked: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
+    """Answers all questions of a request.
+
+    Args:
+        gateway: What it calls.
+        asked: The request.
+        options: Metadata and deadline of the call.
+        body: Of the HTTP request, read to its end.
+
+    Raises:
+        ProblemError: What the server answers in place of a reply, or the failure of one question.
+        DisconnectedError: The caller went away.
+    """
+    if asked.model == CORRECTNESS:
+        return await _graded(gateway, asked, options, body)
+    request = judging_pb2.DecideRequest(
+        model="" if asked.model == DEFAULT_MODEL else asked.model,
+        state=asked.text(),
+        questions=[question.to_message() for question in asked.questions],
+    )
+    reply = await call_unary(gateway, method_at(f"/{JUDGING}/Decide"), request, options, body)
+    assert isinstance(reply, judging_pb2.DecideResponse)  # noqa: S101 - for mypy: it is the method's
+    for question, decision in zip(asked.questions, reply.decisions, strict=True):
+        check_ok(decision, question.at)
+    answers = [Decided(tuple(decision.probabilities)) for decision in reply.decisions]
+    return Decisions(reply.model, answers, sum(decision.prompt_tokens for decision in reply.decisions))
+
+
+async def _graded(gateway: Gateway, asked: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
+    for question in asked.questions:
+        if question.kind is not QuestionType.NOUL:
+            detail = f"{question.at}.type: correctness answers whether an answer is right, which is no {question.kind}"
+            raise invalid(detail, f"{question.at}.type")
+    request = scoring_pb2.ScoreRequest(
+        items=[asked.item()],
+        metrics=[types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters())],
+        omit_diagnostics=True,
+    )
+    reply = await call_unary(gateway, method_at(f"/{SCORING}/Score"), request, options, body)
+    assert isinstance(reply, scoring_pb2.ScoreResponse)  # noqa: S101 - for mypy: it is the method's
+    (result,) = reply.items[0].results
+    check_ok(result, asked.at)
+    answer = Decided((1 - result.score, result.score))
+    return Decisions(CORRECTNESS, [answer] * len(asked.questions), 0)
+
+
+SYSTEM_ONE_PATH: Final = "/v1/systemone"
+DECISIONS_PATH: Final = "/v1/decisions"
+
+
+class DecisionEndpoint:
+    """An ASGI app that answers questions in one of the forms.
+
+    Args:
+        gateway: What it calls.
+        path: Of the form.
+    """
+
+    def __init__(self, gateway: Gateway, path: str) -> None:
+        self._gateway = gateway
+        self._is_system_one = path == SYSTEM_ONE_PATH
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        gateway = self._gateway
+        with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+            body.check_type(JSON_TYPE)
+            options = call_options(scope, tell_peer=gateway.upstream.private)
+            data = await body.read()
+            record_of(scope).request_bytes = body.size_bytes
+            given, asked = await gateway.json.made_of(data, self._read)
+            decisions = await decide(gateway, asked, options, body)
+        write = write_system_one if self._is_system_one else write_openai
+        answer: dict[str, Any] = write(asked, given["questions"], decisions)
+        await JSONResponse(answer)(scope, receive, send)
+
+    def _read(self, data: bytes) -> tuple[dict[str, Any], DecisionRequest]:
+        given = read_object(data)
+        return given, (read_system_one if self._is_system_one else read_openai)(given)

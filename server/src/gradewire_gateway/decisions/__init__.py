@@ -1,1 +1,0 @@
-"""Typed questions, answered with probabilities in the two forms in which decision servers are asked."""

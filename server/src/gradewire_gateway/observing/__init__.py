@@ -1,1 +1,0 @@
-"""What is noted of requests: log, figures, traces, and the middleware that notes it."""

@@ -1,1 +1,0 @@
-"""The OpenAPI document, from the same descriptors as the twins."""

@@ -1,0 +1,295 @@
+"""The page at the gateway's own address: its files, its access, and the report of rows with labels."""
+
+import asyncio
+import base64
+import hashlib
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import Message
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from gradewire_gateway.body import Body, DisconnectedError
+from gradewire_gateway.gateway import Gateway, calling
+from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of, too_busy
+from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.twins import LINE_TYPES
+from gradewire_gateway.wire import RpcMethod, method_at
+from gradewire_proto.exit_codes import ExitCode
+from gradewire_proto.v1 import models_pb2, monitoring_pb2, scoring_pb2
+from gradewire_proto.wire_rules import MODELS, MONITORING, SCORING
+
+ACCESS_PATH: Final = "/page/access"
+_UNAUTHENTICATED: Final = 401
+_FORBIDDEN: Final = 403
+_REPORT_NEEDS: Final = ("jinja2", "numpy", "scipy")
+"""Packages of the extra `agree`."""
+
+
+def can_report() -> bool:
+    """Whether what makes reports is installed here."""
+    return all(find_spec(name) is not None for name in _REPORT_NEEDS)
+
+
+class Access:
+    """Asks the server what a token is good for.
+
+    Args:
+        gateway: What it calls.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._list = method_at(f"/{MODELS}/List")
+        self._score = method_at(f"/{SCORING}/Score")
+        self._snapshot = method_at(f"/{MONITORING}/Snapshot")
+
+    async def shown(self, request: Request) -> Response:
+        """200 also for a token that the server does not know; raises ProblemError where the server cannot be asked."""
+        refused = await self._refusal(request, self._list, models_pb2.ListModelsRequest())
+        given = bool(request.headers.get("authorization"))
+        if refused is not None and refused.status != _UNAUTHENTICATED:
+            raise ProblemError(refused)
+        if refused is not None:
+            return JSONResponse({"token": "unknown" if given else "needed"})
+        scoring = await self.scoring_refusal(request)
+        figures = await self._refusal(request, self._snapshot, monitoring_pb2.SnapshotRequest())
+        found: dict[str, Any] = {
+            "token": "known" if given else "none",
+            "scoring": _forbidden(scoring),
+            "figures": _forbidden(figures),
+            "report": {"available": can_report(), "maxBytes": self._gateway.settings.bounds.max_body_bytes},
+        }
+        return JSONResponse(found)
+
+    async def scoring_refusal(self, request: Request) -> Problem | None:
+        """Why the caller may not score now; None where it may. Asked with a request without items."""
+        return await self._refusal(request, self._score, scoring_pb2.ScoreRequest())
+
+    async def _refusal(self, request: Request, method: RpcMethod, message: Message) -> Problem | None:
+        upstream = self._gateway.upstream
+        options = call_options(request.scope, tell_peer=upstream.private)
+        try:
+            with calling(options, method.path) as traced:
+                await _asked(upstream.unary(method, message, traced))
+        except ProblemError as error:
+            return error.problem
+        return None
+
+
+async def _asked(call: asyncio.Task[Message]) -> None:
+    try:
+        await call
+    except grpc.aio.AioRpcError as error:
+        raise ProblemError(problem_of(error)) from error
+    except grpc.aio.UsageError as error:  # the channel was closed
+        raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
+
+
+def _forbidden(refused: Problem | None) -> str:
+    """What the token is not good for; empty where it is, or where the server is busy and says nothing of that."""
+    return refused.detail if refused is not None and refused.status == _FORBIDDEN else ""
+
+
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": ("report.css",)}
+"""What `gradewire agree --report` puts into a page, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """A file as it is sent.
+
+    Attributes:
+        path: Of HTTP.
+        content: Its bytes.
+        media_type: What they are.
+        etag: Tells this content from any other.
+    """
+
+    path: str
+    content: bytes
+    media_type: str
+    etag: str
+
+    def response(self, request: Request) -> Response:
+        """The file, or 304 where the browser has this very content."""
+        headers = {"etag": self.etag, "cache-control": "no-cache", **_policy_headers()}
+        if self.etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
+            return Response(status_code=304, headers=headers)
+        return Response(self.content, headers=headers, media_type=self.media_type)
+
+
+def page_files() -> Iterator[PageFile]:
+    """All files of the page, the page itself at ``/``."""
+    for file in sorted(resources.files("gradewire_gateway").joinpath("static").iterdir(), key=lambda one: one.name):
+        suffix = Path(file.name).suffix
+        if suffix in _TYPES:
+            content = file.read_bytes()
+            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+            yield PageFile(path, content, _TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+
+
+@cache
+def _policy_headers() -> dict[str, str]:
+    report = _report_digests()
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'self'{report['script-src']}",
+        "style-src": f"'self'{report['style-src']}",
+        "img-src": "'self' data:",
+        "connect-src": "'self'",
+        "frame-src": "blob:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return {
+        "content-security-policy": "; ".join(f"{name} {value}" for name, value in rules.items()),
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "permissions-policy": "camera=(), microphone=(), geolocation=()",
+        "x-frame-options": "DENY",
+    }
+
+
+def _report_digests() -> dict[str, str]:
+    """Digests of the report's own script and style: its frame inherits the page's policy, and may run these alone.
+
+    They are read beside the client and not through it: importing it would bring all that it needs into this process.
+    """
+    client = find_spec("gradewire")
+    places = [] if client is None else list(client.submodule_search_locations or ())
+    found = dict.fromkeys(_REPORT_ASSETS, "")
+    for place in places[:1]:
+        folder = Path(place) / "report" / "templates"
+        for kind, names in _REPORT_ASSETS.items():
+            digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).digest()
+            found[kind] = f" 'sha256-{base64.b64encode(digest).decode()}'"
+    return found
+
+
+REPORT_PATH: Final = "/page/report"
+_PROGRAM: Final = "gradewire_cli.agree.scored_rows"
+"""Known by its name alone: the gateway imports nothing of the client."""
+_MISSING: Final = "a report needs what the gateway's machine does not have: pip install 'gradewire[agree]'"
+_TIMEOUT_S: Final = 120.0
+
+
+class Report:
+    """Has a process make reports, one at a time: what they compute would hold up the event loop.
+
+    Args:
+        gateway: Whose server says who may.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._access = Access(gateway)
+        self._busy = False
+
+    async def made(self, request: Request) -> Response:
+        """The report; raises ProblemError and DisconnectedError where there is none."""
+        gateway = self._gateway
+        with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
+            body.check_type(*LINE_TYPES)
+            if not can_report():
+                raise ProblemError(Problem(501, "unimplemented", _MISSING))
+            refused = await self._access.scoring_refusal(request)
+            if refused is not None:
+                raise ProblemError(refused)
+            self._check_free()  # before its rows are read into memory
+            lines = await body.read()
+            record_of(request.scope).request_bytes = body.size_bytes
+            self._check_free()
+            self._busy = True
+            try:
+                page = await _run(lines, body)
+            finally:
+                self._busy = False
+        return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": "sandbox"})
+
+    def _check_free(self) -> None:
+        if self._busy:
+            raise too_busy("another report is being made")
+
+
+async def _run(lines: bytes, body: Body) -> bytes:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",  # what lies in the working directory is no module of ours
+        "-m",
+        _PROGRAM,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")},
+    )
+    gone = asyncio.ensure_future(body.disconnected())
+    told = asyncio.ensure_future(process.communicate(lines))
+    try:
+        await asyncio.wait((told, gone), timeout=_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        if told.done():
+            page, said = told.result()
+            return _checked(process.returncode, page, said.decode(errors="replace").strip())
+        if gone.done():
+            raise DisconnectedError
+        detail = f"the report took longer than {_TIMEOUT_S:g} s: make it of fewer rows, or with gradewire agree"
+        raise ProblemError(Problem(504, "deadline_exceeded", detail))
+    finally:
+        gone.cancel()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        told.cancel()
+
+
+def _checked(code: int | None, page: bytes, said: str) -> bytes:
+    if code == 0:
+        return page
+    if code == ExitCode.UNUSABLE:
+        raise invalid(said.removeprefix("Error: "))
+    raise RuntimeError(f"making a report ended with exit code {code}: {said}")
+
+
+def page_routes(gateway: Gateway) -> list[Route]:
+    """The page, its files, who may use it, and its reports; none where the setting says so."""
+    if not gateway.settings.page:
+        return []
+    access, report = Access(gateway), Report(gateway)
+    return [
+        *(_route(file.path, _sending(file)) for file in page_files()),
+        _route(ACCESS_PATH, access.shown),
+        _route(REPORT_PATH, report.made, "POST"),
+    ]
+
+
+def _sending(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
+    async def sending(request: Request) -> Response:
+        return file.response(request)
+
+    return sending
+
+
+def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]], method: str = "GET") -> Route:
+    async def noted(request: Request) -> Response:
+        record_of(request.scope).route = path
+        return await endpoint(request)
+
+    return Route(path, noted, methods=[method])

@@ -1,0 +1,379 @@
+"""Reward posts of RL frameworks: the client's rewards behind the gateway."""
+
+import asyncio
+import base64
+import binascii
+import json
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import prometheus_client
+from grpc import aio
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gradewire.errors import GradewireError, InvalidRequest, TransportError
+from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer
+from gradewire.rewards.posts import nemo_gym, openrlhf, slime
+from gradewire.rewards.posts.reply import PostReply, no_reward
+from gradewire.rewards.shared import scorer_of
+from gradewire.transport import Transport
+from gradewire_gateway.body import Body as RequestBody
+from gradewire_gateway.body import DisconnectedError
+from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of
+from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.rewards_transport import UpstreamTransport
+from gradewire_gateway.settings import RewardPostSettings
+from gradewire_gateway.twins import JSON_TYPE
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, bearer
+
+
+class RewardFigures:
+    """Counts rewards: a sample that a framework masks has a reply of 200, so that statuses of HTTP do not tell it.
+
+    Args:
+        registry: Where they are shown.
+    """
+
+    def __init__(self, registry: prometheus_client.CollectorRegistry) -> None:
+        self._rewards = prometheus_client.Counter(
+            "gradewire_gateway_rewards",
+            "Samples of reward posts, by route and status of the result (OK: it has a score).",
+            ("route", "status"),
+            registry=registry,
+        )
+
+    def count(self, route: str, rewards: Sequence[Reward]) -> None:
+        """Counts the rewards of a post."""
+        for status, count in Counter(reward.status for reward in rewards).items():
+            self._rewards.labels(route, str(status)).inc(count)
+
+
+OPENRLHF_PATH: Final = "/get_reward"
+SLIME_PATH: Final = "/slime/reward"
+VERIFY_PATH: Final = "/verify"
+SEED_PATH: Final = "/seed_session"
+AGGREGATE_PATH: Final = "/aggregate_metrics"
+
+
+_BASIC: Final = "basic "
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Those whose samples may share a call to the server.
+
+    Attributes:
+        authorization: The header of this name; empty where there is none.
+        host: That asks; empty where the server is not told.
+    """
+
+    authorization: str
+    host: str
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Of calls for this caller; a host stands there with a port, which says nothing."""
+        peer = f"{self.host}:0" if self.host else ""
+        return tuple(
+            (key, value) for key, value in ((AUTHORIZATION_KEY, self.authorization), (PEER_KEY, peer)) if value
+        )
+
+
+def caller_of(scope: Scope, *, tell_peer: bool) -> tuple[Caller, float | None]:
+    """Who posts, and how many seconds it waits, None where it does not say; raises ProblemError as `call_options`.
+
+    Frameworks' clients send no bearer token, but the name and password of ``http://user:TOKEN@host/`` as Basic
+    credentials: there the password is taken for the token.
+
+    Args:
+        scope: ASGI's.
+        tell_peer: Whether the server is told which host asks.
+    """
+    options = call_options(scope, tell_peer=tell_peer)
+    given = dict(options.metadata)
+    host = given.get(PEER_KEY, "").rpartition(":")[0]
+    return Caller(_with_bearer(given.get(AUTHORIZATION_KEY, "")), host), options.timeout_s
+
+
+def _with_bearer(authorization: str) -> str:
+    if not authorization.lower().startswith(_BASIC):
+        return authorization
+    try:
+        credentials = base64.b64decode(authorization[len(_BASIC) :], validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    token = credentials.partition(":")[2]
+    return bearer(token) if token.isprintable() and token else ""
+
+
+def problem_of_failure(error: GradewireError) -> ProblemError:
+    """A post whose rewards cannot be given: what the server said of the call, or why none was made."""
+    for cause in _causes(error):
+        if isinstance(cause, aio.AioRpcError):
+            return ProblemError(problem_of(cause))
+    if isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
+        return ProblemError(Problem(503, "unavailable", _printable(str(error)), retry_after_s=1.0))
+    if isinstance(error, InvalidRequest):  # what posts hold was read before: it is a setting of this gateway
+        return ProblemError(Problem(400, "failed_precondition", _printable(str(error))))
+    return ProblemError(Problem(500, "internal", _printable(str(error))))
+
+
+def problem_of_body(error: InvalidRequest) -> ProblemError:
+    """A post that cannot be read."""
+    return invalid(_printable(str(error)))
+
+
+def problem_of_reply(reply: PostReply) -> ProblemError:
+    """A post of which a sample has no reward: 503 where the same post may be answered later, else 422."""
+    body: Any = reply.body
+    later = reply.status == 503
+    code = "unavailable" if later else "failed_precondition"
+    told = [{name: _printable(text) for name, text in reward.items()} for reward in body["rewards"]]
+    retry_after_s = 1.0 if later else None
+    problem = Problem(reply.status, code, _printable(body["detail"]), "", retry_after_s, members={"rewards": told})
+    return ProblemError(problem)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+def _printable(text: str) -> str:
+    """The text as UTF-8 can carry it: JSON may hold halves of pairs."""
+    return text.encode(errors="replace").decode()
+
+
+_MOST_IDLE: Final = 256
+"""Each takes some kilobytes; a caller who comes back later gets another one."""
+
+
+def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
+    """A scorer with the settings of a gateway.
+
+    Args:
+        settings: Metric, extraction, failures.
+        transport: Carries its calls; None: it is made to see whether the settings can be used.
+
+    Raises:
+        InvalidRequest: They cannot; the message names the setting without its `rewards_`.
+    """
+    given = asdict(settings)
+    del given["slime_key"]
+    return scorer_of(given, transport=transport)
+
+
+@dataclass(slots=True)
+class _Lent:
+    scorer: RewardScorer
+    users: int = 0
+
+
+class CallerScorers:
+    """Lends each caller a scorer of its own; those that nobody uses are kept while there is room.
+
+    Args:
+        make: Makes the scorer of a caller.
+        most_idle: Scorers that are kept besides those in use.
+    """
+
+    def __init__(self, make: Callable[[Any], RewardScorer], most_idle: int = _MOST_IDLE) -> None:
+        self._make = make
+        self._most_idle = most_idle
+        self._lent: OrderedDict[Hashable, _Lent] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._lent)
+
+    @asynccontextmanager
+    async def of(self, caller: Hashable) -> AsyncIterator[RewardScorer]:
+        """The scorer of a caller, for as long as the context lasts."""
+        lent = self._lent.get(caller)
+        if lent is None:
+            lent = self._lent[caller] = _Lent(self._make(caller))
+        self._lent.move_to_end(caller)
+        lent.users += 1
+        try:
+            yield lent.scorer
+        finally:
+            lent.users -= 1
+            if len(self._lent) > self._most_idle:
+                await self._drop_idle()
+
+    async def close(self) -> None:
+        """Ends what they have in work."""
+        lent, self._lent = self._lent, OrderedDict()
+        for each in lent.values():
+            await each.scorer.aclose()
+
+    async def _drop_idle(self) -> None:
+        idle = [caller for caller, lent in self._lent.items() if not lent.users]
+        dropped = [self._lent.pop(caller) for caller in idle[: len(self._lent) - self._most_idle]]
+        for each in dropped:
+            await each.scorer.aclose()
+
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RewardForm:
+    """One framework's posts.
+
+    Attributes:
+        read: The samples of a post; raises InvalidRequest, which names the field.
+        write: The reply to a post, from its rewards.
+    """
+
+    read: Callable[[Body], Sequence[RewardSample]]
+    write: Callable[[Body, Sequence[Reward]], PostReply]
+
+
+def reward_forms(settings: RewardPostSettings) -> dict[str, RewardForm]:
+    """Those that need rewards."""
+    key = settings.slime_key or None
+    return {
+        OPENRLHF_PATH: RewardForm(
+            openrlhf.samples_of, lambda _, rewards: no_reward(rewards) or PostReply(openrlhf.reply_of(rewards))
+        ),
+        SLIME_PATH: RewardForm(
+            lambda body: [slime.sample_of(body)],
+            lambda _, rewards: no_reward(rewards) or PostReply(slime.reply_of(rewards[0], key)),
+        ),
+        VERIFY_PATH: RewardForm(
+            lambda body: [nemo_gym.sample_of(body)],
+            lambda body, rewards: PostReply(nemo_gym.reply_of(body, rewards[0])),
+        ),
+    }
+
+
+PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
+    SEED_PATH: nemo_gym.seed_session,
+    AGGREGATE_PATH: nemo_gym.aggregate_metrics,
+}
+"""Those that are answered without a server."""
+
+
+T = TypeVar("T")
+
+
+def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
+    """An ASGI app for each path; what they open is closed with the gateway."""
+    settings = gateway.settings.rewards
+
+    def make(caller: Caller) -> RewardScorer:
+        return make_scorer(settings, UpstreamTransport(lambda: gateway.upstream, caller.metadata()))
+
+    scorers = CallerScorers(make)
+    gateway.closing.push_async_callback(scorers.close)
+    figures = RewardFigures(gateway.telemetry.registry)
+    return {
+        **{path: RewardPosts(gateway, form, scorers, figures) for path, form in reward_forms(settings).items()},
+        **{path: PlainPosts(gateway, answer) for path, answer in PLAIN_FORMS.items()},
+    }
+
+
+class RewardPosts:
+    """An ASGI app that answers posts of one form with rewards; those that come together share calls to the server.
+
+    Args:
+        gateway: Whose channel it uses.
+        form: Of the posts.
+        scorers: One for each caller.
+        figures: Told of each reward.
+    """
+
+    def __init__(self, gateway: Gateway, form: RewardForm, scorers: CallerScorers, figures: RewardFigures) -> None:
+        self._gateway = gateway
+        self._form = form
+        self._scorers = scorers
+        self._figures = figures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
+        gateway = self._gateway
+        with RequestBody(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+            caller, timeout_s = caller_of(scope, tell_peer=gateway.upstream.private)
+            posted = await _posted(gateway, scope, body)
+            samples = _readable(lambda: self._form.read(posted))
+            async with self._scorers.of(caller) as scorer:
+                rewards = await self._rewards(scorer, samples, timeout_s, body)
+            self._figures.count(record_of(scope).route, rewards)
+            reply = _readable(lambda: _written(self._form.write(posted, rewards)))
+        await reply(scope, receive, send)
+
+    async def _rewards(
+        self, scorer: RewardScorer, samples: Sequence[RewardSample], timeout_s: float | None, body: RequestBody
+    ) -> list[Reward]:
+        """The rewards, for as long as the caller is there."""
+        deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
+        scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
+        gone = asyncio.ensure_future(body.disconnected())
+        gone.add_done_callback(lambda _done: scoring.cancel())
+        try:
+            return await scoring
+        except asyncio.CancelledError:
+            if gone.done():
+                raise DisconnectedError from None
+            raise
+        except GradewireError as error:
+            raise problem_of_failure(error) from error
+        finally:
+            gone.cancel()
+            scoring.cancel()
+
+
+class PlainPosts:
+    """An ASGI app that answers posts without the server.
+
+    Args:
+        gateway: Whose bounds hold.
+        answer: From a post to its reply; raises InvalidRequest.
+    """
+
+    def __init__(self, gateway: Gateway, answer: Callable[[Mapping[str, Any]], PostReply]) -> None:
+        self._gateway = gateway
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
+        gateway = self._gateway
+        with RequestBody(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+            posted = await _posted(gateway, scope, body)
+            reply = _readable(lambda: _written(self._answer(posted)))
+        await reply(scope, receive, send)
+
+
+async def _posted(gateway: Gateway, scope: Scope, body: RequestBody) -> dict[str, Any]:
+    body.check_type(JSON_TYPE)
+    data = await body.read()
+    record_of(scope).request_bytes = body.size_bytes
+    return await gateway.json.read_object(data)
+
+
+def _readable(read: Callable[[], T]) -> T:
+    """What is read of a post; raises ProblemError where it cannot be."""
+    try:
+        return read()
+    except InvalidRequest as error:
+        raise problem_of_body(error) from error
+    except RecursionError:
+        raise invalid("the body is nested too deeply") from None
+
+
+def _written(reply: PostReply) -> Response:
+    if reply.status != 200:
+        raise problem_of_reply(reply)
+    try:
+        # In ASCII: what was posted comes back in replies, and JSON may hold halves of pairs, which UTF-8 cannot carry.
+        content = json.dumps(reply.body, allow_nan=False)
+    except ValueError as error:
+        raise InvalidRequest(f"the body holds a number that JSON does not have ({error})") from error
+    return Response(content, reply.status, dict(reply.headers), JSON_TYPE)

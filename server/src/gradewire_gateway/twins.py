@@ -1,0 +1,217 @@
+"""The JSON twin of every gRPC method: JSON in and out, and a message a line (NDJSON) for streams."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import Message
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gradewire_gateway.body import Body, DisconnectedError
+from gradewire_gateway.gateway import Gateway, calling
+from gradewire_gateway.problems import Problem, ProblemError, problem_of
+from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.upstream import CallEndedError, CallOptions, done_writing, write
+from gradewire_gateway.wire import RpcMethod
+
+JSON_TYPE = "application/json"
+
+
+class UnaryTwin:
+    """An ASGI app that answers one method.
+
+    Args:
+        gateway: What it calls.
+        method: Which method.
+    """
+
+    def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
+        self._gateway = gateway
+        self._method = method
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        gateway = self._gateway
+        bounds = gateway.settings.bounds
+        with Body(receive, Headers(scope=scope), bounds, gateway.budget) as body:
+            body.check_type(JSON_TYPE)
+            options = call_options(scope, tell_peer=gateway.upstream.private)
+            data = await body.read()
+            record_of(scope).request_bytes = body.size_bytes
+            request = await gateway.json.read(data, self._method.request_type)
+            del data
+            reply = await call_unary(gateway, self._method, request, options, body)
+        await Response(await gateway.json.write(reply), media_type=JSON_TYPE)(scope, receive, send)
+
+
+async def call_unary(
+    gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body
+) -> Message:
+    """Calls the server for as long as the caller is there.
+
+    Args:
+        gateway: Its channel.
+        method: What to call.
+        request: Its request.
+        options: Its metadata and deadline.
+        body: Of the HTTP request, read to its end.
+
+    Raises:
+        ProblemError: What the server answers in place of a reply.
+        DisconnectedError: The caller went away; the call is cancelled.
+    """
+    with calling(options, method.path) as traced:
+        return await _call(gateway, method, request, traced, body)
+
+
+async def _call(gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body) -> Message:
+    call = gateway.upstream.unary(method, request, options)
+    gone = asyncio.ensure_future(body.disconnected())
+    answer: asyncio.Future[Message] = asyncio.ensure_future(_reply(call))
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise DisconnectedError
+        return answer.result()
+    finally:
+        gone.cancel()
+        answer.cancel()
+        call.cancel()  # it may not have been waited for yet
+
+
+async def _reply(call: asyncio.Task[Message]) -> Message:
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise ProblemError(problem_of(error)) from error
+    except grpc.aio.UsageError as error:  # the channel was closed
+        raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
+
+
+LINES_TYPE: Final = "application/x-ndjson"
+LINE_TYPES: Final = (LINES_TYPE, "application/jsonl", "application/ndjson")
+
+
+class StreamTwin:
+    """An ASGI app that answers one method.
+
+    A failure before the first message is a problem; later it is the last line, ``{"error": {…}}``. A body of lines and
+    its answer run side by side, so a caller that sends more than the server's window must read while it writes.
+
+    Args:
+        gateway: What it calls.
+        method: Which method.
+    """
+
+    def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
+        self._gateway = gateway
+        self._method = method
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        gateway = self._gateway
+        with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+            body.check_type(*(LINE_TYPES if self._method.client_streaming else (JSON_TYPE,)))
+            options = call_options(scope, tell_peer=gateway.upstream.private)
+            async with aclosing(self._replies(body, options)) as replies:
+                first = await anext(replies, None)
+                await _begin(send)
+                try:
+                    if first is not None:
+                        await _line(send, await gateway.json.write(first))
+                        del first
+                    async for reply in replies:
+                        await _line(send, await gateway.json.write(reply))
+                except ProblemError as error:
+                    record = record_of(scope)
+                    record.code = error.problem.code
+                    await _line(send, json.dumps({"error": error.problem.body(record.request_id)}).encode())
+                finally:
+                    record_of(scope).request_bytes = body.size_bytes
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
+        """The server's; raises ProblemError, and DisconnectedError once the caller is gone."""
+        with calling(options, self._method.path) as traced:
+            upstream = self._gateway.upstream
+            if self._method.client_streaming:
+                writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, traced))
+            else:
+                request = await self._gateway.json.read(await body.read(), self._method.request_type)
+                writer = _Writer(
+                    self._gateway, self._method, body, upstream.server_stream(self._method, request, traced)
+                )
+            sending = asyncio.create_task(writer.run())
+            try:
+                async for reply in writer.call:
+                    yield reply
+                await writer.call.code()
+            except grpc.aio.AioRpcError as error:
+                raise writer.failure or ProblemError(problem_of(error)) from error
+            except grpc.aio.UsageError as error:  # the channel was closed
+                raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
+            except asyncio.CancelledError:
+                if writer.failure is None:
+                    raise
+                raise writer.failure from None  # the writer ended the call
+            finally:
+                writer.call.cancel()  # does nothing to a call that has ended
+                sending.cancel()
+
+
+class _Writer:
+    """Writes the lines of a body to a call, then waits for the caller to go; either failure ends the call.
+
+    Attributes:
+        call: Which one.
+        failure: Why the call was ended from here; None where it was not.
+    """
+
+    def __init__(self, gateway: Gateway, method: RpcMethod, body: Body, call: Any) -> None:
+        self._gateway = gateway
+        self._method = method
+        self._body = body
+        self.call = call
+        self.failure: Exception | None = None
+
+    async def run(self) -> None:
+        try:
+            if self._method.client_streaming:
+                await self._write()
+            await self._body.disconnected()
+            self._end(DisconnectedError())
+        except (ProblemError, DisconnectedError) as error:
+            self._end(error)
+        except CallEndedError:
+            pass  # its reader knows how
+
+    def _end(self, why: Exception) -> None:
+        self.failure = why
+        self.call.cancel()
+
+    async def _write(self) -> None:
+        number = 0
+        async with aclosing(self._body.lines()) as lines:
+            async for line in lines:
+                number += 1
+                await write(self.call, await self._gateway.json.read(line, self._method.request_type, f"line {number}"))
+        await done_writing(self.call)
+
+
+async def _begin(send: Send) -> None:
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", LINES_TYPE.encode()), (b"cache-control", b"no-store")],
+        }
+    )
+
+
+async def _line(send: Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data + b"\n", "more_body": True})

@@ -1,1 +1,0 @@
-"""The JSON twin of every gRPC method, from the protos' descriptors."""

@@ -1,0 +1,356 @@
+"""Methods and messages of the protos in their JSON form, with faults by the path of the field."""
+
+import asyncio
+import json
+import math
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, TypeVar
+
+from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+import gradewire_proto.v1
+from gradewire_gateway.problems import invalid
+
+
+@dataclass(frozen=True, slots=True)
+class RpcMethod:
+    """One method.
+
+    Attributes:
+        service: Full name of its service, ``gradewire.v1.Scoring``.
+        name: ``Score``.
+        request_type: Message class of its requests.
+        reply_type: Message class of its replies.
+        client_streaming: Whether there are many requests.
+        server_streaming: Whether there are many replies.
+    """
+
+    service: str
+    name: str
+    request_type: type[Message]
+    reply_type: type[Message]
+    client_streaming: bool
+    server_streaming: bool
+
+    @property
+    def path(self) -> str:
+        """Path of gRPC and of HTTP, ``/gradewire.v1.Scoring/Score``."""
+        return f"/{self.service}/{self.name}"
+
+    @property
+    def request(self) -> Descriptor:
+        """Describes its requests."""
+        return _plain(self.request_type)
+
+    @property
+    def reply(self) -> Descriptor:
+        """Describes its replies."""
+        return _plain(self.reply_type)
+
+    @property
+    def streams(self) -> bool:
+        """Whether its twin answers in lines."""
+        return self.client_streaming or self.server_streaming
+
+
+@cache
+def all_methods() -> tuple[RpcMethod, ...]:
+    """Of all services of gradewire.v1, by path."""
+    names = [module.name for module in pkgutil.iter_modules(gradewire_proto.v1.__path__)]
+    files = (_descriptor(name) for name in names if name.endswith("_pb2"))
+    found = (
+        _method(method)
+        for file in files
+        for service in file.services_by_name.values()
+        for method in service.methods_by_name.values()
+    )
+    return tuple(sorted(found, key=lambda method: method.path))
+
+
+def method_at(path: str) -> RpcMethod:
+    """The method with a path; a StopIteration where there is none."""
+    return next(method for method in all_methods() if method.path == path)
+
+
+def _plain(kind: type[Message]) -> Descriptor:
+    descriptor: Any = kind.DESCRIPTOR
+    found: Descriptor = descriptor
+    return found
+
+
+def _descriptor(name: str) -> FileDescriptor:
+    descriptor: FileDescriptor = import_module(f"gradewire_proto.v1.{name}").DESCRIPTOR
+    return descriptor
+
+
+def _method(method: MethodDescriptor) -> RpcMethod:
+    return RpcMethod(
+        method.containing_service.full_name,
+        method.name,
+        GetMessageClass(method.input_type),
+        GetMessageClass(method.output_type),
+        client_streaming=method.client_streaming,
+        server_streaming=method.server_streaming,
+    )
+
+
+def text_of(value: object, at: str) -> str:
+    """A text; raises ProblemError for anything else, as all of these do."""
+    if not isinstance(value, str):
+        raise invalid(f"{at}: takes a text", at)
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair, "\\ud800"
+        raise invalid(f"{at}: takes a text of whole characters", at) from None
+    return value
+
+
+def list_of(value: object, at: str) -> list[Any]:
+    """A list."""
+    if not isinstance(value, list):
+        raise invalid(f"{at}: takes a list", at)
+    return value
+
+
+def object_of(value: object, at: str) -> Mapping[str, Any]:
+    """An object."""
+    if not isinstance(value, dict):
+        raise invalid(f"{at}: takes an object", at)
+    return value
+
+
+def count_of(value: object, at: str, most: int) -> int:
+    """A whole number from 1 to `most`."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise invalid(f"{at}: takes a whole number from 1 to {most}", at)
+    return value
+
+
+_MOST_LISTED: Final = 30
+_MOST_CHARACTERS: Final = 80
+_INTEGERS: Final = {
+    FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (0, (1 << 32) - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1),
+}
+_FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One of them.
+
+    Attributes:
+        at: Path of the field, as the caller names it: ``items[1].id``; empty for the message itself.
+        what: What the field takes.
+    """
+
+    at: str
+    what: str
+
+
+def find_fault(value: object, kind: Descriptor) -> Fault | None:
+    """The first fault of a JSON value that is to be a message; None where none is found."""
+    return next(_of_message(value, kind, ""), None)
+
+
+def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        yield Fault(at, "takes an object")
+        return
+    fields = {field.json_name: field for field in kind.fields} | {field.name: field for field in kind.fields}
+    given: dict[str, str] = {}
+    chosen: dict[str, str] = {}
+    for name, held in value.items():
+        field, path = fields.get(name), f"{at}.{name}".lstrip(".")
+        if field is None:
+            there = ", ".join(sorted(field.json_name for field in kind.fields)[:_MOST_LISTED])
+            shown = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
+            yield Fault(
+                shown, f"there is no such field; {kind.name} has {there}" if there else "there is no such field"
+            )
+            return
+        if given.setdefault(field.name, name) != name:
+            yield Fault(path, f"is there twice, as {given[field.name]} too")
+        oneof = field.containing_oneof
+        if oneof is not None and held is not None and chosen.setdefault(oneof.name, name) != name:
+            yield Fault(at, f"takes one of its fields at a time: both {chosen[oneof.name]} and {name} are set")
+        if held is not None:
+            yield from _of_field(held, field, path)
+
+
+def _of_field(value: object, field: FieldDescriptor, at: str) -> Iterator[Fault]:
+    held = field.message_type
+    if held is not None and held.GetOptions().map_entry:
+        if not isinstance(value, dict):
+            yield Fault(at, "takes an object")
+            return
+        for key, each in value.items():
+            yield from _of_value(each, held.fields_by_name["value"], f"{at}[{key[:_MOST_CHARACTERS]}]")
+    elif field.is_repeated:
+        if not isinstance(value, list):
+            yield Fault(at, "takes a list")
+            return
+        for index, each in enumerate(value):
+            yield from _of_value(each, field, f"{at}[{index}]")
+    else:
+        yield from _of_value(value, field, at)
+
+
+def _of_value(value: object, field: FieldDescriptor, at: str) -> Iterator[Fault]:
+    if field.message_type is not None:
+        yield from _of_message(value, field.message_type, at)
+    elif not _fits(value, field):
+        yield Fault(at, _wanted(field))
+
+
+def _fits(value: Any, field: FieldDescriptor) -> bool:
+    kind = field.cpp_type
+    if field.enum_type is not None:
+        return value in field.enum_type.values_by_name if isinstance(value, str) else type(value) is int
+    if kind == FieldDescriptor.CPPTYPE_BOOL:
+        return isinstance(value, bool)
+    if kind == FieldDescriptor.CPPTYPE_STRING:
+        return isinstance(value, str) and (field.type == FieldDescriptor.TYPE_BYTES or _is_text(value))
+    number = _number(value)
+    if number is None:
+        return False
+    if kind in _FLOATS:
+        return isinstance(value, str) or math.isfinite(number)
+    least, most = _INTEGERS[kind]
+    return math.isfinite(number) and number == int(number) and least <= int(number) <= most
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return value if isinstance(value, int) else float(value)
+    except ValueError:
+        return None
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair, "\\ud800"
+        return False
+    return True
+
+
+def _wanted(field: FieldDescriptor) -> str:
+    if field.enum_type is not None:
+        return f"takes one of {', '.join(value.name for value in field.enum_type.values)}"
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return "takes bytes as base64"
+    kind = field.cpp_type
+    if kind in _INTEGERS:
+        least, most = _INTEGERS[kind]
+        return f"takes a whole number from {least} to {most}"
+    if kind in _FLOATS:
+        return 'takes a number, or "NaN", "Infinity", "-Infinity"'
+    return "takes true or false" if kind == FieldDescriptor.CPPTYPE_BOOL else "takes a text of whole characters"
+
+
+_LARGE_BYTES: Final = 64 << 10
+"""Takes some milliseconds."""
+_MOST_MESSAGE_CHARACTERS: Final = 300
+
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+
+
+class Json:
+    """Reads and writes; one thread for all that is large, which bounds what reading takes at a time."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json")
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def read(self, data: bytes, kind: type[M], at: str = "") -> M:
+        """A message from its JSON form; raises ProblemError, which names the field.
+
+        Args:
+            data: UTF-8.
+            kind: Its class.
+            at: What the text is, for the error: "line 3"; empty: the body.
+        """
+        return await self.made_of(data, lambda data: read_message(data, kind, at))
+
+    async def read_object(self, data: bytes) -> dict[str, Any]:
+        """An object of JSON; raises as the function of this name."""
+        return await self.made_of(data, read_object)
+
+    async def made_of(self, data: bytes, make: Callable[[bytes], T]) -> T:
+        """What `make` makes of a body, which may raise ProblemError; of a large one on the thread."""
+        if len(data) < _LARGE_BYTES:
+            return make(data)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, make, data)
+
+    async def write(self, message: Message) -> bytes:
+        """The JSON form of a message on one line, without a line end."""
+        if message.ByteSize() < _LARGE_BYTES:
+            return write_message(message)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, write_message, message)
+
+
+def read_object(data: bytes, at: str = "") -> dict[str, Any]:
+    """An object of JSON, with no name twice; raises ProblemError.
+
+    Args:
+        data: UTF-8.
+        at: What the text is, for the error; empty: the body.
+    """
+    what = at or "the body"
+    try:
+        value = json.loads(data.decode(), object_pairs_hook=_once)
+    except UnicodeDecodeError as error:
+        raise invalid(f"{what} is not UTF-8, at byte {error.start}") from None
+    except RecursionError:
+        raise invalid(f"{what} is nested too deeply") from None
+    except ValueError as error:  # json.JSONDecodeError too
+        raise invalid(f"{what} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise invalid(f"{what} is not an object of JSON: send {{}} at the least")
+    return value
+
+
+def read_message(data: bytes, kind: type[M], at: str = "") -> M:
+    """A message from its JSON form; as `Json.read`."""
+    value = read_object(data, at)
+    try:
+        return json_format.ParseDict(value, kind())
+    except Exception as error:
+        descriptor: Any = kind.DESCRIPTOR
+        fault = find_fault(value, descriptor)
+        where = f"{at}: " if at else ""
+        if fault is not None:
+            raise invalid(f"{where}{fault.at or descriptor.name}: {fault.what}", fault.at) from None
+        said = " ".join(str(error).split())[:_MOST_MESSAGE_CHARACTERS]
+        raise invalid(f"{where}this is not a {descriptor.name} in JSON: {said}") from error
+
+
+def write_message(message: Message) -> bytes:
+    """The JSON form of a message on one line."""
+    return json_format.MessageToJson(message, indent=None, ensure_ascii=False).encode()
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice[:80]!r} stands twice in one object")
+    return found

@@ -1,1 +1,0 @@
-"""Small tools for work that several wait for: single flight, a circuit breaker."""

@@ -1,0 +1,327 @@
+"""The batcher of one model: a batch leaves as soon as a worker is free, never later, never by a timer."""
+
+import asyncio
+import logging
+import math
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from gradewire_proto.spans import BATCH, TEXTS, TOKENS, current_span, record_batch
+from gradewire_server.domain.caller import Lane, current_turn
+from gradewire_server.domain.items import Failure
+from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs
+from gradewire_server.settings.engine import ComputeConfig, allowed_cores
+
+
+class RunError(Exception):
+    """A run failed, or will not come.
+
+    Attributes:
+        failure: What those who wait for its texts are told; without internals.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class QueueFullError(Exception):
+    """The queue takes no more for now; nothing of what was submitted is in it."""
+
+
+class DeadlinePassedError(Exception):
+    """A run was not done when the last of those who waited for it at its start gave up."""
+
+
+class WantedJob(Protocol):
+    """What is queued."""
+
+    @property
+    def length(self) -> int:
+        """Tokens."""
+
+    @property
+    def deadline_s(self) -> float:
+        """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
+
+    def wanted(self, now_s: float) -> bool:
+        """Whether somebody still waits for it."""
+
+
+J = TypeVar("J", bound=WantedJob)
+R = TypeVar("R")
+
+
+class FinishedJobs(NamedTuple, Generic[J, R]):
+    """Jobs of one call that ended together.
+
+    Attributes:
+        jobs: Which.
+        results: One per job, where a run went well.
+        error: Why there are none: a `RunError`, or whatever else a run raised. Neither: nobody wanted the jobs any more
+            when their turn came.
+    """
+
+    jobs: Sequence[J]
+    results: Sequence[R] | None = None
+    error: Exception | None = None
+
+
+class Submission(Generic[J, R]):
+    """The jobs of one call; iterating over it gives every job once. Lives on one event loop.
+
+    Args:
+        count: How many jobs.
+        lane: Which they wait in.
+
+    Attributes:
+        span: Of who asked, where that is traced.
+    """
+
+    def __init__(self, count: int, lane: Lane = Lane.INTERACTIVE) -> None:
+        self.lane = lane
+        self.span = current_span()
+        self._left = count
+        self._parts: list[FinishedJobs[J, R]] = []
+        self._waiting: asyncio.Future[None] | None = None
+
+    def queued(self, jobs: Sequence[J]) -> "list[Queued[J, R]]":
+        """Its jobs as a queue takes them. They know the submission; it does not keep them, or both were a cycle."""
+        return [Queued(job, self) for job in jobs]
+
+    def put(self, part: FinishedJobs[J, R]) -> None:
+        """Takes note of how some of its jobs ended."""
+        self._parts.append(part)
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> FinishedJobs[J, R]:
+        if not self._parts:
+            if not self._left:
+                raise StopAsyncIteration
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        part = self._parts.pop(0)
+        self._left -= len(part.jobs)
+        return part
+
+
+class Queued(Generic[J, R]):
+    """One job in a queue, and where it belongs."""
+
+    __slots__ = ("job", "length", "submission")
+
+    def __init__(self, job: J, submission: Submission[J, R]) -> None:
+        self.job = job
+        self.length = job.length
+        self.submission = submission
+
+    def wanted(self, now_s: float) -> bool:
+        """Whether somebody still waits for it."""
+        return self.job.wanted(now_s)
+
+
+def jobs_of(run: Sequence[Queued[J, R]]) -> list[J]:
+    """The jobs of a run."""
+    return [each.job for each in run]
+
+
+def record_run(run: Sequence[Queued[J, R]], *, start_ns: int, end_ns: int) -> None:
+    """Tells the traces of all calls in a run of it; times in nanoseconds since 1970."""
+    if any(each.submission.span is not None for each in run):
+        attributes = {TEXTS: len(run), TOKENS: sum(each.length for each in run)}
+        waiting = (each.submission.span for each in run)
+        record_batch(BATCH, waiting, start_ns=start_ns, end_ns=end_ns, attributes=attributes)
+
+
+def finish(run: Sequence[Queued[J, R]], results: Sequence[R]) -> None:
+    """Gives every call its part of a run that went well."""
+    start = 0
+    for submission, jobs in _by_submission(run):
+        submission.put(FinishedJobs(jobs, results[start : start + len(jobs)]))
+        start += len(jobs)
+
+
+def end(run: Sequence[Queued[J, R]], error: Exception | None = None) -> None:
+    """Tells every call that jobs of it failed, or, without an error, that nobody wanted them any more."""
+    for submission, jobs in _by_submission(run):
+        submission.put(FinishedJobs(jobs, error=error))
+
+
+def _by_submission(run: Sequence[Queued[J, R]]) -> Iterator[tuple[Submission[J, R], list[J]]]:
+    # Jobs of one call mostly stand next to each other; where they do not, it gets several parts.
+    for submission, group in groupby(run, key=attrgetter("submission")):
+        yield submission, [each.job for each in group]
+
+
+_log = logging.getLogger(__name__)
+
+
+def lower_priority(nice: int) -> None:
+    """Gives the calling thread, and those that it starts, a lower priority than the rest of the process.
+
+    Else calls wait to be taken in, refused and answered while texts are computed: all threads of a busy process get the
+    same time, and there is one that talks to callers. Linux alone has levels of single threads.
+
+    Args:
+        nice: Nice level, 0 to 19; no lower than it is.
+    """
+    if sys.platform != "linux":
+        return
+    try:
+        own = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, own, max(nice, os.getpriority(os.PRIO_PROCESS, own)))
+    except OSError as error:
+        _log.warning("a thread that computes keeps its priority: %s", error)
+
+
+def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
+    """Threads for runs of one thread each.
+
+    Args:
+        count: How many.
+        name: For thread names.
+        pinned: Keep each on a core of its own where there are exactly as many cores: woken at the same moment, two
+            threads otherwise start on one core, and Linux takes longer than a short run to notice.
+        nice: Their nice level.
+    """
+    cores = allowed_cores()
+    if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):
+        return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=lower_priority, initargs=(nice,))
+    free: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for core in cores:
+        free.put(core)
+
+    def pin() -> None:
+        lower_priority(nice)
+        try:
+            os.sched_setaffinity(threading.get_native_id(), {free.get_nowait()})
+        except OSError as error:
+            _log.warning("a worker cannot be kept on a core of its own: %s", error)
+
+    return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin)
+
+
+_QUANTUM_TOKENS: Final = 64
+_SMALLEST_SHARE_TOKENS: Final = 12
+_PARTS_OF_COMPETING_CALLS: Final = 2
+_PARTS_BESIDE_INTERACTIVE: Final = 4
+"""Of the largest batch, what bulk work gets at a time while interactive calls come: they wait for what is at work."""
+_INTERACTIVE_FOR_S: Final = 1.0
+"""Seconds after an interactive call for which another one is expected."""
+
+J_contra = TypeVar("J_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class RunJobs(Protocol[J_contra, R_co]):
+    """Computes one run; called in a worker thread."""
+
+    def __call__(self, jobs: Sequence[J_contra], /, *, exclusive: bool) -> Sequence[R_co]:
+        """One result per job. `exclusive`: no other run was at work or waiting when it left."""
+
+
+class Batcher(Generic[J, R]):
+    """Queue, workers and what runs on them. Lives on one event loop.
+
+    Args:
+        run: Computes one run.
+        compute: Workers and budgets.
+        name: For thread names.
+    """
+
+    def __init__(self, run: RunJobs[J, R], compute: ComputeConfig, *, name: str) -> None:
+        self._run = run
+        self._compute = compute
+        self._idle = compute.worker_count
+        self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
+        pinned = compute.pin_workers and compute.intra_op_threads == 1
+        self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned, nice=compute.nice)
+        self._loop = asyncio.get_running_loop()
+        self._interactive_s = -math.inf
+        self._closed: Failure | None = None
+
+    def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
+        """Queues the jobs of one call; see `RunQueue.submit`.
+
+        A queue below its bound takes a call whole, so every call can be served when it is alone.
+        """
+        if self._closed is not None:
+            raise RunError(self._closed)
+        if self._queue.tokens >= self._compute.max_queue_tokens:
+            raise QueueFullError
+        submission: Submission[J, R] = Submission(len(jobs), current_turn().lane)
+        if submission.lane is Lane.INTERACTIVE:
+            self._interactive_s = self._loop.time()
+        self._queue.push(submission.queued(jobs), submission.lane)
+        self._dispatch()
+        return submission
+
+    async def close(self, reason: Failure) -> None:
+        """Fails what is queued with `reason`, waits for what is running."""
+        self._closed = reason
+        end(self._queue.drain(), RunError(reason))
+        await asyncio.to_thread(self._pool.shutdown)
+        # Results of the last runs were handed to the loop before the pool ended; let them be delivered.
+        await asyncio.sleep(0)
+
+    def _dispatch(self) -> None:
+        now_s = self._loop.time()
+        while self._idle and self._queue.jobs:
+            # One call on several idle workers: equal tokens for each, unless a run's overhead would eat the gain.
+            share = max(-(-self._queue.tokens // self._idle), _SMALLEST_SHARE_TOKENS)
+            taken, dropped = self._queue.take(
+                max_tokens=min(self._budget_tokens(now_s), share),
+                max_jobs=self._compute.max_batch_texts,
+                wanted=lambda queued: queued.wanted(now_s),
+            )
+            end(dropped)
+            if taken:
+                runs = plan_runs(
+                    taken,
+                    max_tokens=self._compute.max_batch_tokens,
+                    overhead_tokens=self._compute.run_overhead_tokens,
+                    padding_cost=self._compute.padding_cost,
+                )
+                exclusive = self._idle == self._compute.worker_count and not self._queue.jobs
+                self._idle -= 1
+                self._pool.submit(self._work, runs, exclusive=exclusive)
+
+    def _budget_tokens(self, now_s: float) -> int:
+        # Where calls compete, a smaller batch: it costs some 3 % of throughput and halves what one waits for another.
+        parts = 1 if self._queue.calls == 1 else _PARTS_OF_COMPETING_CALLS
+        if self._queue.bulk_jobs and now_s - self._interactive_s < _INTERACTIVE_FOR_S:
+            parts = _PARTS_BESIDE_INTERACTIVE
+        return -(-self._compute.max_batch_tokens // parts)
+
+    def _work(self, runs: Sequence[Sequence[Queued[J, R]]], *, exclusive: bool) -> None:
+        # In a worker thread. Each run is delivered at once: a short call in the batch need not wait for the rest.
+        for run in runs:
+            start_ns = time.time_ns()
+            try:
+                results = self._run(jobs_of(run), exclusive=exclusive)
+            except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
+                _log.exception("a run of %d texts failed", len(run))
+                self._loop.call_soon_threadsafe(end, run, error)
+            else:
+                self._loop.call_soon_threadsafe(self._finish, run, results, start_ns, time.time_ns())
+        self._loop.call_soon_threadsafe(self._freed)
+
+    def _finish(self, run: Sequence[Queued[J, R]], results: Sequence[R], start_ns: int, end_ns: int) -> None:
+        record_run(run, start_ns=start_ns, end_ns=end_ns)
+        finish(run, results)
+
+    def _freed(self) -> None:
+        self._idle += 1
+        self._dispatch()

@@ -1,1 +1,0 @@
-"""Queues and batches of texts on their way to an encoder."""

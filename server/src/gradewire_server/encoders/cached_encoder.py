@@ -1,0 +1,361 @@
+"""Memory, second level and single flight before one model: known texts are not computed, pending ones once."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from gradewire_proto.spans import CACHE, CACHE_HITS, CACHE_LEVEL, TEXTS, spanned
+from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.encoders.batcher import FinishedJobs, RunError
+from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, FinishedTexts, VectorBackend
+from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
+from gradewire_server.encoders.prometheus import EncoderTelemetry
+from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
+from gradewire_server.storage.codec import is_whole, sentence_of, with_sentence, with_tier
+from gradewire_server.storage.keys import SENTENCE, Blobs, EntryKind, ModelSpaces, VectorKind
+
+
+class Entry(NamedTuple):
+    """What the first level holds of a text under a name."""
+
+    text: str
+    kind: VectorKind
+    name: bytes
+    blob: bytes
+
+
+class BlobCache:
+    """Both levels. Lives on one event loop.
+
+    Args:
+        lru: The first level.
+        second: The second level, or None; closed with this.
+        telemetry: Counts what was not written.
+        max_pending_writes: See `CacheConfig`.
+    """
+
+    def __init__(
+        self, lru: SegmentedLru, second: SecondLevel | None, telemetry: StorageTelemetry, *, max_pending_writes: int
+    ) -> None:
+        self.get = lru.get
+        self.second = second
+        self._lru = lru
+        self._writer = (
+            WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
+        )
+
+    def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
+        """Puts entries into the first level and offers them to the second; all with one sentence vector."""
+        sentence = self._lru.get(text.name)
+        if sentence is None:
+            sentence = found.get(SENTENCE) or sentence_of(next(iter(found.values())), spaces.dims)
+        kept = {kind: with_sentence(blob, sentence) for kind, blob in found.items() if kind != SENTENCE}
+        kept[SENTENCE] = sentence
+        for kind, blob in kept.items():
+            name = text.name if kind == SENTENCE else spaces.of(kind).hashes([text.text])[0]
+            self._lru.put(name, blob, pinned=text.tier is Tier.REFERENCE)
+            self._persist(spaces, Entry(text.text, kind, name, blob), text.tier)
+        return kept
+
+    def used(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
+        """Offers an entry that was found in the first level to the second, which does not keep it as `tier` yet."""
+        if self._writer is None:
+            return
+        if entry.kind != SENTENCE:
+            name = spaces.sentence.hashes([entry.text])[0]
+            sentence = self._lru.get(name)
+            if sentence is None:
+                sentence = sentence_of(entry.blob, spaces.dims)
+                self._lru.put(name, sentence, pinned=False)
+            self._persist(spaces, Entry(entry.text, SENTENCE, name, sentence), tier)
+            blob = with_sentence(entry.blob, sentence)
+            if tier is Tier.PREDICTION:
+                # It is not stored itself, and so is kept as well as its sentence is.
+                blob = with_tier(blob, Tier(min(max(blob[-1], sentence[-1]), tier)))
+            self._lru.refresh(entry.name, blob)
+            entry = entry._replace(blob=blob)
+        self._persist(spaces, entry, tier)
+
+    async def close(self) -> None:
+        """Waits for what is being written, then closes the second level."""
+        if self._writer is not None:
+            await self._writer.flush()
+        if self.second is not None:
+            await self.second.close()
+
+    def _persist(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
+        if self._writer is None or tier is Tier.WINDOW or entry.blob[-1] >= tier:
+            return
+        if entry.kind == SENTENCE or tier is Tier.REFERENCE:
+            space = spaces.of(entry.kind)
+            self._writer.add(entry.name, Write(space.stored(entry.name), entry.blob, tier, spaces.dims, space.kind))
+
+    def _written(self, name: bytes, tier: Tier) -> None:
+        blob = self._lru.peek(name)
+        if blob is not None:
+            self._lru.refresh(name, with_tier(blob, tier))
+
+
+class StoredFirst(VectorBackend):
+    """Looks texts up in a second level, then asks another backend.
+
+    Args:
+        backend: Asked for what is not stored.
+        second: The second level.
+        spaces: Names of the model's entries.
+    """
+
+    def __init__(self, backend: VectorBackend, second: SecondLevel, spaces: ModelSpaces) -> None:
+        self._backend = backend
+        self._second = second
+        self._spaces = spaces
+
+    @override
+    async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
+        started_s = time.perf_counter()
+        level = self._second.source.name.lower()
+        with spanned(CACHE, {CACHE_LEVEL: level, TEXTS: len(texts)}) as span:
+            found = await find_stored(self._spaces, self._second, texts)
+            if span is not None:
+                span.set(CACHE_HITS, sum(map(bool, found)))
+        took_s = time.perf_counter() - started_s
+        for call in {call for text in texts for call in text.calls()}:
+            call.timing.cache_s += took_s
+        hits = [(text, Encoded(blobs, self._second.source)) for text, blobs in zip(texts, found, strict=True) if blobs]
+        if hits:
+            yield FinishedJobs([text for text, _ in hits], [encoded for _, encoded in hits])
+        left = [text for text, blobs in zip(texts, found, strict=True) if not blobs]
+        if left:
+            async for part in self._backend.encode(left):
+                yield part
+
+
+async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
+    """Blobs of each text that are stored, by kind; empty where there is none.
+
+    Where token vectors are wanted the sentence is taken out of their entry: it is not looked for by itself, for a text
+    of which something is missing is computed anyway.
+    """
+    wanted = [text.token_kinds for text in texts]
+    found: list[dict[VectorKind, bytes]] = [{} for _ in texts]
+    plain = [index for index, kinds in enumerate(wanted) if not kinds]
+    keys = [spaces.sentence.stored(texts[index].name) for index in plain]
+    if keys:
+        for index, blob in zip(plain, await second.read(keys, spaces.dims, kind=spaces.sentence.kind), strict=True):
+            if blob is not None:
+                found[index][SENTENCE] = blob
+    for kind in sorted(frozenset().union(*wanted)):
+        space = spaces.of(kind)
+        having = [index for index, kinds in enumerate(wanted) if kind in kinds]
+        keys = [space.stored(name) for name in space.hashes([texts[index].text for index in having])]
+        for index, blob in zip(having, await second.read(keys, spaces.dims, kind=EntryKind.TOKENS), strict=True):
+            if blob is not None and is_whole(blob[:-2], spaces.dims):
+                found[index][kind] = blob
+    return found
+
+
+_log = logging.getLogger(__name__)
+_SLICE: Final = 1024
+"""Texts looked up before others get the event loop: about 1 ms."""
+_SLICE_CHARACTERS: Final = 2_000_000
+"""Characters hashed before others get the event loop: a few milliseconds."""
+_MAX_VIEWS: Final = 4096
+"""Namespaces that are kept ready; one is made again in a few microseconds."""
+_DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
+_RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
+
+
+class CachedEncoder:
+    """An encoder behind all levels of the cache. Lives on one event loop.
+
+    It alone completes what waits for texts: backends tell how texts ended, and know of no caller.
+
+    Args:
+        encoder: Works out what nobody knows.
+        blobs: What is kept; shared with other models.
+        pending: What is being worked out; likewise.
+        telemetry: Where answers are counted.
+    """
+
+    def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
+        self.spaces = encoder.spaces
+        self.layers = encoder.model.token_layers
+        self._encoder = encoder
+        self._stored: VectorBackend | None = None
+        if blobs.second is not None:
+            self._stored = StoredFirst(encoder, blobs.second, encoder.spaces)
+        self._blobs = blobs
+        self._pending = pending
+        self._dropped = telemetry.dropped
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._views: dict[str, CachedEncoder] = {}
+
+    def within(self, namespace: str) -> "CachedEncoder":
+        """The same encoder for a tenant's namespace: what others asked for is neither found nor waited for.
+
+        Memory and the encoder's batches are shared; names of entries and of pending texts carry the namespace.
+        """
+        view = self._views.get(namespace)
+        if view is None:
+            if len(self._views) >= _MAX_VIEWS:
+                self._views.clear()  # they hold nothing of their own
+            view = self._views[namespace] = copy(self)
+            view.spaces = self.spaces.within(namespace)
+            if self._blobs.second is not None:
+                view._stored = StoredFirst(self._encoder, self._blobs.second, view.spaces)  # noqa: SLF001 - ours
+        return view
+
+    async def fetch(
+        self, texts: Sequence[str], tiers: Sequence[Tier], *, kind: VectorKind, deadline_s: float | None
+    ) -> VectorCall:
+        """Blobs of distinct `texts`, in `VectorCall.results`.
+
+        What is all in memory is answered without a task, a thread or a turn of the event loop.
+        """
+        call = VectorCall(len(texts), deadline_s=deadline_s)
+        with spanned(CACHE, {CACHE_LEVEL: "memory", TEXTS: len(texts)}) as span:
+            missing = await self._look_up(call, texts, tiers, kind)
+            if span is not None:
+                span.set(CACHE_HITS, len(texts) - len(missing))
+        if missing:
+            wanted = [(position, texts[position], tiers[position]) for position in missing]
+            names = []
+            for start, end in _slices([text for _, text, _ in wanted]):
+                if start:
+                    await asyncio.sleep(0)
+                names += self.spaces.sentence.hashes([text for _, text, _ in wanted[start:end]])
+            self._subscribe(call, kind, zip(names, wanted, strict=True))
+            await call.wait()
+        return call
+
+    async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """Ids of each text as `EmbedTokens` numbers them, special ones left out."""
+        return await self._encoder.token_ids(texts)
+
+    async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
+        """Fails what is queued with `reason`, waits for what is running and for look-ups."""
+        await self._encoder.close(reason)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _look_up(
+        self, call: VectorCall, texts: Sequence[str], tiers: Sequence[Tier], kind: VectorKind
+    ) -> list[int]:
+        """Puts what memory has into a call; returns the positions of what it has not."""
+        space = self.spaces.of(kind)
+        get = self._blobs.get
+        missing: list[int] = []
+        for start, end in _slices(texts):
+            if start:
+                await asyncio.sleep(0)
+            started_s = time.perf_counter()
+            names = space.hashes(texts[start:end])
+            for position, name in enumerate(names, start):
+                blob = get(name)
+                if blob is None:
+                    missing.append(position)
+                    continue
+                call.results[position] = blob
+                if blob[-1] < tiers[position] and self._stored is not None:
+                    self._blobs.used(self.spaces, Entry(texts[position], kind, name, blob), tiers[position])
+            call.timing.cache_s += time.perf_counter() - started_s
+        return missing
+
+    def _subscribe(
+        self, call: VectorCall, kind: VectorKind, wanted: Iterable[tuple[bytes, tuple[int, str, Tier]]]
+    ) -> None:
+        started = []
+        for name, (position, text, tier) in wanted:
+            if not self._pending.join(name, call, position, kind, tier):
+                pending = PendingText(name, text, tier)
+                self._pending.start(pending, call, position, kind)
+                started.append(pending)
+        if started:
+            self._spawn(self._launch(started))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        # A task of our own, never a caller's: a cancelled call must not take the texts others wait for with it. It
+        # begins in the event loop's next turn: what one request asks of a text, it asks in this one.
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _launch(self, texts: Sequence[PendingText]) -> None:
+        direct = [text for text in texts if self._stored is None or not text.storable]
+        if self._stored is not None and len(direct) < len(texts):
+            storable = [text for text in texts if text.storable]
+            if direct:
+                self._spawn(self._work_out(self._stored, storable))
+            else:
+                await self._work_out(self._stored, storable)
+        if direct:
+            await self._work_out(self._encoder, direct)
+
+    async def _work_out(self, backend: VectorBackend, texts: Sequence[PendingText]) -> None:
+        try:
+            async for part in backend.encode(texts):
+                unserved = self._complete(part)
+                if unserved:
+                    self._spawn(self._launch(unserved))
+        except Exception:  # noqa: BLE001 - whatever it was, it is logged and no caller may hang
+            _log.exception("work on %d texts failed", len(texts))
+            for text in texts:
+                if text in self._pending:
+                    self._pending.complete(text, _DEFECT, AnswerSource.COMPUTED)
+
+    def _complete(self, part: FinishedTexts) -> list[PendingText]:
+        """Keeps what became of texts and hands it out. Nothing failed is kept.
+
+        Returns:
+            Texts of which somebody wants something that takes another run.
+        """
+        if part.results is not None:
+            return self._complete_run(part.jobs, part.results)
+        if part.error is not None:
+            failure = part.error.failure if isinstance(part.error, RunError) else _RUN_FAILED
+            for text in part.jobs:
+                self._pending.complete(text, failure, AnswerSource.COMPUTED)
+            return []
+        now_s = time.monotonic()
+        wanted_again = []
+        for text in part.jobs:
+            if text.wanted(now_s):  # by someone who came just after
+                wanted_again.append(text)
+            else:
+                self._dropped.labels("deadline" if self._pending.drop(text) else "cancelled").inc()
+        return wanted_again
+
+    def _complete_run(self, texts: Sequence[PendingText], results: Sequence[Encoded]) -> list[PendingText]:
+        began_s = results[0].began_s
+        if began_s < math.inf:
+            for call, queued_s in {call: text.queued_s for text in texts for call in text.calls()}.items():
+                call.ran(began_s, queued_s=queued_s)
+        unserved = []
+        for text, (blobs, source, _) in zip(texts, results, strict=True):
+            kept = blobs if isinstance(blobs, Failure) else self._blobs.keep(self.spaces, text, blobs)
+            if not self._pending.complete(text, kept, source):
+                unserved.append(text)
+        return unserved
+
+
+def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where parts of `texts` begin and end that are soon hashed."""
+    if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
+        yield 0, len(texts)
+        return
+    start = characters = 0
+    for position, text in enumerate(texts):
+        characters += len(text)
+        if position > start and (position - start >= _SLICE or characters > _SLICE_CHARACTERS):
+            yield start, position
+            start, characters = position, len(text)
+    yield start, len(texts)

@@ -1,0 +1,201 @@
+"""Keeps another server busy with one model's runs: several on their way at a time, each cancelled once nobody waits."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+from gradewire_server.domain.caller import Lane, current_turn
+from gradewire_server.domain.items import Failure
+from gradewire_server.encoders.batcher import (
+    DeadlinePassedError,
+    J,
+    Queued,
+    QueueFullError,
+    R,
+    RunError,
+    Submission,
+    end,
+    finish,
+    jobs_of,
+    record_run,
+)
+from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs
+
+_log = logging.getLogger(__name__)
+_QUANTUM_TOKENS: Final = 64
+_SWEEP_S: Final = 0.05
+_CLOSE_WAIT_S: Final = 2.0
+
+J_contra = TypeVar("J_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class RemoteRuns(Protocol[J_contra, R_co]):
+    """Has another server compute runs; all on the event loop."""
+
+    def refusal(self) -> RunError | None:
+        """Why no run would go well now: what is queued then fails at once, instead of waiting for its turn to."""
+
+    async def run(self, jobs: Sequence[J_contra], /, *, deadline_s: float) -> Sequence[R_co]:
+        """Computes one run, one result per job; DeadlinePassedError where it is late. May be cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLimits:
+    """How much goes at a time.
+
+    Attributes:
+        max_in_flight: Runs on their way at a time.
+        parallel_runs: Of these, how many the other side computes at a time; a call alone is cut into so many.
+        max_run_tokens: Tokens of one run.
+        max_run_texts: Texts of one run.
+        run_overhead_tokens: Cost of a run beside its tokens, in tokens: what cutting a batch in two has to gain.
+        max_queue_tokens: A call that finds so many waiting is refused.
+    """
+
+    max_in_flight: int
+    parallel_runs: int
+    max_run_tokens: int
+    max_run_texts: int
+    run_overhead_tokens: int
+    max_queue_tokens: int
+
+
+class AsyncDispatcher(Generic[J, R]):
+    """Queue and runs under way. Lives on one event loop.
+
+    Args:
+        remote: Computes runs.
+        limits: How much at a time.
+    """
+
+    def __init__(self, remote: RemoteRuns[J, R], limits: DispatchLimits) -> None:
+        self._remote = remote
+        self._limits = limits
+        self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._planned: deque[Sequence[Queued[J, R]]] = deque()
+        self._running: dict[asyncio.Task[None], Sequence[Queued[J, R]]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._closed: Failure | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Runs on their way."""
+        return len(self._running)
+
+    def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
+        """Queues the jobs of one call; see `RunQueue.submit`."""
+        if self._closed is not None:
+            raise RunError(self._closed)
+        if self._queue.tokens >= self._limits.max_queue_tokens:
+            raise QueueFullError
+        refusal = self._remote.refusal()
+        if refusal is not None:
+            raise refusal
+        submission: Submission[J, R] = Submission(len(jobs), current_turn().lane)
+        self._queue.push(submission.queued(jobs), submission.lane)
+        self._dispatch()
+        return submission
+
+    async def close(self, reason: Failure) -> None:
+        """Fails what is queued with `reason`, waits a little for what is running, then fails that too."""
+        self._closed = reason
+        end(self._drain(), RunError(reason))
+        if self._running:
+            await asyncio.wait(self._running, timeout=_CLOSE_WAIT_S)
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _dispatch(self) -> None:
+        while len(self._running) < self._limits.max_in_flight and (self._planned or self._queue.jobs):
+            if not self._planned:
+                self._plan()
+                continue
+            # What was planned goes first: put back into the queue, short texts would wait behind every long one.
+            run = self._wanted(self._planned.popleft())
+            if run:
+                task = self._loop.create_task(self._work(run))
+                self._running[task] = run
+                task.add_done_callback(self._ended)
+        if self._running and self._sweeping is None:
+            self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep)
+
+    def _plan(self) -> None:
+        limits = self._limits
+        now_s = self._loop.time()
+        idle = max(1, limits.parallel_runs - len(self._running))
+        share = max(-(-self._queue.tokens // idle), limits.run_overhead_tokens)
+        taken, dropped = self._queue.take(
+            max_tokens=min(limits.max_run_tokens, share),
+            max_jobs=limits.max_run_texts,
+            wanted=lambda queued: queued.wanted(now_s),
+        )
+        end(dropped)
+        if taken:
+            self._planned += plan_runs(
+                taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens
+            )
+
+    def _wanted(self, run: Sequence[Queued[J, R]]) -> list[Queued[J, R]]:
+        now_s = self._loop.time()
+        wanted = [each for each in run if each.wanted(now_s)]
+        if len(wanted) < len(run):
+            end([each for each in run if each not in wanted])
+        return wanted
+
+    def _drain(self) -> list[Queued[J, R]]:
+        waiting = [each for run in self._planned for each in run]
+        self._planned.clear()
+        return waiting + self._queue.drain()
+
+    def _sweep(self) -> None:
+        """Cancels runs that nobody waits for any more, one text that is wanted keeps its whole run; and hopeless ones.
+
+        What is cancelled and wanted comes back, and fails by the refusal as the queue does.
+        """
+        refusal = self._remote.refusal()
+        if refusal is not None:
+            end(self._drain(), refusal)
+        now_s = self._loop.time()
+        for task, run in self._running.items():
+            if refusal is not None or not any(each.wanted(now_s) for each in run):
+                task.cancel()
+        self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep) if self._running else None
+
+    async def _work(self, run: Sequence[Queued[J, R]]) -> None:
+        start_ns = time.time_ns()
+        try:
+            jobs = jobs_of(run)
+            results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
+        except (asyncio.CancelledError, DeadlinePassedError):
+            # Whoever joined since waits for longer, and shall not pay for those who went away.
+            self._give_back(run)
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
+            if not isinstance(error, RunError):
+                _log.exception("a run of %d texts failed", len(run))
+            end(run, error)
+        else:
+            record_run(run, start_ns=start_ns, end_ns=time.time_ns())
+            finish(run, results)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        run = self._running.pop(task)
+        if task.cancelled():  # before its first step
+            self._give_back(run)
+        self._dispatch()
+
+    def _give_back(self, run: Sequence[Queued[J, R]]) -> None:
+        wanted = self._wanted(run)
+        error = self._remote.refusal() if self._closed is None else RunError(self._closed)
+        if error is not None:
+            end(wanted, error)
+        else:
+            for lane in Lane:
+                self._queue.push([each for each in wanted if each.submission.lane is lane], lane)

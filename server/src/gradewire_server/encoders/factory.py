@@ -1,0 +1,77 @@
+"""The encoder service for the settings; the other backend is not even imported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from gradewire_models.catalog.loading import default_model
+from gradewire_server.encoders.cached_encoder import CachedEncoder
+from gradewire_server.encoders.pending import PendingTexts
+from gradewire_server.encoders.prometheus import EncoderTelemetry
+from gradewire_server.encoders.service import EncoderService, ModelLibrary
+
+_GPU_CLASS: Final = "fp16-cuda"
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from gradewire_server.encoders.cached_encoder import BlobCache
+    from gradewire_server.encoders.encoder import ModelSource
+    from gradewire_server.settings.engine import EngineConfig
+
+
+def check_installed(config: EngineConfig) -> None:
+    """Imports what encoders run on.
+
+    Raises:
+        ImportError: It is not installed; its `name` says what.
+    """
+    import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton'}.source")
+
+
+def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
+    """The service; no model is loaded yet. Takes a second where it looks for a GPU and there is one.
+
+    Args:
+        config: See `EngineConfig`.
+        blobs: What is kept of vectors.
+        registry: Where metrics are registered; one service per registry.
+
+    Raises:
+        OSError: A certificate cannot be read, or the GPU that was asked for cannot be used.
+        ImportError: As `check_installed`.
+    """
+    telemetry = EncoderTelemetry(registry)
+    pending = PendingTexts()
+    telemetry.expose(in_flight=lambda: len(pending))
+
+    def library_of(source: ModelSource) -> ModelLibrary:
+        return ModelLibrary(
+            source,
+            default=config.default_model or _default_on_gpu(config),
+            namespace=config.cache.namespace,
+            wrap=lambda encoder: CachedEncoder(encoder, blobs, pending, telemetry),
+        )
+
+    if config.triton is None:
+        from gradewire_server.encoders.local.cuda import find_gpu  # noqa: PLC0415 - as above
+        from gradewire_server.encoders.local.source import SessionSource  # noqa: PLC0415 - brings ONNX Runtime
+
+        local = SessionSource(config.model_repository, config.compute, config.gpu, find_gpu(config.gpu), telemetry)
+        return EncoderService(local, library_of(local), telemetry, preload=config.preload)
+    from gradewire_server.encoders.prometheus import TritonTelemetry  # noqa: PLC0415 - as above
+    from gradewire_server.encoders.triton.source import TritonSource  # noqa: PLC0415 - an extra that others need not have
+    from gradewire_server.encoders.triton.supervisor import TritonSupervisor  # noqa: PLC0415 - as above
+
+    counters = TritonTelemetry(registry)
+    remote = TritonSource(config.model_repository, config.compute, config.triton, telemetry, counters)
+    library = library_of(remote)
+    supervisor = TritonSupervisor(library, remote, config.triton, counters)
+    remote.supervise(supervisor)
+    return EncoderService(remote, library, telemetry, preload=config.preload, supervisor=supervisor)
+
+
+def _default_on_gpu(config: EngineConfig) -> str:
+    """Who asks for a GPU wants the default encoder on it, and not on the CPU beside it; empty: nobody asks."""
+    return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.asked else ""

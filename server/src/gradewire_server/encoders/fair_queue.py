@@ -1,0 +1,223 @@
+"""The order of texts and the cut of runs: fair between callers, interactive before bulk; no clock, no thread."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Final, Generic, Protocol, TypeVar
+
+from gradewire_server.domain.caller import Lane
+
+
+class HasLength(Protocol):
+    """What is scheduled."""
+
+    @property
+    def length(self) -> int:
+        """Tokens."""
+
+
+J = TypeVar("J", bound=HasLength)
+
+
+class _Group(Generic[J]):
+    __slots__ = ("deficit", "jobs")
+
+    def __init__(self, jobs: list[J]) -> None:
+        self.jobs = jobs
+        self.deficit = 0
+
+
+class FairQueue(Generic[J]):
+    """Jobs of many calls.
+
+    Args:
+        quantum_tokens: What a call may put into a batch at each of its turns.
+    """
+
+    def __init__(self, *, quantum_tokens: int) -> None:
+        self._quantum = quantum_tokens
+        self._ring: deque[_Group[J]] = deque()
+        self.tokens = 0
+        self.jobs = 0
+
+    @property
+    def calls(self) -> int:
+        """Calls that have jobs here."""
+        return len(self._ring)
+
+    def push(self, jobs: Sequence[J]) -> None:
+        """Appends the jobs of one call."""
+        if jobs:
+            self._ring.append(_Group(sorted(jobs, key=lambda job: job.length)))
+            self.tokens += sum(job.length for job in jobs)
+            self.jobs += len(jobs)
+
+    def take(
+        self,
+        *,
+        max_tokens: int,
+        max_jobs: int,
+        wanted: Callable[[J], bool] = lambda _: True,
+        at_least_one: bool = True,
+    ) -> tuple[list[J], list[J]]:
+        """Takes the next batch.
+
+        Args:
+            max_tokens: Bound of the batch's tokens; a job longer than that goes alone.
+            max_jobs: Bound of its jobs.
+            wanted: Asked when a job's turn comes.
+            at_least_one: Whether a job may go alone that is longer than the bound.
+
+        Returns:
+            The batch, and the jobs that were not wanted any more. With `at_least_one` the batch is empty only when the
+            queue is.
+        """
+        taken: list[J] = []
+        dropped: list[J] = []
+        tokens = 0
+        while self._ring:
+            group = self._ring[0]
+            group.deficit += self._quantum
+            full = False
+            while group.jobs and not full:
+                job = group.jobs[-1]
+                if not wanted(job):
+                    dropped.append(self._pop(group))
+                    continue
+                full = (bool(taken) or not at_least_one) and (
+                    tokens + job.length > max_tokens or len(taken) >= max_jobs
+                )
+                if full or job.length > group.deficit:
+                    break
+                taken.append(self._pop(group))
+                tokens += job.length
+                group.deficit -= job.length
+            if group.jobs:
+                self._ring.rotate(-1)
+            else:
+                self._ring.popleft()
+            if full:
+                break
+        return taken, dropped
+
+    def drain(self) -> list[J]:
+        """Takes everything."""
+        jobs = [job for group in self._ring for job in group.jobs]
+        self._ring.clear()
+        self.tokens = self.jobs = 0
+        return jobs
+
+    def _pop(self, group: _Group[J]) -> J:
+        job = group.jobs.pop()
+        self.tokens -= job.length
+        self.jobs -= 1
+        return job
+
+
+def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
+    """Splits a batch into runs so that padding and overhead together cost least.
+
+    A run costs `overhead_tokens`, its tokens, and for each token of padding `padding_cost`. Jobs of one length stay
+    together, so the choice is exact in O(distinct lengths squared).
+
+    Args:
+        jobs: Any order.
+        max_tokens: Bound of a run's cost beside its overhead, where more than one length would be in it.
+        overhead_tokens: Cost of one run beside its tokens, in tokens.
+        padding_cost: Cost of a token of padding, in tokens, from 0 to 1.
+
+    Returns:
+        Runs that hold every job once, longest jobs first.
+    """
+    ordered = sorted(jobs, key=lambda job: -job.length)
+    starts = [i for i, job in enumerate(ordered) if i == 0 or job.length != ordered[i - 1].length]
+    bounds = [*starts, len(ordered)]
+    tokens_before = [0, *accumulate(job.length for job in ordered)]
+    best = [0.0] * len(bounds)  # cheapest cost of ordered[bounds[i]:]
+    end_of = [0] * len(bounds)
+    for first in range(len(starts) - 1, -1, -1):
+        longest = ordered[bounds[first]].length
+        best[first] = float("inf")
+        for end in range(first + 1, len(bounds)):
+            tokens = tokens_before[bounds[end]] - tokens_before[bounds[first]]
+            padding = longest * (bounds[end] - bounds[first]) - tokens
+            run = tokens + padding_cost * padding
+            if end > first + 1 and run > max_tokens:
+                break
+            cost = overhead_tokens + run + best[end]
+            if cost < best[first]:
+                best[first], end_of[first] = cost, end
+    runs = []
+    at = 0
+    while at < len(starts):
+        runs.append(ordered[bounds[at] : bounds[end_of[at]]])
+        at = end_of[at]
+    return runs
+
+
+_BULK_SHARE: Final = 1 / 8
+"""Of the tokens of interactive jobs, what bulk jobs are owed that had to stand back for them."""
+
+
+class LaneQueue(Generic[J]):
+    """A fair queue for each lane.
+
+    Args:
+        quantum_tokens: As for `FairQueue`; bulk jobs go first once they are owed as much.
+    """
+
+    def __init__(self, *, quantum_tokens: int) -> None:
+        self._quantum = quantum_tokens
+        self._lanes: dict[Lane, FairQueue[J]] = {lane: FairQueue(quantum_tokens=quantum_tokens) for lane in Lane}
+        self._owed_tokens = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all jobs."""
+        return sum(lane.tokens for lane in self._lanes.values())
+
+    @property
+    def jobs(self) -> int:
+        """How many there are."""
+        return sum(lane.jobs for lane in self._lanes.values())
+
+    @property
+    def bulk_jobs(self) -> int:
+        """How many of them are bulk ones."""
+        return self._lanes[Lane.BULK].jobs
+
+    @property
+    def calls(self) -> int:
+        """Calls that have jobs here."""
+        return sum(lane.calls for lane in self._lanes.values())
+
+    def push(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
+        """Appends the jobs of one call."""
+        self._lanes[lane].push(jobs)
+
+    def take(
+        self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
+    ) -> tuple[list[J], list[J]]:
+        """Takes the next batch; arguments and result as `FairQueue.take`."""
+        interactive, bulk = self._lanes[Lane.INTERACTIVE], self._lanes[Lane.BULK]
+        if not bulk.jobs:
+            self._owed_tokens = 0.0
+            return interactive.take(max_tokens=max_tokens, max_jobs=max_jobs, wanted=wanted)
+        if not interactive.jobs:
+            return bulk.take(max_tokens=max_tokens, max_jobs=max_jobs, wanted=wanted)
+        bulk_first = self._owed_tokens >= self._quantum
+        first, second = (bulk, interactive) if bulk_first else (interactive, bulk)
+        first_tokens = min(max_tokens, int(self._owed_tokens)) if bulk_first else max_tokens
+        taken, dropped = first.take(max_tokens=first_tokens, max_jobs=max_jobs, wanted=wanted)
+        used = sum(job.length for job in taken)
+        more, gone = second.take(
+            max_tokens=max_tokens - used, max_jobs=max_jobs - len(taken), wanted=wanted, at_least_one=not taken
+        )
+        also_used = sum(job.length for job in more)
+        bulk_tokens, interactive_tokens = (used, also_used) if bulk_first else (also_used, used)
+        self._owed_tokens = max(0.0, self._owed_tokens + _BULK_SHARE * interactive_tokens - bulk_tokens)
+        return taken + more, dropped + gone
+
+    def drain(self) -> list[J]:
+        """Takes everything."""
+        return [job for lane in self._lanes.values() for job in lane.drain()]

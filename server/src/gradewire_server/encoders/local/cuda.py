@@ -1,0 +1,476 @@
+"""Encoders on an NVIDIA GPU, by ONNX Runtime's CUDA provider: few shapes, buffers that stay, CUDA graphs."""
+
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.repository.built import BuiltModel
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
+from gradewire_models.runtime import onnxruntime
+from gradewire_server.encoders.outputs import RunOutput
+from gradewire_server.settings.engine import ComputeConfig, GpuConfig
+
+TOKENS: Final = (8, 16, 32, 64, 128, 256, 512)
+ROWS: Final = (1, 4, 16, 64, 256)
+"""`benchmarks/gpu/buckets.py` compares grids on real texts: with so many shapes none pads less in as few runs."""
+
+
+class Bucket(NamedTuple):
+    """Shape of a run: rows x tokens."""
+
+    rows: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Texts that run together.
+
+    Attributes:
+        places: Which of the texts that were given, at most `bucket.rows`, none longer than `bucket.tokens`.
+        bucket: Shape that they are padded to.
+    """
+
+    places: tuple[int, ...]
+    bucket: Bucket
+
+
+class Buckets:
+    """The shapes of one model.
+
+    Args:
+        max_tokens: Longest text of the model; the longest shape is as long, and no shape longer.
+        max_run_tokens: Rows times tokens of a shape, at most; a shape of one row may be larger.
+        tokens: Lengths, ascending.
+        rows: Numbers of rows, ascending, 1 among them.
+    """
+
+    def __init__(
+        self, max_tokens: int, max_run_tokens: int, *, tokens: Sequence[int] = TOKENS, rows: Sequence[int] = ROWS
+    ) -> None:
+        self._tokens = (*(length for length in tokens if length < max_tokens), max_tokens)
+        self._rows = {
+            length: tuple(count for count in rows if count == 1 or count * length <= max_run_tokens)
+            for length in self._tokens
+        }
+
+    @property
+    def shapes(self) -> list[Bucket]:
+        """All of them; the place in the list is the number of its CUDA graph."""
+        return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
+
+    def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
+        """Cuts texts into parts with a shape each, the longest first.
+
+        Args:
+            lengths: Tokens of each text, 1 to `max_tokens`.
+        """
+        order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+        at = 0
+        while at < len(order):
+            length = next(each for each in self._tokens if each >= lengths[order[at]])
+            # Texts that a shorter shape holds are left to it, unless few would fill this one up.
+            fitting = sum(1 for place in order[at:] if lengths[place] > self._shorter(length))
+            count = _rows_for(fitting, self._rows[length])
+            taken = order[at : at + count]
+            yield Part(tuple(taken), Bucket(count, length))
+            at += len(taken)
+
+    def halves(self, part: Part, lengths: Sequence[int]) -> list[Part]:
+        """The same texts in two smaller parts, for a run that did not fit into memory.
+
+        Args:
+            part: Of more than one text.
+            lengths: As given to `cover`.
+        """
+        middle = len(part.places) // 2
+        halves = []
+        for places in (part.places[:middle], part.places[middle:]):
+            longest = max(lengths[place] for place in places)
+            length = next(each for each in self._tokens if each >= longest)
+            count = next(each for each in self._rows[length] if each >= len(places))
+            halves.append(Part(places, Bucket(count, length)))
+        return halves
+
+    def _shorter(self, length: int) -> int:
+        return max((each for each in self._tokens if each < length), default=0)
+
+
+def _rows_for(texts: int, rows: Sequence[int]) -> int:
+    """The largest shape that the texts fill, or the next one where they fill half of it."""
+    for smaller, larger in itertools.pairwise(rows):
+        if texts < larger:
+            return larger if 2 * texts >= larger else smaller
+    return rows[-1]
+
+
+def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Token ids and attention mask of a part, int64[rows, tokens] each.
+
+    A row without a text gets one token: a mask of zeros alone would make NaN of its own row.
+
+    Args:
+        ids: int32[tokens] of each text that was given to `Buckets.cover`.
+        part: Which of them, and their shape.
+    """
+    padded = np.zeros(part.bucket, np.int64)
+    mask = np.zeros(part.bucket, np.int64)
+    mask[len(part.places) :, 0] = 1
+    for row, place in enumerate(part.places):
+        text = ids[place]
+        padded[row, : len(text)], mask[row, : len(text)] = text, 1
+    return padded, mask
+
+
+CUDA_PROVIDER: Final = "CUDAExecutionProvider"
+CPU_PROVIDER: Final = "CPUExecutionProvider"
+
+_INSTALL: Final = (
+    "pip uninstall onnxruntime, then pip install 'gradewire[gpu]' and pip install --force-reinstall --no-deps "
+    "onnxruntime-gpu (docs/operate/gpu.md)"
+)
+_SMALLEST_GRAPH: Final = bytes.fromhex(
+    "08093a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a"
+    "08080112040a02080142040a001014"
+)
+"""An ONNX graph of one operator, Identity: what starts a provider, and shows whether it is there."""
+
+_log = logging.getLogger(__name__)
+
+
+class DeviceError(OSError):
+    """The GPU that was asked for cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """The GPU that models for GPUs run on.
+
+    Attributes:
+        index: From 0; None where there is none to use.
+        problem: Why there is none.
+    """
+
+    index: int | None
+    problem: str = ""
+
+
+def find_gpu(config: GpuConfig) -> Gpu:
+    """Finds what `device` asks for; takes a second where there is a GPU. Logs one line where ``auto`` finds none.
+
+    Raises:
+        DeviceError: A GPU was asked for by name and cannot be used.
+    """
+    if config.device == "cpu":
+        return Gpu(None, "device is cpu")
+    problem = _problem(config.index)
+    if not problem:
+        return Gpu(config.index)
+    if config.asked:
+        raise DeviceError(f"device {config.device} cannot be used: {problem}")
+    _log.info("encoders run on the CPU (device auto): %s", problem)
+    return Gpu(None, problem)
+
+
+def _problem(index: int) -> str:
+    if CUDA_PROVIDER not in onnxruntime.get_available_providers():
+        return f"the onnxruntime that is installed ({onnxruntime.__version__}) has no {CUDA_PROVIDER}: {_INSTALL}"
+    onnxruntime.preload_dlls()  # CUDA and cuDNN from NVIDIA's wheels, which lie on no path that is searched
+    try:
+        session = onnxruntime.InferenceSession(
+            _SMALLEST_GRAPH, providers=[(CUDA_PROVIDER, {"device_id": str(index)})], enable_fallback=0
+        )
+    # What the provider raises has no class of its own.
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
+        return f"{CUDA_PROVIDER} does not start on GPU {index}: {' '.join(str(error).split())}; look at nvidia-smi"
+    if CUDA_PROVIDER not in session.get_providers():
+        # ONNX Runtime leaves a provider out whose libraries do not load, and logs which one is missing.
+        return (
+            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or of another version (the line "
+            "of onnxruntime above says which): pip install 'onnxruntime-gpu[cuda,cudnn]', and look at nvidia-smi"
+        )
+    return ""
+
+
+def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[str, str]:
+    """Options of a session.
+
+    Args:
+        config: What users set.
+        index: Number of the GPU, from 0.
+        precision: ``"fp32"`` or ``"fp16"``, as the model's numeric class begins.
+    """
+    options = {
+        "device_id": str(index),
+        # Shapes are few and known: memory grows by what they need, not to the next power of two.
+        "arena_extend_strategy": "kSameAsRequested",
+        # One stream for copies and kernels: a run never reads inputs that are still on their way.
+        "do_copy_in_default_stream": "1",
+        # TensorFloat-32 keeps 10 bits of a float's 23: that is another arithmetic than fp32.
+        "use_tf32": "0" if precision == "fp32" else "1",
+        "enable_cuda_graph": str(int(config.cuda_graphs)),
+    }
+    if config.memory_limit_bytes:
+        options["gpu_mem_limit"] = str(config.memory_limit_bytes)
+    return options
+
+
+_GRAPH_ID: Final = "gpu_graph_id"
+_NO_GRAPH: Final = "-1"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferDevice:
+    """Where buffers are.
+
+    Attributes:
+        kind: ``"cuda"``, or ``"cpu"`` to run the same code without a GPU.
+        index: Number of the device, from 0.
+    """
+
+    kind: str
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffers:
+    binding: Any
+    ids: Any
+    mask: Any
+    sentences: Any
+    options: Any
+
+
+class BoundSession:
+    """Runs one graph in buffers. Called from one thread only: recorded CUDA graphs belong to the thread that made them.
+
+    Args:
+        session: The graph, loaded.
+        place: Where the session's device keeps memory.
+        sentence_output: Name of the output that every run gives, float32[rows, dims].
+        dims: Its length.
+        shapes: All that runs can have.
+        graphs: Whether the session records CUDA graphs.
+    """
+
+    def __init__(  # noqa: PLR0913 - five of one session, by name
+        self,
+        session: onnxruntime.InferenceSession,
+        place: BufferDevice,
+        *,
+        sentence_output: str,
+        dims: int,
+        shapes: Sequence[Bucket],
+        graphs: bool,
+    ) -> None:
+        self._session = session
+        self._place = place
+        self._sentence_output = sentence_output
+        self._dims = dims
+        self._graph_ids = {shape: str(number) if graphs else _NO_GRAPH for number, shape in enumerate(shapes)}
+        self._buffers: dict[Bucket, _Buffers] = {}
+
+    def run(
+        self, ids: NDArray[np.int64], mask: NDArray[np.int64], token_outputs: Sequence[str]
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+        """Computes one batch; copies in, computes, copies out once.
+
+        Args:
+            ids: Token ids, [rows, tokens] of one of the shapes.
+            mask: 1 on a text's tokens, then 0; of the same shape.
+            token_outputs: Names of outputs with token vectors, which a run without a CUDA graph gives.
+
+        Returns:
+            Sentence vectors, float32[rows, dims], and float32[rows, tokens, dims] for each of `token_outputs`. Arrays
+            of the caller's own.
+
+        Raises:
+            RuntimeError: As ONNX Runtime raises it; `is_out_of_memory` tells what for.
+        """
+        shape = Bucket(*ids.shape)
+        buffers = self._buffers.get(shape)
+        if buffers is None:
+            buffers = self._buffers[shape] = self._allocate(shape)
+        buffers.ids.update_inplace(ids)
+        buffers.mask.update_inplace(mask)
+        if not token_outputs:
+            self._session.run_with_iobinding(buffers.binding, buffers.options)
+            return np.array(buffers.sentences.numpy()), []
+        # Token vectors are large and seldom: their memory is the run's, and goes back to the arena with the binding.
+        binding = self._session.io_binding()
+        self._bind_inputs(binding, buffers.ids, buffers.mask)
+        for name in (self._sentence_output, *token_outputs):
+            binding.bind_output(name, self._place.kind, self._place.index)
+        self._session.run_with_iobinding(binding, _run_options(_NO_GRAPH))
+        sentences, *tokens = binding.copy_outputs_to_cpu()
+        return sentences, tokens
+
+    def forget(self, shape: Bucket) -> None:
+        """Gives the buffers of a shape back, where they are there."""
+        self._buffers.pop(shape, None)
+
+    def _allocate(self, shape: Bucket) -> _Buffers:
+        ids, mask = (self._empty(shape, np.int64) for _ in range(2))
+        sentences = self._empty((shape.rows, self._dims), np.float32)
+        binding = self._session.io_binding()
+        self._bind_inputs(binding, ids, mask)
+        binding.bind_ortvalue_output(self._sentence_output, sentences)
+        return _Buffers(binding, ids, mask, sentences, _run_options(self._graph_ids[shape]))
+
+    def _bind_inputs(self, binding: Any, ids: Any, mask: Any) -> None:
+        binding.bind_ortvalue_input(INPUT_IDS, ids)
+        binding.bind_ortvalue_input(ATTENTION_MASK, mask)
+
+    def _empty(self, shape: Sequence[int], kind: type) -> Any:
+        return onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(shape), kind, self._place.kind, self._place.index)
+
+
+def _run_options(graph_id: str) -> Any:
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry(_GRAPH_ID, graph_id)
+    return options
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a run failed for want of memory: ONNX Runtime and CUDA say so in words alone."""
+    said = str(error).lower()
+    return any(sign in said for sign in ("failed to allocate memory", "out of memory", "alloc_failed"))
+
+
+_FEEDERS: Final = 2
+"""Workers that tokenize, pad and read results: while the GPU computes for one, the other gets the next run ready."""
+_RUN_OVERHEAD_TOKENS: Final = 512
+"""A guess, not measured: the tokens that a GPU computes in the time in which it starts a run's kernels."""
+
+
+class BoundRuns(Protocol):
+    """What computes one batch; see `BoundSession`."""
+
+    def run(
+        self, ids: NDArray[np.int64], mask: NDArray[np.int64], token_outputs: Sequence[str]
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+        """See `BoundSession.run`."""
+
+    def forget(self, shape: Bucket) -> None:
+        """See `BoundSession.forget`."""
+
+
+def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
+    """How batches are cut for a GPU: few and large."""
+    return replace(
+        compute,
+        workers=_FEEDERS,
+        pin_workers=False,
+        max_batch_tokens=config.batch_tokens,
+        max_batch_texts=max(compute.max_batch_texts, config.batch_tokens // 8),
+        run_overhead_tokens=_RUN_OVERHEAD_TOKENS,
+    )
+
+
+@cache
+def gpu_thread(index: int) -> ThreadPoolExecutor:
+    """The one thread of this process that talks to a GPU, for all of its models, also while one is loaded.
+
+    ONNX Runtime records CUDA graphs in the capture mode "global": whatever allocates or copies on another thread at
+    that moment fails, and so does the recording.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix=f"gpu-{index}")
+
+
+def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Buckets) -> BoundSession:
+    """Loads a model's graph onto a GPU.
+
+    Args:
+        model: With a numeric class that ends in ``-cuda``.
+        config: What users set.
+        index: Number of the GPU, from 0.
+        buckets: Its shapes.
+
+    Raises:
+        RuntimeError: ONNX Runtime cannot load it there.
+    """
+    precision = model.numeric_class.partition("-")[0]
+    options = onnxruntime.SessionOptions()
+    options.enable_mem_pattern = False  # shapes are many for the few runs that are not recorded
+    options.intra_op_num_threads = 1  # the CPU computes shapes alone; the default is a thread for every core
+    providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
+    session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
+    return BoundSession(
+        session,
+        BufferDevice("cuda", index),
+        sentence_output=model.sentence_output,
+        dims=model.dims,
+        shapes=buckets.shapes,
+        graphs=config.cuda_graphs,
+    )
+
+
+class BucketSession:
+    """Runs texts of any lengths in the shapes of `Buckets`. Called from worker threads, several at a time.
+
+    All of them share one session, one stream and one thread that talks to it: a GPU computes one large run sooner than
+    two of half the size beside each other, and recorded CUDA graphs may not be started from several threads.
+
+    Args:
+        bound: What computes a batch.
+        model: Whose graph it is.
+        buckets: Its shapes.
+        thread: On which `bound` is called.
+    """
+
+    def __init__(self, bound: BoundRuns, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
+        self._bound = bound
+        self._model = model
+        self._buckets = buckets
+        self._thread = thread
+        self._too_large: set[Bucket] = set()
+
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
+        """See `EncoderSession.run`; a batch that does not fit into the GPU's memory runs in smaller ones.
+
+        Raises:
+            RuntimeError: As ONNX Runtime raises it, also where a single text does not fit.
+        """
+        del exclusive  # there is one way to run
+        names = [self._model.token_output(layer) for layer in layers]
+        lengths = [len(text) for text in ids]
+        longest = max(lengths)
+        sentences = np.empty((len(ids), self._model.dims), np.float32)
+        tokens = [np.zeros((len(ids), longest, self._model.dims), np.float32) for _ in layers]
+        waiting = list(self._buckets.cover(lengths))
+        while waiting:
+            part = waiting.pop()
+            if part.bucket in self._too_large and len(part.places) > 1:
+                waiting += self._buckets.halves(part, lengths)
+                continue
+            batch = pad(ids, part)
+            try:
+                found, found_tokens = self._thread.submit(self._bound.run, *batch, names).result()
+            except Exception as error:
+                if not is_out_of_memory(error) or len(part.places) == 1:
+                    raise
+                self._give_up(part)
+                waiting.append(part)
+                continue
+            places = list(part.places)
+            sentences[places] = found[: len(places)]
+            width = min(longest, part.bucket.tokens)
+            for whole, of_part in zip(tokens, found_tokens, strict=True):
+                whole[places, :width] = of_part[: len(places), :width]
+        return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
+
+    def _give_up(self, part: Part) -> None:
+        self._too_large.add(part.bucket)
+        self._thread.submit(self._bound.forget, part.bucket).result()
+        _log.warning(
+            "runs of %d x %d tokens do not fit into the GPU's memory: smaller ones from now on (gpu_batch_tokens, "
+            "gpu_memory_limit)",
+            *part.bucket,
+        )

@@ -1,0 +1,129 @@
+"""Prometheus metrics of encoders, also in Triton; docs/operate/prometheus.md lists the names."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from gradewire_server.concurrency import BreakerState
+from gradewire_server.domain.items import Failure
+from gradewire_server.domain.needs import AnswerSource
+from gradewire_server.encoders.pending import PendingText
+
+_SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_TEXTS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
+_TOKENS: Final = (8, 16, 32, 64, 128, 256, 512, 1024)
+_PREFIX: Final = "gradewire_engine"
+
+
+class EncoderTelemetry:
+    """Counters, gauges and histograms of all encoders.
+
+    Args:
+        registry: Where they are registered; one per registry.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+        def histogram(name: str, what: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"{_PREFIX}_{name}", what, ("model",), registry=registry, buckets=buckets)
+
+        def counter(name: str, what: str, labels: tuple[str, ...]) -> Counter:
+            return Counter(f"{_PREFIX}_{name}", what, labels, registry=registry)
+
+        self.queue_s = histogram("queue_seconds", "Time a text waited for a worker.", _SECONDS)
+        self.inference_s = histogram("inference_seconds", "Time of one run of the encoder.", _SECONDS)
+        self.tokenize_s = histogram("tokenize_seconds", "Time of tokenizing one call's texts.", _SECONDS)
+        self.batch_texts = histogram("batch_texts", "Texts of one run.", _TEXTS)
+        self.batch_tokens = histogram("batch_tokens", "Padded tokens of one run.", _TOKENS)
+        self.tokens = counter("tokens", "Tokens run through an encoder: real ones and padding.", ("model", "kind"))
+        self.texts = counter("texts", "Texts answered, by where they came from.", ("source",))
+        self.failures = counter("text_failures", "Texts that failed, by status.", ("status",))
+        self.dropped = counter("dropped_texts", "Queued texts that nobody wanted any more.", ("reason",))
+        self._texts_by_source = [self.texts.labels(source.name.lower()) for source in AnswerSource]
+
+    def expose(self, *, in_flight: Callable[[], float]) -> None:
+        """Shows how many texts are being worked out, read when it is asked for."""
+        gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being worked out.", registry=self._registry)
+        gauge.set_function(in_flight)
+
+    def answered(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
+        """Counts the texts of one call.
+
+        Args:
+            sources: `AnswerSource` of each text.
+            failed: Positions and failures of those that were not answered.
+        """
+        counts = [sources.count(source) for source in AnswerSource]
+        for position, failure in failed:
+            counts[sources[position]] -= 1
+            self.failures.labels(failure.status.name.lower()).inc()
+        for child, count in zip(self._texts_by_source, counts, strict=True):
+            if count:
+                child.inc(count)
+
+
+class ModelTelemetry:
+    """The same, of one model.
+
+    Args:
+        telemetry: Of all encoders.
+        name: Of the model.
+    """
+
+    def __init__(self, telemetry: EncoderTelemetry, name: str) -> None:
+        self.tokenize_s = telemetry.tokenize_s.labels(name)
+        self._queue_s = telemetry.queue_s.labels(name)
+        self._inference_s = telemetry.inference_s.labels(name)
+        self._batch_texts = telemetry.batch_texts.labels(name)
+        self._batch_tokens = telemetry.batch_tokens.labels(name)
+        self._real_tokens = telemetry.tokens.labels(name, "real")
+        self._padding_tokens = telemetry.tokens.labels(name, "padding")
+
+    def ran(self, texts: Sequence[PendingText], *, padded_tokens: int, began_s: float, duration_s: float) -> None:
+        """Counts one run.
+
+        Args:
+            texts: Of the run.
+            padded_tokens: Texts times the longest one's tokens.
+            began_s: In `time.monotonic()` seconds.
+            duration_s: From its start to the blobs.
+        """
+        real_tokens = sum(text.length for text in texts)
+        self._inference_s.observe(duration_s)
+        self._batch_texts.observe(len(texts))
+        self._batch_tokens.observe(padded_tokens)
+        self._real_tokens.inc(real_tokens)
+        self._padding_tokens.inc(padded_tokens - real_tokens)
+        for text in texts:
+            self._queue_s.observe(max(0.0, began_s - text.queued_s))
+
+
+class TritonTelemetry:
+    """Counters and gauges of the models in Triton.
+
+    Args:
+        registry: Where they are registered; one per registry.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        prefix = "gradewire_engine_triton"
+        self.errors = Counter(
+            f"{prefix}_inference_errors", "Inferences that failed, by kind.", ("model", "kind"), registry=registry
+        )
+        self.in_flight = Gauge(f"{prefix}_in_flight", "Inferences on their way.", ("model",), registry=registry)
+        self.switches = Counter(
+            f"{prefix}_model_switches", "Models replaced by others while running.", ("model",), registry=registry
+        )
+        self.repairs = Counter(
+            f"{prefix}_repairs", "Loads that were asked for to mend a model.", ("model", "outcome"), registry=registry
+        )
+        self._breaker = Gauge(
+            f"{prefix}_breaker_state", "1 for the state a model's breaker is in.", ("model", "state"), registry=registry
+        )
+
+    def set_breaker(self, model: str, state: BreakerState) -> None:
+        """Shows the state of a model's breaker."""
+        for each in BreakerState:
+            self._breaker.labels(model, each).set(each is state)

@@ -1,0 +1,81 @@
+"""The judge service for the settings. Only the backend that they name is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from gradewire_server.judges.backend import JudgeBackend, JudgeTelemetry, JudgeUnavailableError
+from gradewire_server.judges.service import NO_JUDGE, JudgeService
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prometheus_client import CollectorRegistry
+
+    from gradewire_server.domain.ports import ModelStatus
+    from gradewire_server.judges.backend import Judge
+    from gradewire_server.judges.verdict_cache import VerdictCache
+    from gradewire_server.settings.judge import JudgeConfig
+
+
+class NoJudges(JudgeBackend):
+    """The backend of a server whose settings ask for no judge."""
+
+    @override
+    def listed(self) -> Sequence[ModelStatus]:
+        return ()
+
+    @override
+    async def open(self, name: str) -> Judge:
+        raise JudgeUnavailableError(NO_JUDGE)
+
+    @override
+    async def close(self) -> None:
+        pass
+
+
+def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
+    """The service; no judge is loaded yet.
+
+    Args:
+        config: See `JudgeConfig`.
+        registry: Where metrics are registered; one engine per registry.
+        verdicts: What is known already; of the engine that the judges belong to.
+
+    Raises:
+        ImportError: What the backend runs on is not installed.
+        ValueError: A setting of the backend is not valid.
+    """
+    telemetry = JudgeTelemetry(registry)
+    backend, default = _backend(config, telemetry)
+    return JudgeService(backend, config, verdicts, telemetry, default=config.default or default)
+
+
+def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBackend, str]:
+    """Where judges run, and which one is meant where none is named."""
+    # Imported here because each needs what the others do without.
+    if config.backend == "embedded" and config.embedded is not None:
+        from gradewire_models.judges import default_judge  # noqa: PLC0415 - see above
+        from gradewire_server.judges.local.backend import EmbeddedJudges  # noqa: PLC0415 - see above
+
+        judges: JudgeBackend = EmbeddedJudges(config.embedded, telemetry)
+        if config.host:
+            from gradewire_server.judges.shared.client import SharedJudges  # noqa: PLC0415 - see above
+
+            judges = SharedJudges(config.host, judges)
+        return judges, default_judge().name
+    if config.backend == "openai" and config.remote is not None:
+        from gradewire_server.judges.openai.server import OpenAIJudges  # noqa: PLC0415 - see above
+
+        return OpenAIJudges(config.remote, telemetry), config.remote.model
+    if config.backend == "decisions" and config.remote is not None:
+        from gradewire_server.judges.decisions.server import DecisionJudges  # noqa: PLC0415 - see above
+
+        return DecisionJudges(config.remote, telemetry), config.remote.model
+    if config.backend == "triton" and config.remote is not None:
+        from gradewire_server.judges.triton import TritonJudges  # noqa: PLC0415 - see above
+
+        return TritonJudges(config.remote, telemetry), config.remote.model
+    return NoJudges(), ""

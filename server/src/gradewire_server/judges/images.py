@@ -1,0 +1,360 @@
+"""Pictures for judges: fetched or decoded in bounded memory and time, and kept from judges that see none."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import io
+import re
+import struct
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from gradewire_server.domain.items import Failure, Image, Status, Timing, quoted
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.needs import AnswerSource
+from gradewire_server.domain.ports import JudgeReply, ModelStatus
+from gradewire_server.judges.backend import Judge
+from gradewire_server.judges.wrappers import TIMED_OUT
+from gradewire_server.settings.judge import ImageConfig
+
+if TYPE_CHECKING:
+    from PIL.ImageFile import ImageFile
+
+
+class ImageError(ValueError):
+    """A picture cannot be shown; the message says why and what to do, without the field's name."""
+
+
+_MAX_ADDRESS_CHARACTERS: Final = 2048
+_DATA: Final = re.compile(r"data:(image/[\w.+-]{1,64});base64,", re.IGNORECASE)
+_HTTPS: Final = "https://"
+_ADDRESS: Final = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
+"""What an address is written with; a backslash, a quote or a control character is read otherwise by other programs."""
+_PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>[0-9]{0,5}))?")
+"""A host by its name, and a port. No address in brackets: Python's reader of URLs overlooks what stands before one."""
+_HTTPS_PORT: Final = 443
+_WHITE_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
+
+
+def is_address(image: Image) -> bool:
+    """Whether a picture is only pointed to."""
+    return not image.data and image.uri[: len(_HTTPS)].casefold() == _HTTPS
+
+
+def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
+    """A picture's bytes, and the media type that its URI or its sender says ("": none).
+
+    Raises:
+        ImageError: There are none, too many, or they stand in a URI that cannot be read.
+    """
+    if image.data:
+        found, said = image.data, ""
+    elif image.uri:
+        found, said = _from_data_uri(image.uri, max_bytes)
+    else:
+        raise ImageError("holds neither data nor uri: give one of both")
+    if len(found) > max_bytes:
+        raise _too_large(len(found), max_bytes)
+    claimed = image.media_type.strip().casefold()
+    if said and claimed and said != claimed:
+        raise ImageError(f"its uri says {said}, its media_type {quoted(claimed)}: give one of both")
+    return found, said or claimed
+
+
+def check_address(uri: str, hosts: Collection[str]) -> None:
+    """Raises ImageError where an https address is not to be handed on.
+
+    Args:
+        uri: The address.
+        hosts: Which are allowed, as HOST or HOST:PORT in small letters.
+    """
+    if len(uri) > _MAX_ADDRESS_CHARACTERS or _ADDRESS.fullmatch(uri) is None:
+        raise ImageError(
+            f"uri: has characters that an address has not, or more than {_MAX_ADDRESS_CHARACTERS}: send the bytes"
+        )
+    try:
+        place = urlsplit(uri).netloc
+    except ValueError:
+        raise ImageError("uri: is no valid address: send the bytes") from None
+    if "@" in place:
+        raise ImageError("uri: holds a user's name or a password: send the bytes")
+    named = _PLACE.fullmatch(place)
+    if named is None:
+        raise ImageError("uri: names no host, or one by its address in brackets: send the bytes")
+    host, port = named["host"].casefold(), int(named["port"] or _HTTPS_PORT)
+    allowed = {host, f"{host}:{_HTTPS_PORT}"} if port == _HTTPS_PORT else {f"{host}:{port}"}
+    if not allowed & set(hosts):
+        raise ImageError(
+            f"uri: the host {quoted(host)} is not one whose pictures this server hands on (judge_image_hosts): "
+            "send the bytes"
+        )
+
+
+def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
+    scheme = uri.partition(":")[0].casefold()
+    if scheme != "data":
+        raise ImageError(
+            f"uri: {quoted(uri)} is no data: URI and no https address; the server fetches nothing: send the bytes "
+            "(gradewire score reads files in the folder of FILE or below)"
+        )
+    begin = _DATA.match(uri[:128])
+    if begin is None:
+        raise ImageError("uri: does not begin as data:image/png;base64,… does (or image/jpeg, image/webp, image/gif)")
+    text = _WHITE_SPACE.sub("", uri[begin.end() :])  # programs that write base64 break it into lines
+    size = len(text) * 3 // 4 - 2
+    if size > max_bytes:
+        raise _too_large(size, max_bytes)
+    try:
+        return base64.b64decode(text, validate=True), begin[1].casefold()
+    except (binascii.Error, ValueError):
+        raise ImageError("uri: its base64 cannot be read: give the usual alphabet (+ and /), padded with =") from None
+
+
+def _too_large(size: int, max_bytes: int) -> ImageError:
+    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed (max_image_bytes): scale it down")
+
+
+_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+}
+_OTHERS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "SVG, a document": re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!DOCTYPE svg|!--)", re.IGNORECASE),
+    "AVIF or HEIC": re.compile(rb"....ftyp(?:avif|avis|heic|heix|mif1|msf1)", re.DOTALL),
+    "TIFF": re.compile(rb"II\*\x00|MM\x00\*"),
+    "BMP": re.compile(rb"BM"),
+    "PDF": re.compile(rb"%PDF"),
+    "HTML": re.compile(rb"\s*<(?:!DOCTYPE html|html)", re.IGNORECASE),
+}
+_TAKEN: Final = "send PNG, JPEG, WebP or GIF"
+_MAX_JPEG_SCANS: Final = 64
+"""A usual progressive file has ten. Each scan is decoded over all pixels, however few bytes it has."""
+
+
+def media_type_of(content: bytes) -> str:
+    """The media type that a picture's first bytes say.
+
+    Raises:
+        ImageError: It is none of those that are taken.
+    """
+    begin = content[:64]
+    for media_type, pattern in _BEGINNINGS.items():
+        if pattern.match(begin):
+            return media_type
+    for name, pattern in _OTHERS.items():
+        if pattern.match(begin):
+            raise ImageError(f"is {name}: {_TAKEN}")
+    raise ImageError(f"is no picture as far as its first bytes tell: {_TAKEN}")
+
+
+def decode(content: bytes, claimed: str, max_pixels: int) -> str:
+    """Decodes a picture as a whole, and forgets it; returns its media type.
+
+    Takes four bytes a pixel for as long as it runs.
+
+    Args:
+        content: The file.
+        claimed: The media type that its sender says; "": none.
+        max_pixels: Most that it may have; looked at before anything is decoded.
+
+    Raises:
+        ImageError: It is another type than it claims to be, too large, moves, or is damaged.
+        ImportError: Pillow is not installed.
+    """
+    media_type = media_type_of(content)
+    if claimed not in {"", media_type, "image/*"} and (claimed, media_type) != ("image/jpg", "image/jpeg"):
+        raise ImageError(f"is {media_type}, not {quoted(claimed)} as its media type says")
+    if media_type == "image/webp":
+        _check_pixels(_webp_size(content), max_pixels)
+    if media_type == "image/jpeg" and content.count(b"\xff\xda") > _MAX_JPEG_SCANS:
+        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans: save it anew")
+    reader = _readers()[media_type]
+    try:
+        with reader(io.BytesIO(content)) as picture:
+            _check_pixels(picture.size, max_pixels)
+            _check_still(picture)
+            picture.load()
+    except ImageError:
+        raise
+    # Whatever decoders raise over bytes that somebody made for them.
+    except Exception as error:
+        raise ImageError("is damaged or cut short: it cannot be decoded") from error
+    return media_type
+
+
+def _readers() -> "Mapping[str, type[ImageFile]]":
+    # Not Image.open, which tries all formats that Pillow knows on a stranger's bytes. Only servers whose judge sees
+    # have Pillow.
+    from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415 - see above
+    from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415 - see above
+    from PIL.PngImagePlugin import PngImageFile  # noqa: PLC0415 - see above
+    from PIL.WebPImagePlugin import WebPImageFile  # noqa: PLC0415 - see above
+
+    return {
+        "image/png": PngImageFile,
+        "image/jpeg": JpegImageFile,
+        "image/webp": WebPImageFile,
+        "image/gif": GifImageFile,
+    }
+
+
+def _check_still(picture: "ImageFile") -> None:
+    if getattr(picture, "n_frames", 1) > 1:
+        raise ImageError("moves: send one of its pictures")
+
+
+def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
+    width, height = size
+    if width * height > max_pixels:
+        raise ImageError(
+            f"has {width} x {height} pixels, at most {max_pixels} are allowed (max_image_pixels): scale it down"
+        )
+
+
+def _webp_size(content: bytes) -> tuple[int, int]:
+    """Width and height by the container's header (RFC 9649): Pillow's reader makes room for all of it at once."""
+    kind, head = content[12:16], content[20:30]
+    if len(head) == 10:
+        if kind == b"VP8X":
+            return int.from_bytes(head[4:7], "little") + 1, int.from_bytes(head[7:10], "little") + 1
+        if kind == b"VP8L":
+            (bits,) = struct.unpack("<I", head[1:5])
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        if kind == b"VP8 ":
+            width, height = struct.unpack("<HH", head[6:10])
+            return width & 0x3FFF, height & 0x3FFF
+    raise ImageError("is damaged or cut short: its WebP header cannot be read")
+
+
+_REMEMBERED: Final = 4096
+_NO_PILLOW: Final = Failure(
+    Status.MODEL_UNAVAILABLE,
+    "this server cannot check pictures, for Pillow is not installed on it: pip install 'gradewire[judge]'",
+)
+
+
+class ImageChecks:
+    """Checks pictures, one at a time: a decoded one takes far more memory than its file.
+
+    Args:
+        config: Limits, and hosts whose addresses are handed on.
+    """
+
+    def __init__(self, config: ImageConfig) -> None:
+        self._config = config
+        self._thread = ThreadPoolExecutor(1, "gradewire-images")
+        self._good: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    async def checked(self, images: Sequence[Image]) -> tuple[Image, ...] | Failure:
+        """The pictures as a judge is shown them: bytes with their media type, or an address; each with its digest.
+
+        INVALID_INPUT names the first that cannot be shown. The digest of an address is that of its letters: nothing
+        here knows what it leads to.
+        """
+        if len(images) > self._config.max_count:
+            return _invalid(
+                f"images: {len(images)} of them, at most {self._config.max_count} are allowed (max_images_per_item)"
+            )
+        shown = []
+        for index, image in enumerate(images):
+            try:
+                shown.append(await asyncio.get_running_loop().run_in_executor(self._thread, self._shown, image))
+            except ImageError as error:
+                return _invalid(f"images[{index}]: {error}")
+            except ImportError:
+                return _NO_PILLOW
+        return tuple(shown)
+
+    def close(self) -> None:
+        """Gives back the thread; what waits for it is cancelled."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _shown(self, image: Image) -> Image:
+        if is_address(image):
+            check_address(image.uri, self._config.hosts)
+            return replace(image, digest=hashlib.sha256(f"address\0{image.uri}".encode()).hexdigest())
+        found, claimed = content(image, self._config.max_bytes)
+        digest = hashlib.sha256(found).hexdigest()
+        media_type = self._good.get((digest, claimed))
+        if media_type is None:
+            media_type = decode(found, claimed, self._config.max_pixels)
+            self._good[digest, claimed] = media_type
+            if len(self._good) > _REMEMBERED:
+                self._good.popitem(last=False)
+        return Image(data=found, media_type=media_type, digest=digest)
+
+
+def _invalid(message: str) -> Failure:
+    return Failure(Status.INVALID_INPUT, message)
+
+
+N = TypeVar("N", Choose, Generate)
+
+
+class SeeingJudge(Judge):
+    """A judge around another one; stands before the caches, whose keys need the pictures' digests.
+
+    Args:
+        judge: The judge behind it; closed with it. It gets pictures that were checked, and none if it cannot see.
+        checks: Checks them.
+    """
+
+    def __init__(self, judge: Judge, checks: ImageChecks) -> None:
+        self._judge = judge
+        self._checks = checks
+
+    @property
+    @override
+    def status(self) -> ModelStatus:
+        return self._judge.status
+
+    @override
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        seen = await self._seen(need, deadline_s) if need.prompt.images else need
+        return _refused(seen) if isinstance(seen, Failure) else await self._judge.choose(seen, deadline_s=deadline_s)
+
+    @override
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        seen = await self._seen(need, deadline_s) if need.prompt.images else need
+        return _refused(seen) if isinstance(seen, Failure) else await self._judge.generate(seen, deadline_s=deadline_s)
+
+    @override
+    def trouble(self) -> str:
+        return self._judge.trouble()
+
+    @override
+    async def close(self) -> None:
+        await self._judge.close()
+
+    async def _seen(self, need: N, deadline_s: float | None) -> N | Failure:
+        if not self.status.sees_images:
+            return cannot_see(self.status.name)
+        try:
+            async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+                images = await self._checks.checked(need.prompt.images)
+        except TimeoutError:
+            return TIMED_OUT
+        return images if isinstance(images, Failure) else replace(need, prompt=replace(need.prompt, images=images))
+
+
+def cannot_see(name: str) -> Failure:
+    """What a request gets that would show a picture to a judge without eyes."""
+    return Failure(
+        Status.JUDGE_CANNOT_SEE,
+        f"judge {quoted(name)} cannot be shown pictures: name one that can (model), or leave out image=true; where the "
+        "model of a judge's own server can, its operator says so (judge_sees_images; of gradewire score --judge-url: "
+        "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
+    )
+
+
+def _refused(failure: Failure) -> JudgeReply[Any]:
+    return JudgeReply(failure, AnswerSource.COMPUTED, Timing())

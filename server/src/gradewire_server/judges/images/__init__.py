@@ -1,1 +1,0 @@
-"""Pictures that judges are shown: checked before anything is asked, and told apart by their content."""

@@ -1,0 +1,284 @@
+"""The backend `triton`: judges on Triton's vLLM backend."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.judge import JudgePrompt, Role
+from gradewire_server.judges.backend import RemoteJudgeObserver
+from gradewire_server.judges.remote.errors import (
+    ADDRESS_SETTING,
+    MODEL_SETTING,
+    RemoteError,
+    RemoteFault,
+    addressed,
+    late,
+    rate_limited,
+    refused,
+    rejected,
+    says_too_long,
+    server_error,
+    too_long,
+    unreachable,
+    unreadable,
+)
+from gradewire_server.judges.remote.judge import RemoteBackend
+from gradewire_server.judges.remote.labels import Labels, Step
+from gradewire_server.judges.remote.server import Answer, Question, Server, base64_of, refusal_of_pictures
+from gradewire_server.judges.texts import TEMPLATES, Markup, harmless, turns
+from gradewire_server.settings.engine import TritonConfig
+from gradewire_server.settings.judge import RemoteJudgeConfig
+from gradewire_server.triton import Fault, TritonClient, TritonError
+
+
+def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholder: str = "") -> str:
+    """A prompt as its model was trained to read it, up to where the judge goes on.
+
+    The markup of the template is the only markup in it: see `harmless`.
+
+    Args:
+        prompt: What the judge is to see.
+        template: A name of `TEMPLATES`.
+        image_placeholder: What stands for a picture, before the item's text.
+    """
+    kind = TEMPLATES[template]
+    parts = list(kind.begin)
+    *before, item = turns(prompt)
+    for turn in before:
+        parts += [*kind.before[turn.role], turn.text, *kind.after]
+    parts += [*kind.before[item.role], image_placeholder * len(prompt.images), item.text, *kind.after]
+    parts += [*kind.before[Role.ASSISTANT], harmless(prompt.opening)]
+    return "".join(part.token if isinstance(part, Markup) else part for part in parts)
+
+
+TOP_LOGPROBS: Final = 20
+"""vLLM's own limit unless it is told otherwise (max_logprobs)."""
+FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
+    """A request.
+
+    Args:
+        question: What is asked.
+        known: Names of the model's inputs: older backends know fewer of them.
+        image_placeholder: What stands for a picture in the model's prompt.
+    """
+    tensors = {
+        "text_input": _bytes(chat_text(question.prompt, image_placeholder=image_placeholder)),
+        "sampling_parameters": _bytes(json.dumps(_sampling(question, logprobs="return_logprobs" in known))),
+        "stream": np.array([False]),
+        "exclude_input_in_output": np.array([True]),
+        **{flag: np.array([True]) for flag in FLAGS},
+    }
+    if question.prompt.images:
+        tensors["image"] = _bytes(*map(base64_of, question.prompt.images))
+    return {name: value for name, value in tensors.items() if name in known}
+
+
+def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
+    greedy: dict[str, object] = {"temperature": 0.0}
+    if not question.options:
+        return greedy | {"max_tokens": question.max_tokens, "stop": list(question.stop)}
+    labels = Labels(question.options)
+    before = " " if question.prompt.opening else ""
+    # JSON within JSON is what the backend reads. vLLM's log probabilities are those before the labels' mask.
+    choice = json.dumps({"choice": [before + option for option in question.options]})
+    if logprobs:
+        return greedy | {
+            "max_tokens": labels.tokens_to_tell,
+            "logprobs": TOP_LOGPROBS,
+            "structured_outputs": choice,
+        }
+    return greedy | {"max_tokens": labels.max_tokens, "structured_outputs": choice}
+
+
+def answer_from(answers: Sequence[Tensors]) -> Answer:
+    """Reads what a model answered; raises RemoteError where that is not one whole answer."""
+    if not answers:
+        raise unreadable("nothing")
+    try:
+        text = "".join(_text(each["text_output"]) for each in answers)
+        steps = [step for each in answers if "logprobs" in each for step in _steps(_text(each["logprobs"]), text)]
+        finish = _text(answers[-1]["finish_reason"]) if "finish_reason" in answers[-1] else "stop"
+        read = [_count(each, "num_input_tokens") for each in answers if "num_input_tokens" in each]
+        written = [_count(each, "num_output_tokens") for each in answers if "num_output_tokens" in each]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise unreadable("something else than the vLLM backend's tensors") from error
+    return Answer(
+        text,
+        finish != "length",
+        tuple(steps) or None,
+        continued=True,
+        prompt_tokens=max(read, default=None),
+        generated_tokens=sum(written) if written else None,
+    )
+
+
+def _steps(content: str, text: str) -> list[Step]:
+    """Steps of one answer: for each token the alternatives by id, itself among them, in an order that is no promise."""
+    steps = []
+    rest = text
+    for ranked in json.loads(content) or ():
+        tops = [
+            (str(each["decoded_token"] or ""), float(each["logprob"]), int(each["rank"] or 0))
+            for each in ranked.values()
+        ]
+        # The written one is the longest that the text goes on with; what is no text (the turn's end) is put first.
+        token = max((each for each, _, _ in tops if each and rest.startswith(each)), key=len, default=tops[0][0])
+        rest = rest.removeprefix(token)
+        # One that was written though it is none of the most probable speaks for no label.
+        likely = tuple((each, logprob) for each, logprob, rank in tops if rank <= TOP_LOGPROBS)
+        steps.append(Step(token, likely))
+    return steps
+
+
+def _text(tensor: NDArray[Any]) -> str:
+    value = tensor.reshape(-1)[0]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _count(answer: Tensors, name: str) -> int:
+    return max(0, int(answer[name].reshape(-1)[0]))
+
+
+def _bytes(*texts: str) -> NDArray[Any]:
+    return np.array([text.encode("utf-8", "replace") for text in texts], dtype=np.object_)
+
+
+_log = logging.getLogger(__name__)
+
+_OF_REQUESTS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
+_LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
+QWEN_PLACEHOLDER: Final = "<|vision_start|><|image_pad|><|vision_end|>"
+_NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
+
+
+class TritonServer(Server):
+    """One model on Triton's vLLM backend.
+
+    Args:
+        client: Where it is.
+        model: The model's name there.
+        address: Of `client`, for messages.
+        image_placeholder: What stands for a picture in the model's prompt; "" for Qwen's.
+    """
+
+    def __init__(self, client: TritonClient, model: str, address: str, image_placeholder: str = "") -> None:
+        self._client = client
+        self._address = address
+        self._model = model
+        self._image_placeholder = image_placeholder or QWEN_PLACEHOLDER
+        self._inputs: frozenset[str] = frozenset()
+
+    @property
+    @override
+    def lacks(self) -> str:
+        return "" if "return_logprobs" in self._inputs else "logprobs"
+
+    @property
+    @override
+    def sees_images(self) -> bool | None:
+        # The backend adds the input to every model that it configures itself, whether or not that has eyes.
+        return None if "image" in self._inputs else False
+
+    @override
+    async def find_out(self) -> None:
+        await self.probe()
+        with self._translating():
+            tensors = (await self._client.served(self._model)).tensors
+        missing = [name for name in _NEEDED if name not in tensors]
+        if missing:
+            raise refused(
+                f"{self._model!r} in the judge's Triton is no model of its vLLM backend, for it lacks "
+                f"{', '.join(missing)}: see {MODEL_SETTING}"
+            )
+        self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
+
+    @override
+    async def ask(self, question: Question) -> Answer:
+        if any(image.uri for image in question.prompt.images):
+            raise addressed()
+        tensors = request_tensors(question, self._inputs, self._image_placeholder)
+        with self._translating(pictures=bool(question.prompt.images)):
+            answers = await self._client.stream(self._model, tensors, timeout_s=self._client.timeout_s)
+        return answer_from(answers)
+
+    @override
+    async def probe(self) -> None:
+        with self._translating():
+            ready = await self._client.is_ready(self._model)
+        if not ready:
+            raise self._not_ready()
+
+    @override
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _not_ready(self) -> RemoteError:
+        return RemoteError(
+            RemoteFault.SERVER_ERROR,
+            Failure(Status.UNAVAILABLE, f"the judge's Triton does not have {self._model!r} ready; try again"),
+        )
+
+    @contextmanager
+    def _translating(self, *, pictures: bool = False) -> Iterator[None]:
+        try:
+            yield
+        except TritonError as error:
+            raise self._translated(error, pictures=pictures) from error
+
+    def _translated(self, error: TritonError, *, pictures: bool = False) -> RemoteError:
+        words = str(error)
+        if error.kind is Fault.FAILED and says_too_long(words):
+            return too_long()
+        if error.kind in _LOGGED:
+            # What it says may quote the request, and that a user's text.
+            _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
+            _log.debug("judge %s in Triton: %.300s", self._model, words)
+        if pictures and error.kind in _OF_REQUESTS and (refusal := refusal_of_pictures(words, self._model, 400)):
+            return refusal
+        return {
+            Fault.UNREACHABLE: unreachable(self._address),
+            Fault.NOT_READY: self._not_ready(),
+            Fault.QUEUE_FULL: rate_limited(None),
+            Fault.QUEUE_TIMEOUT: rate_limited(None),
+            Fault.LATE: late(self._address, self._client.timeout_s),
+            Fault.DENIED: refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
+            Fault.REFUSED: rejected(400),
+            Fault.FAILED: server_error(),
+        }.get(error.kind, unreadable("something else than the vLLM backend's tensors"))
+
+
+class TritonJudges(RemoteBackend):
+    """One judge on Triton's vLLM backend.
+
+    Args:
+        config: Where the server is.
+        observer: Hears of the requests.
+
+    Raises:
+        ValueError: The address is not valid.
+    """
+
+    def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
+        try:
+            triton = TritonConfig(config.url, tls=config.tls, token=config.token, timeout_s=config.timeout_s)
+        except ValueError as error:
+            raise ValueError(
+                f"{ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
+            ) from error
+
+        async def server() -> TritonServer:
+            return TritonServer(TritonClient(triton), config.model, config.url, config.image_placeholder)
+
+        super().__init__("triton", config, observer, server)

@@ -1,1 +1,0 @@
-"""Judges on Triton's vLLM backend."""

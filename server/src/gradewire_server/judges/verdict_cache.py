@@ -1,0 +1,217 @@
+"""The verdict cache: memory, then the second level that vectors use; verdicts as bytes, exactly."""
+
+import asyncio
+import json
+import math
+import struct
+from typing import NamedTuple
+
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
+from gradewire_server.storage.codec import with_tier
+from gradewire_server.storage.keys import EntryKind, KeySpace
+
+_CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN: none), options; then float64 of each
+_OLD_CHOICE = struct.Struct("<cIdH")  # the same before written tokens were counted
+_TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
+_TRUNCATED = 1
+_COMPLETE = 2
+_NOT_DEMONSTRATED = 4
+_TAIL_BYTES = 2  # flags and tier, as every blob has them
+_UNKNOWN = (1 << 32) - 1
+_SUM_TOLERANCE = 1e-6
+
+
+def canonical(need: JudgeNeed, precision: str) -> str:
+    """What decides an answer, except the judge's digest, as one text; different needs have different texts."""
+    prompt = need.prompt
+    own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
+    turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
+    seen = [[image.digest for image in prompt.images]] if prompt.images else []
+    return json.dumps(
+        (type(need).__name__, precision, turns, prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own, *seen)
+    )
+
+
+def why_no_answer(need: JudgeNeed, answer: JudgeAnswer) -> str:
+    """What is wrong with an answer, which then must not become a score; empty when it is valid."""
+    if isinstance(answer, Generated) and isinstance(need, Generate):
+        return "" if answer.text.isascii() or _is_unicode(answer.text) else "the text is not Unicode"
+    if isinstance(answer, Choice) and isinstance(need, Choose):
+        return _why_no_choice(len(need.options), answer)
+    return f"{type(answer).__name__} is no answer to {type(need).__name__}"
+
+
+def _why_no_choice(options: int, choice: Choice) -> str:
+    shares = choice.probabilities
+    if len(shares) != options:
+        return f"{len(shares)} probabilities came for {options} options"
+    # Written so that a NaN is refused too.
+    if not all(0 <= share <= 1 for share in shares) or not abs(math.fsum(shares) - 1) <= _SUM_TOLERANCE:
+        return "the options' probabilities are none"
+    if choice.mass is not None and not 0 <= choice.mass <= 1 + _SUM_TOLERANCE:
+        return "the options' mass is no probability"
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def encode_answer(answer: JudgeAnswer) -> bytes:
+    """An answer as bytes, marked as not yet written to a second level."""
+    if isinstance(answer, Choice):
+        mass = math.nan if answer.mass is None else answer.mass
+        count = len(answer.probabilities)
+        payload = _CHOICE.pack(b"d", _told(answer.prompt_tokens), _told(answer.generated_tokens), mass, count)
+        payload += struct.pack(f"<{count}d", *answer.probabilities)
+        flags = _TRUNCATED * answer.truncated | _NOT_DEMONSTRATED * (not answer.demonstrated)
+    else:
+        counts = _TEXT.pack(b"g", _told(answer.prompt_tokens), _told(answer.generated_tokens))
+        payload = counts + answer.text.encode()
+        flags = _TRUNCATED * answer.truncated | _COMPLETE * answer.complete
+    return payload + bytes((flags, Tier.WINDOW))
+
+
+def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
+    """The answer in these bytes; None where they hold no valid answer to the need."""
+    try:
+        answer = _decode(blob)
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return None if answer is None or why_no_answer(need, answer) else answer
+
+
+def _decode(blob: bytes) -> JudgeAnswer | None:
+    payload, flags = blob[:-_TAIL_BYTES], blob[-_TAIL_BYTES]
+    truncated = bool(flags & _TRUNCATED)
+    if payload[:1] in {b"c", b"d"}:
+        return _decode_choice(payload, truncated=truncated, demonstrated=not flags & _NOT_DEMONSTRATED)
+    if payload[:1] == b"g":
+        _, prompt_tokens, generated_tokens = _TEXT.unpack_from(payload)
+        text = payload[_TEXT.size :].decode()
+        complete = bool(flags & _COMPLETE)
+        return Generated(text, complete, _known(prompt_tokens), _known(generated_tokens), truncated)
+    return None
+
+
+def _decode_choice(payload: bytes, *, truncated: bool, demonstrated: bool) -> Choice:
+    if payload[:1] == b"d":
+        _, read, written, mass, count = _CHOICE.unpack_from(payload)
+        shares = payload[_CHOICE.size :]
+    else:
+        # No prompt has no token: the judge's server did not say.
+        _, read, mass, count = _OLD_CHOICE.unpack_from(payload)
+        read, written, shares = read or _UNKNOWN, 0, payload[_OLD_CHOICE.size :]
+    probabilities = struct.unpack(f"<{count}d", shares)
+    told = None if math.isnan(mass) else mass
+    return Choice(probabilities, told, _known(read), truncated, _known(written), demonstrated)
+
+
+def _told(tokens: int | None) -> int:
+    return _UNKNOWN if tokens is None else tokens
+
+
+def _known(tokens: int) -> int | None:
+    return None if tokens == _UNKNOWN else tokens
+
+
+_NO_DIMS = 0  # a verdict is no vector
+_MAX_SPACES = 4096
+"""Of namespaces and judges; one is made again in a few microseconds."""
+_OFF_LOOP_CHARACTERS = 64_000
+"""Length of a prompt from which hashing it takes longer than a change of thread."""
+
+
+class VerdictKey(NamedTuple):
+    """Key of a verdict."""
+
+    name: bytes
+    stored: bytes
+
+
+class VerdictCache:
+    """Answers of judges, by everything that decides them. Lives on one event loop.
+
+    Args:
+        lru: The first level, shared with the vectors. Verdicts go to its protected part at once: they are expensive.
+        second: The second level, or None; closed by its owner.
+        telemetry: Counts what was not written.
+        namespace: Of needs that name none; see `CacheConfig.namespace`.
+        max_pending_writes: See `CacheConfig`.
+    """
+
+    def __init__(
+        self,
+        lru: SegmentedLru,
+        second: SecondLevel | None,
+        telemetry: StorageTelemetry,
+        *,
+        namespace: str,
+        max_pending_writes: int,
+    ) -> None:
+        self._lru = lru
+        self._second = second
+        self._namespace = namespace
+        self._spaces: dict[tuple[str, str], KeySpace] = {}
+        self._writer = (
+            WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
+        )
+
+    async def key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
+        """The key of a judge's answer to a need."""
+        prompt = need.prompt
+        if len(prompt.lead) + len(prompt.prediction) + len(prompt.tail) > _OFF_LOOP_CHARACTERS:
+            return await asyncio.to_thread(self._key, need, judge)
+        return self._key(need, judge)
+
+    def find(self, key: VerdictKey, need: JudgeNeed) -> JudgeAnswer | None:
+        """Looks in memory."""
+        blob = self._lru.get(key.name)
+        return None if blob is None else decode_answer(need, blob)
+
+    async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
+        """Looks in the second level; what is found is kept in memory."""
+        if self._second is None:
+            return None
+        (blob,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
+        answer = None if blob is None else decode_answer(need, blob)
+        if blob is None or answer is None:
+            return None
+        self._lru.put(key.name, blob, pinned=True)
+        return answer, self._second.source
+
+    def keep(self, key: VerdictKey, answer: JudgeAnswer) -> None:
+        """Keeps an answer in memory, and writes it to the second level in the background."""
+        blob = encode_answer(answer)
+        self._lru.put(key.name, blob, pinned=True)
+        # Where a prompt is cut depends on settings, which a store outlives.
+        if self._writer is not None and not answer.truncated:
+            self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
+
+    async def flush(self) -> None:
+        """Returns when everything that was kept is written, or has failed to be."""
+        if self._writer is not None:
+            await self._writer.flush()
+
+    def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
+        owner = need.namespace or self._namespace, judge.digest
+        space = self._spaces.get(owner)
+        if space is None:
+            if len(self._spaces) >= _MAX_SPACES:
+                self._spaces.clear()
+            space = KeySpace(namespace=owner[0], model_digest=owner[1], kind=EntryKind.VERDICT)
+            self._spaces[owner] = space
+        (name,) = space.hashes([canonical(need, judge.precision)])
+        return VerdictKey(name, space.stored(name))
+
+    def _written(self, name: bytes, tier: Tier) -> None:
+        blob = self._lru.peek(name)
+        if blob is not None:
+            self._lru.refresh(name, with_tier(blob, tier))

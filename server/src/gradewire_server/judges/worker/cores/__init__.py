@@ -1,1 +1,0 @@
-"""What computes inside a judge's worker process."""

@@ -1,0 +1,300 @@
+"""Wrappers of a judge: two levels of cache, single flight, a limit of waiting needs, and checks of its answers."""
+
+import asyncio
+import logging
+import math
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
+
+from gradewire_server.domain.items import Failure, Status, Timing
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeNeed
+from gradewire_server.domain.needs import AnswerSource
+from gradewire_server.domain.ports import JudgeReply, ModelStatus
+from gradewire_server.judges.backend import Judge
+from gradewire_server.judges.verdict_cache import VerdictCache, why_no_answer
+
+Ask: TypeAlias = Callable[[float | None], Awaitable[JudgeReply[Any]]]
+"""Asks the judge behind a wrapper; takes a deadline in `time.monotonic()` seconds."""
+
+
+class JudgeWrapper(Judge, ABC):
+    """A `Judge` around another one. Subclasses add to it in `_answer`, which handles choices and texts alike.
+
+    Args:
+        judge: The judge behind it; closed with it.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    @property
+    @override
+    def status(self) -> ModelStatus:
+        return self._judge.status
+
+    @override
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        return await self._answer(need, lambda until_s: self._judge.choose(need, deadline_s=until_s), deadline_s)
+
+    @override
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        return await self._answer(need, lambda until_s: self._judge.generate(need, deadline_s=until_s), deadline_s)
+
+    @override
+    def trouble(self) -> str:
+        return self._judge.trouble()
+
+    @override
+    async def close(self) -> None:
+        await self._judge.close()
+
+    @abstractmethod
+    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+        """Answers a need.
+
+        Args:
+            need: What is asked.
+            ask: Asks the judge behind it.
+            deadline_s: In `time.monotonic()` seconds.
+        """
+
+
+_SHORTEST_RETRY_S: Final = 1.0
+_LONGEST_RETRY_S: Final = 60.0
+_MEASURED: Final = 64
+
+
+class QueueLimit:
+    """Counts the computations that are under way, over all judges.
+
+    Args:
+        max_items: How many there may be; further ones are refused.
+    """
+
+    def __init__(self, max_items: int) -> None:
+        self._max_items = max_items
+        self._finished_s: deque[float] = deque(maxlen=_MEASURED)
+        self._closed = False
+        self.waiting = 0
+
+    def enter(self) -> Failure | None:
+        """Counts one more computation; returns why there is no room for it, and then counts nothing."""
+        refusal = self.refusal(self.waiting)
+        if refusal is None:
+            self.waiting += 1
+        return refusal
+
+    def leave(self) -> None:
+        """Uncounts one computation: it ended, or nobody waits for it any more."""
+        self.waiting -= 1
+
+    def finished(self) -> None:
+        """Notes that a computation has ended now, which tells how fast the queue moves."""
+        self._finished_s.append(time.monotonic())
+
+    def close(self) -> None:
+        """Refuses everything from now on."""
+        self._closed = True
+
+    def refusal(self, waiting: int) -> Failure | None:
+        """Why nothing more is accepted when so many items wait; None while there is room."""
+        return self.full(waiting) if self._closed or waiting >= self._max_items else None
+
+    def full(self, waiting: int) -> Failure:
+        """What a caller is told when there is no room."""
+        if self._closed:
+            return Failure(Status.UNAVAILABLE, "the server is shutting down; try another replica", _SHORTEST_RETRY_S)
+        return Failure(
+            Status.UNAVAILABLE,
+            f"{waiting} items wait for the judge already (judge_max_queue_items); send less at a time, or try later",
+            retry_after_s=self._drained_s(waiting),
+        )
+
+    def _drained_s(self, waiting: int) -> float:
+        """Seconds until half of what waits will be done, at the pace of the last few."""
+        finished_s = self._finished_s
+        if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
+            return _SHORTEST_RETRY_S
+        each_s = (finished_s[-1] - finished_s[0]) / (len(finished_s) - 1)
+        return min(max(waiting / 2 * each_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
+
+
+_log = logging.getLogger(__name__)
+_DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item; the server's log has the details")
+_NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer makes no sense; the server's log says why")
+
+
+class CheckedJudge(JudgeWrapper):
+    """A judge whose answers are always valid: right number of probabilities, sum 1, Unicode text."""
+
+    @override
+    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+        try:
+            reply = await ask(deadline_s)
+        except Exception as error:  # noqa: BLE001 - judges answer with failures; one that raises fails this need alone
+            # Not the error's own words, which may hold a user's text.
+            _log.error("judge %s raised %s", self.status.name, type(error).__qualname__)
+            return JudgeReply(_DEFECT, AnswerSource.COMPUTED, Timing())
+        wrong = "" if isinstance(reply.answer, Failure) else why_no_answer(need, reply.answer)
+        if wrong:
+            _log.error("judge %s: %s", self.status.name, wrong)
+            return replace(reply, answer=_NONSENSE)
+        return reply
+
+
+TIMED_OUT: Final = Failure(
+    Status.TIMEOUT, "the deadline passed before the judge was done; allow more time or send less"
+)
+
+
+class _Pending:
+    """One computation, and how many wait for it."""
+
+    __slots__ = ("deadline_s", "task", "waiters")
+
+    def __init__(self, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+        self.waiters = 0
+        self.task: asyncio.Task[JudgeReply[Any]]
+
+    async def run(self, ask: Ask) -> JudgeReply[Any]:
+        """Computes until the latest of the callers' deadlines, also where a caller with a later one came later."""
+        while True:
+            deadline_s = self.deadline_s
+            reply = await ask(None if deadline_s == math.inf else deadline_s)
+            late = isinstance(reply.answer, Failure) and reply.answer.status is Status.TIMEOUT
+            if not late or self.deadline_s <= deadline_s:
+                return reply
+
+
+class SingleFlightJudge(JudgeWrapper):
+    """A judge that is asked once for all who ask the same at the same time.
+
+    A full queue is UNAVAILABLE with a hint, a deadline that passes is TIMEOUT for the caller whose deadline it is.
+    Cancelling a call cancels the computation where nobody else waits for it.
+
+    Args:
+        judge: The judge behind it.
+        limit: How many computations may be under way, those of other judges included.
+    """
+
+    def __init__(self, judge: Judge, limit: QueueLimit) -> None:
+        super().__init__(judge)
+        self._limit = limit
+        self._pending: dict[Hashable, _Pending] = {}
+
+    @override
+    async def close(self) -> None:
+        tasks = [pending.task for pending in self._pending.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await super().close()
+
+    @override
+    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+        until_s = math.inf if deadline_s is None else deadline_s
+        # A server that turned out to give less is read in another way, which is another computation.
+        name = (replace(need, model=""), self.status.precision)
+        pending = self._pending.get(name)
+        joined = pending is not None
+        if pending is None:
+            refusal = self._limit.enter()
+            if refusal is not None:
+                return _failed(refusal)
+            pending = self._begin(name, ask, until_s)
+        pending.deadline_s = max(pending.deadline_s, until_s)
+        pending.waiters += 1
+        try:
+            # Not wait_for, which would cancel the others' computation with this caller.
+            done, _ = await asyncio.wait((pending.task,), timeout=_left_s(until_s))
+        finally:
+            pending.waiters -= 1
+            if not pending.waiters and not pending.task.done():
+                self._forget(name, pending)
+                pending.task.cancel()
+        if not done:
+            return _failed(TIMED_OUT)
+        if pending.task.cancelled():
+            return _failed(self._limit.full(self._limit.waiting))
+        reply = pending.task.result()
+        return replace(reply, source=AnswerSource.JOINED) if joined else reply
+
+    def _begin(self, name: Hashable, ask: Ask, until_s: float) -> _Pending:
+        pending = self._pending[name] = _Pending(until_s)
+        pending.task = asyncio.get_running_loop().create_task(pending.run(ask))
+
+        def completed(_: asyncio.Task[JudgeReply[Any]]) -> None:
+            self._limit.finished()
+            self._forget(name, pending)
+
+        pending.task.add_done_callback(completed)
+        return pending
+
+    def _forget(self, name: Hashable, pending: _Pending) -> None:
+        """Makes room at once: an equal need may come while a cancelled computation is still ending."""
+        if self._pending.get(name) is pending:
+            del self._pending[name]
+            self._limit.leave()
+
+
+def _failed(failure: Failure) -> JudgeReply[Any]:
+    return JudgeReply(failure, AnswerSource.COMPUTED, Timing())
+
+
+def _left_s(until_s: float) -> float | None:
+    return None if until_s == math.inf else max(0.0, until_s - time.monotonic())
+
+
+class _CachedJudge(JudgeWrapper):
+    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
+        super().__init__(judge)
+        self._verdicts = verdicts
+
+
+class MemoryCachedJudge(_CachedJudge):
+    """Answers from memory what is there, and asks the judge behind it for the rest.
+
+    Args:
+        judge: Puts its answers into memory: a `StoreCachedJudge` stands somewhere behind this.
+        verdicts: What is known.
+    """
+
+    @override
+    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+        started_s = time.perf_counter()
+        key = await self._verdicts.key(need, self.status)
+        known = self._verdicts.find(key, need)
+        if known is not None:
+            return JudgeReply(known, AnswerSource.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
+        return await ask(deadline_s)
+
+
+class StoreCachedJudge(_CachedJudge):
+    """Answers from the second level what is there; keeps what the judge behind it answers, there and in memory.
+
+    Args:
+        judge: Never answers with nonsense.
+        verdicts: What is known.
+    """
+
+    @override
+    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+        status = self.status
+        key = await self._verdicts.key(need, status)
+        started_s = time.perf_counter()
+        stored = await self._verdicts.find_stored(key, need)
+        cache_s = time.perf_counter() - started_s
+        if stored is not None:
+            return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
+        reply = await ask(deadline_s)
+        # A server that turned out to give less meanwhile was read in another way than the key says.
+        if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
+            self._verdicts.keep(key, reply.answer)
+        return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))

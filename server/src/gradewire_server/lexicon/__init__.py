@@ -1,1 +1,0 @@
-"""Words and their meanings: WordNet's synonyms."""

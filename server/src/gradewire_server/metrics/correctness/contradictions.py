@@ -1,0 +1,235 @@
+"""Contradictions of a reference: another word in the same frame, an opposite, or a yes for a no."""
+
+import re
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from itertools import islice
+from math import nan
+from typing import Final
+
+from rapidfuzz.distance import Indel, Levenshtein
+
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, FeatureText, folded_words
+from gradewire_server.metrics.text.normalise import known_words, opposites_of
+from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
+
+_MOST_WORDS: Final = 48
+"""Words of a reference, and of a clause of the answer, that are laid side by side."""
+_MOST_CLAUSES: Final = 32
+_NO_ANTONYMS: Final = FUNCTION_WORDS | {"more", "less", "most", "least", "here", "there", "many", "few"}
+"""Words whose opposite decides nothing by itself: "83 or more" is "at least 83"."""
+_KEPT_TEXTS: Final = 64
+"""As for `folded_words`."""
+_NEAR_SPELLING: Final = 0.75
+_NEAR: Final = 6
+"""Words around what is negated in which a negation stands."""
+_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|since|however)\b")
+_SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
+_NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
+NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
+"""Words that turn what stands behind them into its opposite; `clause_words` makes "not" of "n't"."""
+MAY_NEGATE: Final = re.compile(
+    r"\b(?:no|not|never|neither|nor|none|nobody|nothing|cannot)\b|n['\u2019]t\b", re.IGNORECASE
+)
+"""Texts without one of these have no negation."""
+_NO_NEGATIONS: Final = frozenset({
+    "only", "just", "until", "doubt", "other", "merely", "necessarily", "less", "little", "few", "more", "much", "many",
+    "thanks", "expert", "sure", "at",
+})  # fmt: skip
+"""Behind a negation they take it back: "not only", "not until 1989", "no doubt", "none other than", "no less than"."""
+_NO_COMPARATIVES: Final = frozenset({"rather", "more", "less", "few", "fewer", "other", "much", "little"})
+"""Before "than" they compare nothing with a name: "rather than Rome", "more than 259"."""
+
+
+def contradiction_features(
+    best: FeatureText, answer: FeatureText, said: Collection[str], asked: Collection[str]
+) -> dict[str, float]:
+    """What an answer has in the place of the best reference's words.
+
+    Args:
+        best: SMILE's best reference.
+        answer: The prediction.
+        said: Its words, other forms among them.
+        asked: Words of the question.
+
+    Returns:
+        `swapped`: how much of the reference (share of its words, 0 to below 1) an answer's sentence has around another
+        word in the place of a new one; 0 where none is swapped. `opposite`: 1 where the answer has the opposite of a
+        word that the reference has, or negates what it does not, or compares the other way round; 0 else, and where two
+        of these make up for each other ("A is older than B", "B is younger than A").
+    """
+    reference = clause_words(best.raw)[:_MOST_WORDS]
+    new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)
+    swapped = _swapped(reference, _closest(reference, answer), new, asked) if new else 0.0
+    opposites = frozenset().union(*(opposites_of(word) for word in best.distinct.difference(said, _NO_ANTONYMS)))
+    may_negate = MAY_NEGATE.search(answer.raw) is not None or not NEGATIONS.isdisjoint(reference)
+    if not may_negate and "than" not in answer.distinct and opposites.isdisjoint(answer.distinct):
+        return {"swapped": swapped, "opposite": 0.0}
+    clauses = _clauses(answer.raw, _CLAUSE_END)
+    antonym = _has_unnegated(opposites, clauses)
+    closest = _closest(reference, answer)
+    turned = (
+        antonym
+        + _negated_otherwise(_clauses(best.raw, _CLAUSE_END), clauses, asked)
+        + (_compares_the_other_way(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
+    )
+    return {"swapped": swapped, "opposite": float(turned % 2)}
+
+
+def _closest(reference: Sequence[str], answer: FeatureText) -> Sequence[str]:
+    """The sentence of an answer with most words of a reference."""
+    words = frozenset(reference)
+    return max(_clauses(answer.raw, _SENTENCE_END), key=lambda each: len(words.intersection(each)), default=())
+
+
+def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
+    return [clause_words(part) for part in islice(end.split(text), _MOST_CLAUSES) if part.strip()]
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def clause_words(text: str) -> tuple[str, ...]:
+    """Folded words, with "not" as a word of its own: "isn't" is "is not"."""
+    plain = text.replace("\u2019", "'").casefold()
+    return folded_words(_NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)) if plain.strip() else ()
+
+
+def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[str], asked: Collection[str]) -> float:
+    known = frozenset(reference).union(asked)
+    same, swapped = 0, False
+    for step in Levenshtein.opcodes(reference, sentence[:_MOST_WORDS]):
+        ours = reference[step.src_start : step.src_end]
+        if step.tag == "equal":
+            same += len(ours)
+        elif step.tag == "replace":
+            theirs = [word for word in sentence[step.dest_start : step.dest_end] if word not in known]
+            wanted = [word for word in ours if word in new]
+            swapped |= any(_is_another(word, theirs) for word in wanted)
+    return same / len(reference) if swapped else 0.0
+
+
+def _is_another(word: str, theirs: Sequence[str]) -> bool:
+    """Whether words stand in the place of another one and none of them is a spelling of it."""
+    theirs = [other for other in theirs if other not in FUNCTION_WORDS]
+    both = known_words()
+    return bool(theirs) and not any(
+        Indel.normalized_similarity(word, other) >= _NEAR_SPELLING and not (word in both and other in both)
+        for other in theirs
+    )
+
+
+def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) -> bool:
+    """Whether an answer has the opposite of a word that it lacks, and does not negate it.
+
+    What the question says of both does not matter.
+    """
+    found = [(clause, here) for clause in clauses if (here := opposites.intersection(clause))]
+    return bool(found) and not any(_negated(clause, here) for clause, here in found)
+
+
+def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -> bool:
+    """Whether what a reference compares stands behind "than" in a sentence."""
+    than = sentence.index("than") if "than" in sentence else 0
+    if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
+        return False
+    theirs = reference.index("than") if "than" in reference else len(reference)
+    compared = frozenset(reference[:theirs]).difference(
+        FUNCTION_WORDS, reference[theirs - 1 : theirs], (sentence[than - 1],)
+    )
+    return bool(compared.intersection(sentence[than:])) and not compared.intersection(sentence[:than])
+
+
+def _negated_otherwise(
+    references: Sequence[Sequence[str]], clauses: Sequence[Sequence[str]], asked: Collection[str]
+) -> bool:
+    """Whether the clause with most of a reference negates what the reference's own does not, or the other way round.
+
+    It has to have half of the words of the reference's longest clause: "No, it does not" has one negation of what is
+    said, the verdict before it is another matter. Behind a question with a negation either may repeat it and say the
+    same.
+    """
+    reference = max(references, key=lambda words: len(_counted(words)), default=())[:_MOST_WORDS]
+    counted = _counted(reference)
+    if not counted or not NEGATIONS.isdisjoint(asked):
+        return False
+    closest = max(clauses, key=lambda words: len(counted.intersection(words)), default=())
+    shared = counted.intersection(closest)
+    return 2 * len(shared) >= len(counted) and _negated(reference, shared) != _negated(closest, shared)
+
+
+def _counted(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(words).difference(FUNCTION_WORDS, NEGATIONS)
+
+
+def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
+    """Whether an odd number of negations stands in the few words before the first of the `named` ones."""
+    place = next(place for place, word in enumerate(words) if word in named)
+    first = max(0, place - _NEAR)
+    return (
+        sum(
+            word in NEGATIONS
+            and (position + 1 == len(words) or words[position + 1] not in _NO_NEGATIONS)
+            and "until" not in words[position + 1 : place]  # "not founded until 1912"
+            for position, word in enumerate(words[first:place], first)
+        )
+        % 2
+        == 1
+    )
+
+
+_MOST_REFERENCES: Final = 32
+_EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
+_BEGIN: Final = 400
+"""Characters in which a text says yes or no."""
+_LED: Final = re.compile(
+    r"[\s'\"*_`\u2018\u201c-]*(?:(?:the |my )?answer(?: is)?\b[\s:*_'\"]*)?"
+    r"(?:(?P<yes>yes|yeah|yep|yup|true|correct|affirmative)|(?P<no>no|nope|nah|false|incorrect))\b"
+    r"(?:\s*(?:[.,;:!*'\"\n\u2013\u2014\u2019\u201d(-]|$)"
+    r"|\s+(?:because|since|as|it|they|he|she|this|that|there|we|you|i)\b)"
+)
+_VERDICT_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|however)\b")
+
+
+def led_verdict(text: str) -> bool | None:
+    """The yes (True) or no (False) that a text begins with, or is; None where it begins with neither.
+
+    "No, it does not", "yes because", "False. The ..." begin with one; "No one knows", "no water is lost", "true love"
+    and "Yes Minister" do not.
+    """
+    begin = text[:_BEGIN].casefold()
+    led = _LED.match(begin)
+    return led["yes"] is not None if led else leading_verdict(begin)
+
+
+def verdict_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
+    """How the yes or no of an answer fits that of its references, of which the best one is the first.
+
+    Returns:
+        `verdict`: 1 where both say the same, 0 where they do not, NaN where one of them says neither; behind a question
+        that asks for yes or no, a first clause with a negation says no. `verdict_conflict`: 1 where a reference that
+        begins with yes or no meets an answer that begins with the other one, and no other reference begins as it does.
+        Behind a question with a negation, or with "mind", yes and no may mean the same, and nothing is in conflict.
+    """
+    best = references[0]
+    ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
+    if ours is None and not asks:
+        return {"verdict": nan, "verdict_conflict": 0.0}
+    theirs = led_verdict(answer.raw)
+    conflict = (
+        ours is not None
+        and theirs is (not ours)
+        and _EITHER_WAY.isdisjoint(clause_words(question.raw))
+        and all(led_verdict(other.raw) is not theirs for other in references[1:_MOST_REFERENCES])
+    )
+    if (ours is None) != (theirs is None) and asks:
+        ours = _says_no(best.raw) if ours is None else ours
+        theirs = _says_no(answer.raw) if theirs is None else theirs
+    return {
+        "verdict": nan if ours is None or theirs is None else float(ours == theirs),
+        "verdict_conflict": float(conflict),
+    }
+
+
+def _says_no(text: str) -> bool | None:
+    """False where the first clause has a negation; else None."""
+    first = _VERDICT_CLAUSE_END.split(text[:_BEGIN], 1)[0]
+    return None if NEGATIONS.isdisjoint(clause_words(first)) else False

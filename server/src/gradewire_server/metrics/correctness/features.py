@@ -1,0 +1,323 @@
+"""The features of an item, from its texts and the terms of SMILE, and the numbers that tell its kind."""
+
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from math import log1p, nan
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.items import Failure, Item
+from gradewire_server.domain.needs import Need
+from gradewire_server.domain.parts import SmileParts
+from gradewire_server.metrics.correctness.contradictions import contradiction_features, verdict_features
+from gradewire_server.metrics.correctness.denials import denies
+from gradewire_server.metrics.correctness.hedges import alternatives, refusal_features
+from gradewire_server.metrics.correctness.spelling import missing_features, spelling_features
+from gradewire_server.metrics.correctness.words import (
+    MAX_CHARACTERS,
+    MAX_REFERENCE_CHARACTERS,
+    MAX_WORDS,
+    STOP_WORDS,
+    FeatureText,
+    core_of,
+    found_forms,
+    parts_of,
+    recall,
+    share,
+)
+from gradewire_server.metrics.smile.formula import grade
+from gradewire_server.metrics.smile.parameters import PRESET_WEIGHT, SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.texts import whole_texts
+from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
+from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
+
+_WIDTH: Final = 0.02
+RULED_OUT: Final = 0.4
+"""The highest probability of an answer that a rule calls wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature, and what a fit has to keep to in reading it.
+
+    Attributes:
+        name: In results and fits.
+        monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
+        width: Of the ramps at splits (`SoftTrees`), at least; narrower ones would let the last bits of vectors move a
+            probability. 0 for values that no rounding of vectors moves.
+        rules_out: Whether from 1 on it calls an answer wrong, whatever the trees say: answers that people labelled
+            hardly ever refuse, hedge or deny in front of the right words, so that no fit can learn it.
+    """
+
+    name: str
+    monotone: int
+    width: float = 0.0
+    rules_out: bool = False
+
+
+FEATURES: Final = (
+    Feature("sentence", 1, _WIDTH),  # SMILE's sentence term
+    Feature("keyword", 1, _WIDTH),  # SMILE's keyword term
+    Feature("exact", 1),  # SMILE's exact term
+    Feature("contained", 1),  # a reference stands in the prediction word for word, asides in brackets left out
+    Feature("recall", 1),  # weighed share of a reference's words that the prediction has, of the best such reference
+    Feature("last_word", 1),  # the prediction has the last word of a reference, a surname often
+    Feature("new_recall", 1),  # share of the best reference's new words in the prediction
+    Feature("head_recall", 1),  # the prediction has the head of the best reference's phrase, where that is new
+    Feature("modifier_recall", 1),  # share of its other new words
+    Feature("name_recall", 1),  # share of its new words that no dictionary has, names mostly
+    Feature("member_recall", 1),  # share of its parts between commas and "and" that are there as a whole
+    Feature("parts_least", 1),  # recall of these parts, the lowest
+    Feature("echo", 0),  # share of the best reference's words that the question has already
+    # Similarity of the best reference's farthest word to its closest word in the prediction, by edits.
+    Feature("spelling_least", 1),
+    # Mean similarity of a reference's words to their closest words, by Jaro-Winkler, which forgives endings.
+    Feature("spelling_begin", 1),
+    Feature("spelling_within", 1),  # similarity of a reference to the stretch of the prediction closest by edits
+    # Dates, quantities, ordinals and the like, of the reference whose values fit best.
+    Feature("value_recall", 1),  # share of them that the prediction has
+    Feature("value_conflict", -1),  # share of them in whose place it has another one of their kind and unit
+    Feature("values_beside", 0),  # how many of their kinds it has besides
+    Feature("reference_names", 0),  # share of references with a capital
+    Feature("swapped", -1),  # share of the best reference that stands around another word in the place of a new one
+    Feature("opposite", -1),  # the prediction has an antonym, negates, or compares the other way round
+    Feature("verdict", 1),  # yes and no: 1 where both say the same, 0 where not
+    Feature("refusals", -1),  # phrases of refusal or not knowing
+    Feature("verdict_conflict", -1, rules_out=True),  # begins with yes where the reference begins with no, or so
+    Feature("refused", -1, rules_out=True),  # says that the answer is not known before it has a word of it
+    Feature("denied", -1, rules_out=True),  # has "not" shortly before what it has of the best reference
+    Feature("alternatives", -1, rules_out=True),  # other candidates that it names without choosing
+)
+
+GRADER: Final = Feature("grader", 1, 0.25)
+"""Logit of a grader, the highest over the references that it is asked about; only where a grader is named."""
+
+
+def features_of(grader: str) -> tuple[Feature, ...]:
+    """The features with a grader's among them at the end, where one is named."""
+    return (*FEATURES, GRADER) if grader else FEATURES
+
+
+_WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
+"""The preset's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectnessInputs:
+    """One item, looked at by SMILE (preset one_pass, references as they are).
+
+    Attributes:
+        item: Its question may be empty or blank.
+        truncated: Whether something of the prediction or of a reference was not read.
+        best: Index of the reference that gave it.
+        smile: SMILE's score, 0 to 1.
+        terms: Its terms, of the best reference.
+    """
+
+    item: Item
+    truncated: bool
+    best: int
+    smile: float
+    terms: SmileParts
+
+
+def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, CorrectnessInputs | Failure]:
+    """Asks for what SMILE asks for of a checked item, and reads on where the encoder stopped; a Failure where it fails.
+
+    Windows in context, for they judge as well here as windows embedded alone, and those are most of SMILE's cost.
+    Vectors of the question were tried and left out: answers behind it cost half of SMILE again, since they are a second
+    pass over the longest text, and the question alone costs a tenth (benchmarks/latency/correctness_cost.py).
+    """
+    parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_WEIGHT)
+    end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
+    texts = whole_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
+    similarities = yield from gather_to_the_end(texts, parameters, end=end)
+    if isinstance(similarities, Failure):
+        return similarities
+    smile = grade(texts, similarities, parameters)
+    if smile.score is None or smile.matched_reference is None or not isinstance(smile.parts, SmileParts):
+        raise TypeError("SMILE has no score of its own similarities")
+    return CorrectnessInputs(
+        item=item,
+        truncated=similarities.truncated,
+        best=smile.matched_reference,
+        smile=smile.score,
+        terms=smile.parts,
+    )
+
+
+_YES_NO: Final = frozenset({
+    "is", "are", "was", "were", "am", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would",
+    "should", "may", "might", "must", "isn't", "aren't",
+})  # fmt: skip
+_VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
+_ASKED: Final = {
+    "asks_who": re.compile(r"\b(?:who|whom|whose)\b"),
+    "asks_when": re.compile(r"\bwhen\b|\b(?:what|which|in) (?:year|date|day|month|century|decade)\b"),
+    "asks_where": re.compile(r"\bwhere\b|\b(?:what|which) (?:country|city|state|town|place)\b"),
+    "asks_amount": re.compile(r"\bhow (?:many|much|long|old|far|often|tall|big|high|large|deep|fast)\b"),
+    "asks_why": re.compile(
+        r"\bwhy\b|\bhow (?:do|does|did|can|could|would|is|are|was|were|come)\b|\b(?:explain|describe)\b"
+    ),
+    "asks_what": re.compile(r"\b(?:what|which)\b"),
+}
+
+SHAPE: Final = (
+    "no_question",  # 1 where there is none
+    *_ASKED,  # 1 of the first kind that its question is of, "what" after all others
+    "asks_yes_no",  # 1 where it begins with "is", "did" and the like
+    "question_words",  # ln(1 + words)
+    "references",  # ln(1 + references)
+    "reference_words",  # ln(1 + words) of SMILE's best reference
+    "reference_digits",  # share of its words with a digit
+    "reference_plain",  # share of its words that are articles, pronouns and the like: sentences have them, names do not
+    "reference_verdict",  # 1 where it begins with "yes", "no", "true" or the like
+    "answer_words",  # ln(1 + words)
+)
+"""Names of the numbers, in their order."""
+
+
+def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
+    """The numbers of SHAPE, float64[len(SHAPE)], all finite and at most 10."""
+    question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
+    reference = FeatureText.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
+    found = {
+        "no_question": float(not question.words),
+        **_asked(question),
+        "question_words": log1p(len(question.words)),
+        "references": log1p(len(inputs.item.references)),
+        "reference_words": log1p(len(reference.words)),
+        "reference_digits": share(any(map(str.isdecimal, word)) for word in reference.words),
+        "reference_plain": share(word in STOP_WORDS for word in reference.words),
+        "reference_verdict": float(reference.words[0] in _VERDICTS),
+        "answer_words": log1p(len(answer.words)),
+    }
+    return np.array([found[name] for name in SHAPE])
+
+
+def _asked(question: FeatureText) -> dict[str, float]:
+    text = " ".join(question.raw.casefold().split())
+    yes_no = bool(text) and text.split(" ", 1)[0] in _YES_NO
+    kind = next((name for name, pattern in _ASKED.items() if not yes_no and pattern.search(text)), "")
+    return {**{name: float(name == kind) for name in _ASKED}, "asks_yes_no": float(yes_no)}
+
+
+_CANDIDATES: Final = 8
+"""References whose values are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """How the values of an answer fit those of its references.
+
+    Attributes:
+        matches: By the position of a reference that has values.
+        closest: The position whose values fit best, the first of equals; None where no reference has any.
+    """
+
+    matches: dict[int, ValueMatch]
+    closest: int | None
+
+    @classmethod
+    def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
+        """Compares the values of the first references; all texts are bounded."""
+        matcher = ValueMatcher(question.raw, answer.raw)
+        found = {position: matcher.match(each.raw) for position, each in enumerate(references[:_CANDIDATES])}
+        matches = {position: match for position, match in found.items() if match.wanted}
+        return cls(matches, max(matches, key=lambda position: _fit(matches[position]), default=None))
+
+    @property
+    def matched(self) -> int | None:
+        """The position of a reference all of whose values the answer has; None where there is none."""
+        found = self.closest is not None and self.matches[self.closest].found == self.matches[self.closest].wanted
+        return self.closest if found else None
+
+    def features(self) -> dict[str, float]:
+        """Of the reference whose values fit best; NaN where no reference has any.
+
+        Returns:
+            `value_recall`: share of its values that the answer has. `value_conflict`: share of them in whose place it
+            has another one of the same kind and unit. `values_beside`: how many values of these kinds it has besides.
+        """
+        if self.closest is None:
+            return {"value_recall": nan, "value_conflict": nan, "values_beside": nan}
+        match = self.matches[self.closest]
+        return {
+            "value_recall": match.found / match.wanted,
+            "value_conflict": match.contradicted / match.wanted,
+            "values_beside": float(match.extra),
+        }
+
+
+def _fit(match: ValueMatch) -> tuple[float, float]:
+    return match.found / match.wanted, -match.contradicted / match.wanted
+
+
+MAX_REFERENCES_CHARACTERS: Final = 8_192
+"""Characters of all references together that features are made of, the best one's first."""
+"""References whose spelling is compared."""
+
+
+_NAMES: Final = tuple(feature.name for feature in FEATURES)
+
+
+def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
+    """All features, in the order of FEATURES.
+
+    Returns:
+        float64[len(FEATURES)]; NaN where one does not apply, as do those of the question where there is none.
+    """
+    question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
+    references = _read(inputs)
+    values = Values.of(question, references, answer)
+    if values.matched:
+        references.insert(0, references.pop(values.matched))
+    found = {
+        "sentence": inputs.terms.sentence,
+        "keyword": inputs.terms.keyword,
+        "exact": inputs.terms.exact,
+        **_of_words(question, references, answer),
+        **values.features(),
+        "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
+    }
+    return np.array([found[name] for name in _NAMES], dtype=np.float64)
+
+
+def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
+    """SMILE's best reference, then the others in their order as long as there is room for their characters."""
+    read: list[FeatureText] = []
+    left = MAX_REFERENCES_CHARACTERS
+    for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):
+        if left <= 0:
+            break
+        read.append(FeatureText.of(inputs.item.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
+        left -= len(read[-1].raw)
+    return read
+
+
+def _of_words(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
+    """`references` begin with SMILE's best one."""
+    asked, said, best = question.distinct, found_forms(references, answer), references[0]
+    cores = [core_of(reference) for reference in references]
+    recalls = [recall(reference, said, asked) for reference in references]
+    closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_CANDIDATES]
+    parts = parts_of(best)
+    new = [word for word in dict.fromkeys(best.content) if word not in asked]
+    return {
+        "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
+        "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
+        "last_word": float(any(core.content[-1] in said for core in cores)),
+        "new_recall": share(word in said for word in new),
+        "echo": share(word in asked for word in best.content),
+        "parts_least": min(recall(part, said, asked) for part in parts),
+        **missing_features(best, parts, said, asked),
+        **contradiction_features(best, answer, said, asked),
+        **verdict_features(question, references, answer),
+        **refusal_features(question, references, answer),
+        "denied": float(denies(question, references, answer)),
+        "alternatives": alternatives(question, references, answer),
+        **spelling_features([references[index] for index in closest], best, answer, asked),
+    }

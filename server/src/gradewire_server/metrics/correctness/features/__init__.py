@@ -1,1 +1,0 @@
-"""The features of metric `correctness`, computed from texts and SMILE's terms."""

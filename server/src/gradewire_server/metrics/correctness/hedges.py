@@ -1,0 +1,334 @@
+"""Answers that leave the choice to the reader, and answers that refuse to answer."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from rapidfuzz.distance import Indel
+
+from gradewire_server.metrics.correctness.contradictions import led_verdict
+from gradewire_server.metrics.correctness.words import STOP_WORDS, FeatureText, folded_words
+
+_MAX_HEDGED_CHARACTERS: Final = 1024
+"""Characters of an answer that is nothing but candidates; what is longer says more."""
+_MOST_CANDIDATES: Final = 32
+_LONGEST_CANDIDATE: Final = 8
+"""Words of a candidate; what is longer is a sentence."""
+_LEAST_LIST: Final = 5
+"""Candidates of a list of names or figures without "or" or a hedge, of which one alone is right."""
+_LEAST_MARKED: Final = 3
+"""Candidates between slashes, semicolons or question marks; two may be one thing: "football/soccer"."""
+_MOST_OTHERS: Final = 8.0
+_MOST_NAMES: Final = 2
+"""Candidates that may be one thing under several names."""
+
+_ASIDE: Final = re.compile(r"\([^()]*\)")
+_OR: Final = re.compile(r"(?:,\s*)?\b(?:or|oder)\b")
+_MARK: Final = re.compile(r"(?<=[^\W\d_])\s*/\s*(?=[^\W\d_])|;(?=\s)|\?(?=\s|$)")
+_COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
+_NUMBERED: Final = re.compile(r"(?:^|\s)2\)")
+# Where one of several possibilities, or one of several names, is asked for, more of them are no hedge.
+_ASKS_FOR_ONE_OF: Final = re.compile(
+    r"\b(?:may|might|could|possibl[ey]|likely|probably|examples?|name|called|terms?|known as|means?|synonyms?|unit"
+    r"|also)\b|^\W*where\b"
+)
+_ALIKE: Final = 0.75
+"""Similarity of two candidates, by edits, above which they are one name in two spellings: "Tehran or Teheran"."""
+# "A, or B" says A in other words as often as not.
+_SPELT_OUT: Final = re.compile(r",\s*or\b")
+_IF_NOT: Final = r"if (?:that |it |this )?(?:is |was )?(?:not|isn't|wasn't)"
+_HEDGE: Final = re.compile(
+    r"\b(?:(?:could|might|may) (?:also )?be|maybe|perhaps|possibly|vielleicht|possible answers?|candidates?|or else"
+    r"|either|(?:any|one) of (?:these|them|the following)|can(?:not|'t) (?:say|tell|decide)|(?:not|un)sure|in frage"
+    rf"|into question|{_IF_NOT})\b"
+)
+_IN_EACH_HEDGE: Final = (
+    "could", "might", "may", "perhaps", "possib", "vielleicht", "candidate", "or else", "either", "one of ", "any of ",
+    "cannot", "can't", "sure", "frage", "question", "if ",
+)  # fmt: skip
+"""One of these stands in each of them; to look for them first is quicker."""
+# What is said about candidates, and is none.
+_TALK: Final = re.compile(
+    r"\b(?:i (?:would say|think|guess|believe|am not sure|cannot (?:say|tell|decide)|can't (?:say|tell|decide))"
+    rf"|i'd say|i'm not sure|{_IF_NOT}(?: it)?(?: either)?|which(?: one)?$"
+    r"|(?:any|one) of (?:these|them|the following)|possible answers?(?: are| include)?|candidates?(?: are| include)?"
+    r"|(?:the |my )?answer(?: is|s are)?|(?:could|might|may|would|must|should) (?:also )?be|or else|either|maybe"
+    r"|perhaps|possibly|probably|vielleicht|in frage kommen|everything that comes into question(?: is)?"
+    r"|comes? into question)\b"
+)
+_SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
+# A part with one of these is a clause.
+_CLAUSES: Final = frozenset({
+    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "it", "he", "she", "they",
+    "we", "you", "i", "which", "who", "that", "because", "but", "not", "will", "can", "when", "where", "while", "if",
+})  # fmt: skip
+_WORD: Final = re.compile(r"\w+")
+_BOTH_VERDICTS: Final = [
+    frozenset({"yes", "no", *more}) for more in ((), ("or",), ("and",), ("either", "or"), ("both",))
+]
+_NO_CANDIDATES: Final = STOP_WORDS | {
+    "more", "less", "so", "few", "fewer", "late", "later", "early", "earlier", "similar", "any", "other", "another",
+    "above", "below", "over", "under", "else", "both", "all", "same",
+}  # fmt: skip
+
+
+def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
+    """How many other candidates an answer names beside a reference, without choosing; 0 to 8.
+
+    Counted are answers that are nothing but candidates: "Lyon or Paris", "Lyon/Paris/Nice", "Lyon? Paris? Nice?", "it
+    could be Lyon, or else Paris", "maybe Lyon, maybe Paris", "yes and no", and lists of five and more names or figures
+    with one right one. Not counted is what a sentence calls by two names ("It is called a goad or prod", "Persian (or
+    Farsi)", "a turlough, or turlach", "football/soccer", "newton or N", "5 km or 3.1 miles"), what a reference or the
+    question says itself, lists of which several are right, "ten or more", and what may be where that is asked for.
+    """
+    raw = answer.raw[: _MAX_HEDGED_CHARACTERS + 1].replace("\u2019", "'")
+    if len(raw) > _MAX_HEDGED_CHARACTERS or any(_chooses_not(reference.raw.casefold()) for reference in references):
+        return 0.0
+    text = _ASIDE.sub(" ", raw.casefold())
+    if "yes" in text and "no" in text and frozenset(_WORD.findall(text)) in _BOTH_VERDICTS:
+        return float(led_verdict(references[0].raw) is not None)
+    hedged = any(phrase in text for phrase in _IN_EACH_HEDGE) and _HEDGE.search(text) is not None
+    ors = len(_OR.findall(text)) if "or" in text or "oder" in text else 0
+    if any(mark in text for mark in "/;?"):
+        ors += len(_MARK.findall(text.rstrip(" ?;.")))
+    if not (hedged or ors or _has_commas(text, _LEAST_LIST - 1)):
+        return 0.0
+    asked = question.raw.rstrip(" ?").casefold()
+    offers = _OR.search(asked) is not None
+    if _ASKS_FOR_ONE_OF.search(asked) and not offers:
+        return 0.0
+    parts = _candidates(_SUBJECT.sub("", text))
+    if not hedged and not (
+        _is_list(_ASIDE.sub(" ", raw), len(parts), ors) and (offers or not _echoes(question, parts))
+    ):
+        return 0.0
+    others = _beside(frozenset() if offers else question.distinct, references, parts, several=not (ors or hedged))
+    return min(_MOST_OTHERS, float(len(others)))
+
+
+def _has_commas(text: str, least: int) -> bool:
+    # Counting what they begin with takes a twentieth of the time, and most answers have fewer than are asked for.
+    return sum(map(text.count, (",", "and", "und", "then", ")", "."))) >= least <= len(_COMMA.findall(text))
+
+
+def _echoes(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
+    """Whether an answer says what it answers, and so says it of something that has two names."""
+    return len(question.distinct.difference(STOP_WORDS).intersection(frozenset().union(*parts))) > 1
+
+
+def _beside(
+    asked: frozenset[str], references: Sequence[FeatureText], parts: Sequence[frozenset[str]], *, several: bool
+) -> list[frozenset[str]]:
+    """Candidates beside the one that has a reference; none where none has, or `several` may and do."""
+    known = frozenset().union(*(reference.distinct for reference in references))
+    wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
+    holding = [part for part in parts if any(each.issubset(part) for each in wanted)]
+    if not holding or (several and len(holding) > 1):
+        return []
+    others = [part for part in parts if part not in holding and _is_another(part, known, asked)]
+    if several:
+        figures = any(_has_digit(part) for part in holding)
+        others = [part for part in others if _has_digit(part) is figures]
+        return others if len(others) >= _LEAST_LIST - 1 else []
+    if len(parts) > _MOST_NAMES:
+        return others
+    return [part for part in others if not any(_is_the_same(part - asked, right - asked) for right in holding)]
+
+
+def _chooses_not(reference: str) -> bool:
+    return _OR.search(reference) is not None or _MARK.search(reference) is not None
+
+
+def _candidates(text: str) -> list[frozenset[str]]:
+    """Words of what stands between "or", commas and the like; none where one of these is no candidate but a clause."""
+    found: list[frozenset[str]] = []
+    for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
+        words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
+        if len(words) > _LONGEST_CANDIDATE or len(found) == _MOST_CANDIDATES or not _CLAUSES.isdisjoint(words):
+            return []
+        if words:
+            found.append(frozenset(words))
+    return found
+
+
+def _is_list(text: str, parts: int, ors: int) -> bool:
+    """Whether candidates stand side by side in a text, as it is written but for its asides."""
+    if not ors:
+        names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
+        return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
+    lower = text.casefold()
+    if _OR.search(lower) is None:
+        return parts >= _LEAST_MARKED and ors >= _LEAST_MARKED - 1
+    return parts > _MOST_NAMES or not (_SPELT_OUT.search(lower) or _SUBJECT.match(lower))
+
+
+def _is_another(part: frozenset[str], known: Collection[str], asked: Collection[str]) -> bool:
+    return any(word not in known and word not in asked and word not in _NO_CANDIDATES for word in part)
+
+
+def _is_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two candidates may name one thing: a word in common, an initial, another spelling, or another unit."""
+    if _has_digit(one) and _has_digit(other):
+        units = [
+            frozenset(word for word in words if word.isalpha() and word not in STOP_WORDS) for words in (one, other)
+        ]
+        return all(units) and units[0].isdisjoint(units[1])
+    words, others = one.difference(_NO_CANDIDATES), other.difference(_NO_CANDIDATES)
+    initial = min(map(len, words), default=0) == 1 or min(map(len, others), default=0) == 1
+    return any(
+        Indel.normalized_similarity(word, another) > _ALIKE or (initial and word[0] == another[0])
+        for word in words
+        for another in others
+    )
+
+
+def _has_digit(words: Collection[str]) -> bool:
+    return any(map(str.isdigit, "".join(words)))
+
+
+_MAX_REFUSAL_CHARACTERS: Final = 16_384
+_OPENING: Final = 240
+"""Characters in which an answer begins with a refusal."""
+
+_REFUSAL: Final = re.compile(
+    r"\b(?:as an ai|i(?:'m| am) (?:sorry|not|unable)|i (?:do not|don't|cannot|can't|could not|couldn't|am not)|unknown"
+    r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
+)
+"""Phrases of which the feature counts how many there are."""
+_IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
+"""One of these stands in each of them; to look for them first takes a tenth of the time in a text without."""
+
+_CANNOT: Final = (
+    r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
+    r" to"
+    r"|(?:there is )?no way to)"
+)
+_TO_KNOW: Final = (
+    r"(?:determin|answer|found|calculat|comput|provid|tell|say|know|identif|verif|confirm|infer|locat|assess|conclud"
+    r"|estimat|find|access|give)"
+)
+# What people in a story do is no refusal: "she couldn't find her brother", "the treasure could not be found".
+_NOBODY: Final = (
+    r"(?:^\W*|[,;:(\u2013\u2014]\s*|\b(?:i|i'm|we|we're|it|it's|one|but|and|is|therefore|so|sorry|unfortunately) )"
+)
+_DOCUMENT: Final = (
+    r"(?:passage|text|document|context|article|stor[iy]|report|table|filing|paragraph|source|data|statement|figure"
+    r"|excerpt|information|question|image|picture|photo|input)"
+)
+_TELLS: Final = (
+    r"(?:state|mention|say|provide|specify|give|disclose|report|contain|include|indicate|list|have|show|explain|tell"
+    r"|discuss|address|offer|identify|break|describe|detail|reveal|present)"
+)
+_KNOWLEDGE: Final = r"(?:information|data|access|knowledge|idea|way|details|answer|context|mention|record|clue)"
+_REFUSES: Final = re.compile(
+    rf"{_NOBODY}{_CANNOT} (?:\w+ )?{_TO_KNOW}"
+    rf"|\b{_CANNOT} be (?:\w+ )?(?:determin|answer|calculat|comput|identif|verif|confirm|infer|assess|conclud|estimat)"
+    rf"|\b{_DOCUMENT}\w*(?: \w+)? (?:do(?:es)? not|don't|doesn't|did not|didn't) (?:\w+ )?{_TELLS}\b"
+    r"|\b(?:(?:is|are|was|were) not|isn't|aren't|wasn't|weren't)(?: \w+)? (?:mentioned|stated|specified|disclosed"
+    rf"|(?:provided|given|reported|indicated|available|shown|included|visible|clear)(?: \w+)? (?:in|by|from|on) the"
+    rf" (?:\w+ )?{_DOCUMENT})\b"
+    r"|\b(?:information|data|details|context|evidence) (?:(?:is|are) not|isn't|aren't)\b"
+    r"|\b(?:(?:it|this|that) (?:(?:is|was) not|isn't|wasn't)|it's not)(?: \w+)? (?:known|clear)"
+    r"(?: exactly)?(?: from the \w+)? (?:whether|if|from|what|who|how|when|which|where)\b"
+    r"|\b(?:no|not enough|insufficient|not have any|n't have any|not (?:find|provide|give|contain) any"
+    r"|n't (?:find|provide|give|contain) any) (?:\w+ )?(?:information|data|mention|indication|details)\b"
+    r"|\b(?:not enough|insufficient) context (?:\w+ )?to\b"
+    rf"|\bi (?:do not|don't) (?:actually |really )?(?:know\b|have (?:\w+ ){{0,2}}{_KNOWLEDGE}\b)"
+    rf"|\bi have no (?:\w+ )?{_KNOWLEDGE}\b|(?:\bi am|\bi'm|^\W*|\bsorry,?) not (?:\w+ )?sure\b|\bunanswerable\b"
+)
+_IN_EACH_THAT_REFUSES: Final = ("no", "n't", "unable", "impossible", "insufficient", "unanswerable")
+"""As above."""
+_OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
+"""Where a reference speaks so, an answer that does so tells what somebody says, and not what it does not know."""
+_EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
+_RECKONS: Final = re.compile(
+    r"[=\u2248]|\b(?:gives?|giving|equals?|yields?|total(?:s|ed|ing|led|ling)|comes? to|amounts? to|works? out"
+    r"|result(?:s|ing)? (?:is|of|in))\b"
+)
+# What comes behind one of these is an answer after all.
+_TURN: Final = re.compile(
+    r"\b(?:but|however|nevertheless|nonetheless|yet|still|though|although|as of|based on|here|i (?:think|believe)"
+    r"|answer is|therefore|thus|hence|likely|probably|(?:should|must|would) be)\b"
+)
+_NO_TURN: Final = re.compile(r"\b(?:i(?:'m| am) )?sorry,? but\b|\bunfortunately,? but\b")
+_HELD: Final = 0.5
+"""Share of a reference's new words, or of the question's, that a clause has which answers behind a refusal."""
+_CLAUSE_END: Final = re.compile(r"[,;](?!\d)")
+_SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
+
+
+def refusal_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
+    """How an answer says that it has none.
+
+    Args:
+        question: May be blank.
+        references: The best one first.
+        answer: The prediction.
+
+    Returns:
+        `refusals`: how many phrases of refusal or not knowing an answer has. `refused`: 1 where its beginning says that
+        the answer cannot be known, found or given before it has a word of the best reference, and nothing behind takes
+        that back; else 0. What it then has of the reference is named, not said, unless the clause repeats the question
+        or comes to a result. An item one of whose references says so itself cannot be refused.
+    """
+    plain = _plain(answer.raw)
+    phrases = len(_REFUSAL.findall(plain)) if _holds_one(_IN_EACH_REFUSAL, plain) else 0
+    return {"refusals": float(phrases), "refused": float(_refuses(question, references, plain))}
+
+
+def _plain(text: str) -> str:
+    return text[:_MAX_REFUSAL_CHARACTERS].replace("\u2019", "'").casefold()
+
+
+def _holds_one(phrases: Sequence[str], text: str) -> bool:
+    return any(phrase in text for phrase in phrases)
+
+
+def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: str) -> bool:
+    if not _holds_one(_IN_EACH_THAT_REFUSES, answer):
+        return False
+    if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(_plain(each.raw)) for each in references):
+        return False
+    new = frozenset(references[0].content).difference(question.distinct)
+    sentences = [each for each in _SENTENCE_END.split(_NO_TURN.sub("sorry", answer)) if each.strip()]
+    begun = 0
+    for place, sentence in enumerate(sentences):
+        phrase = _REFUSES.search(sentence)
+        before = sentence[: phrase.start()] if phrase else sentence
+        if begun > _OPENING or not new.isdisjoint(folded_words(before or ".")):
+            return False
+        if phrase and not (question.distinct | references[0].distinct).issuperset(folded_words(phrase[0])):
+            behind = (sentence[phrase.end() :], *sentences[place + 1 :])
+            return not _taken_back(behind, new, question, loosely=_EXACTLY.search(sentence) is not None)
+        begun += len(sentence) + 1
+    return False
+
+
+def _may_refuse(reference: str) -> bool:
+    return any(phrases.search(reference) for phrases in (_REFUSES, _REFUSAL, _OF_ONE_SELF))
+
+
+def _taken_back(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
+    """Whether what stands behind a refusal, its own sentence's end first, answers after all."""
+    if _TURN.search(behind[0]):
+        return True
+    return any(
+        _answers(each, new, question, loosely=loosely)
+        or (place > 0 and _TURN.search(each) and not _REFUSES.search(each))
+        for place, each in enumerate(behind)
+    )
+
+
+def _answers(text: str, new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
+    """Whether a clause has most of a reference's new words and says what they are: it repeats the question, or reckons.
+
+    Behind a refusal to say it exactly (`loosely`) every such clause answers, as does a line that is nothing else.
+    """
+    asked = frozenset(question.content)
+    for clause in _CLAUSE_END.split(text):
+        words = frozenset(folded_words(clause)) if clause.strip() else frozenset[str]()
+        if not new or len(new.intersection(words)) < _HELD * len(new) or _REFUSES.search(clause):
+            continue
+        if loosely or _RECKONS.search(clause) or (asked and len(asked.intersection(words)) >= _HELD * len(asked)):
+            return True
+    return False

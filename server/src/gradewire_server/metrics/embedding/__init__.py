@@ -1,1 +1,0 @@
-"""Metrics that compare vectors of an encoder."""

@@ -1,0 +1,1 @@
+"""Metrics that ask an encoder or a grader."""

@@ -1,0 +1,294 @@
+"""Greedy matching of tokens by cosine, one prediction with many references at a time.
+
+Source: Zhang et al. 2020, "BERTScore", equations of section 3 (recall, precision, F1, importance weighting, baseline
+rescaling), as the package bert-score 0.3.13 computes them: the tokens around a text weigh nothing, and may be matched.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, Status, shortened
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError
+from gradewire_server.domain.needs import (
+    Corpus,
+    CorpusStatistics,
+    DocumentFrequencies,
+    EmbedTokens,
+    Need,
+    Preparation,
+    Program,
+    Terms,
+    Tier,
+    TokenVectors,
+    ask,
+)
+from gradewire_server.domain.parts import BertscoreParts
+from gradewire_server.metrics.common import (
+    EncoderParameters,
+    Measure,
+    ask_together,
+    check_item,
+    check_question,
+    check_references,
+    cut_warning,
+    first_of_the_highest,
+)
+
+_TINY = 1e-12
+
+
+def match(
+    prediction: TokenVectors, references: Sequence[TokenVectors], corpus: DocumentFrequencies | None, question_end: int
+) -> NDArray[np.float64]:
+    """Compares a prediction with each reference.
+
+    Args:
+        prediction: Of a hidden layer; a token of it weighs more than 0.
+        references: Likewise, at least one; they may weigh nothing.
+        corpus: Weighs tokens by how rare they are; None weighs all alike.
+        question_end: As in `weights`.
+
+    Returns:
+        float64[references, 3]: precision, recall and F1, -1 to 1 each. F1 is 0 where one of the others is not above 0:
+        they have no harmonic mean. -inf in the row of a reference that weighs nothing, for it has no recall.
+    """
+    values = np.full((len(references), 3), -np.inf)
+    weighed = [weights(reference, corpus, question_end) for reference in references]
+    having = [index for index, each in enumerate(weighed) if each.any()]
+    if not having:
+        return values
+    starts = np.cumsum([0, *(len(weighed[index]) for index in having[:-1])])
+    cosines = _unit(prediction.tokens) @ _unit(np.concatenate([references[index].tokens for index in having])).T
+    own = weights(prediction, corpus, question_end)
+    precision = own @ np.maximum.reduceat(cosines, starts, axis=1) / own.sum()
+    theirs = np.concatenate([weighed[index] for index in having])
+    recall = np.add.reduceat(theirs * cosines.max(axis=0), starts) / np.add.reduceat(theirs, starts)
+    both = (precision > 0) & (recall > 0)
+    f1 = np.divide(2 * precision * recall, precision + recall, out=np.zeros_like(recall), where=both)
+    values[having] = np.stack((precision, recall, f1), axis=1).clip(-1.0, 1.0)
+    return values
+
+
+def behind_question(question: str, answer: str) -> str:
+    """The text that stands for an answer where the question is compared with it."""
+    return f"{question} {answer}"
+
+
+def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
+    """Weight of each token, 0 or more.
+
+    Args:
+        text: Whose tokens.
+        corpus: See `match`.
+        question_end: Where the question before the answer ends, in characters: of a text that was cut before its answer
+            begins no token weighs anything. 0 where there is no question.
+    """
+    counted = text.ids >= 0
+    if not (counted & (text.offsets[:, 1] > question_end)).any():
+        return np.zeros(len(counted))
+    if corpus is None:
+        return counted.astype(np.float64)
+    ids, places = np.unique(text.ids, return_inverse=True)
+    documents = np.array([corpus.counts.get(number, 0) for number in ids.tolist()], np.float64)
+    return np.where(counted, np.log((corpus.documents + 1) / (documents + 1))[places], 0.0)
+
+
+def rescaled(values: NDArray[np.float64], baseline: tuple[float, float, float] | None) -> NDArray[np.float64]:
+    """`match`'s values stretched so that those of unrelated texts, the baseline, become 0 and 1 stays 1."""
+    base = np.array(baseline, np.float64)
+    return np.asarray((values - base) / (1 - base), np.float64)
+
+
+def _unit(tokens: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.sqrt(np.einsum("ij,ij->i", tokens, tokens))
+    return np.asarray(tokens / np.maximum(lengths, _TINY)[:, None], np.float32)
+
+
+_ROUND_CHARACTERS: Final = 8192
+"""References whose token vectors are held at a time: an item may have a thousand of them, 400 KB each."""
+_COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class BertscoreParameters(EncoderParameters):
+    """Parameters of `bertscore`.
+
+    Attributes:
+        measure: What becomes the score.
+        layer: Hidden layer whose vectors are compared, 1 for the first; None becomes the model's own choice.
+        idf: Which references the weights of rare tokens are counted over.
+        rescale: Whether to stretch values so that unrelated texts come near 0.
+        with_question: Whether the question stands before both answers.
+    """
+
+    measure: Measure = Measure.F1
+    layer: int | None = None
+    idf: Corpus = Corpus.NONE
+    rescale: bool = False
+    with_question: bool = False
+
+    @property
+    def corpus(self) -> Corpus:
+        """Whose references the weights are counted over."""
+        return self.idf
+
+    def resolved(self, metadata: ModelMetadata) -> Self:
+        """With layer and threshold filled in; ParameterError for a layer or a baseline that the model lacks."""
+        layers = {each.number: each for each in metadata.token_layers}
+        number = metadata.bertscore_layer if self.layer is None else self.layer
+        if number not in layers:
+            known = ", ".join(map(str, layers)) or "no layer"
+            raise ParameterError("layer", f"this model gives token vectors of {known}, not of {number}")
+        if self.rescale and layers[number].baseline is None:
+            raise ParameterError(
+                "rescale",
+                f"the built model has no baseline for layer {number}; where the catalog has one, "
+                "`gradewire models build` writes it; otherwise leave rescaling out",
+            )
+        return EncoderParameters.resolved(replace(self, layer=number), metadata)
+
+
+class Bertscore:
+    """Precision, recall and F1 of the reference with the highest measure; equal ones: the lowest index."""
+
+    info = MetricInfo(
+        name="bertscore",
+        version=1,
+        description="Tokens of prediction and references, each matched with the closest one of the other side.",
+        minimum=-1.0,
+        citation="Zhang, Kishore, Wu, Weinberger and Artzi 2020, BERTScore: Evaluating Text Generation with BERT, ICLR",
+        needs_model=True,
+    )
+    parameters_type = BertscoreParameters
+
+    def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
+        """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
+        failure = check_item(item) or _check_question(item.question, parameters)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        found = yield from _compare(item, parameters)
+        if isinstance(found, Failure):
+            return MetricResult.failed(found)
+        values = found.values
+        if parameters.rescale:
+            baselines = {layer.number: layer.baseline for layer in metadata.token_layers}
+            values = rescaled(values, baselines[parameters.layer or 0])
+        measured = values[:, _COLUMN[parameters.measure]]
+        best = first_of_the_highest(measured)
+        precision, recall, f1 = values[best].tolist()
+        score = float(measured[best])
+        return MetricResult(
+            score=score,
+            warnings=cut_warning(found.truncated),
+            matched_reference=best,
+            parts=BertscoreParts(precision, recall, f1, found.corpus),
+            correct=None if parameters.threshold is None else score >= parameters.threshold,
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: BertscoreParameters) -> Preparation:
+        """Asks for the references' token vectors."""
+        failure = check_references(entry.references) or _check_question(entry.question, parameters)
+        if failure is not None:
+            return failure
+        for texts in _chunks(_sides(entry.question, entry.references, parameters)):
+            answer = yield from ask(_tokens(texts, Tier.REFERENCE, parameters))
+            if isinstance(answer, Failure):
+                return answer
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Precision, recall and F1 of each reference as `match` gives them, and what else is to be said."""
+
+    values: NDArray[np.float64]
+    truncated: bool
+    corpus: str
+
+
+def _compare(item: Item, parameters: BertscoreParameters) -> Generator[tuple[Need, ...], Any, _Found | Failure]:
+    (text,) = _sides(item.question, (item.prediction,), parameters)
+    first, *further = _chunks(_sides(item.question, item.references, parameters))
+    statistics = () if parameters.idf is Corpus.NONE else (_statistics(parameters),)
+    answers = yield from ask_together(
+        _tokens((text,), Tier.PREDICTION, parameters), _tokens(first, Tier.REFERENCE, parameters), *statistics
+    )
+    if isinstance(answers, Failure):
+        return answers
+    (prediction,), references, *corpora = answers
+    corpus: DocumentFrequencies | None = corpora[0] if corpora else None
+    question_end = len(item.question) if parameters.with_question else 0
+    failure = _check_corpus(corpus) or _check_prediction(prediction, corpus, question_end)
+    if failure is not None:
+        return failure
+    blocks = [match(prediction, references, corpus, question_end)]
+    truncated = prediction.truncated or any(each.truncated for each in references)
+    for texts in further:
+        references = yield from ask(_tokens(texts, Tier.REFERENCE, parameters))
+        if isinstance(references, Failure):
+            return references
+        blocks.append(match(prediction, references, corpus, question_end))
+        truncated |= any(each.truncated for each in references)
+    values = np.concatenate(blocks)
+    if not np.isfinite(values).any():
+        return Failure(Status.INVALID_INPUT, "references: " + _why_weightless(corpus))
+    return _Found(values, truncated, corpus.name if corpus else "")
+
+
+def _check_question(question: str, parameters: BertscoreParameters) -> Failure | None:
+    return check_question(question) if parameters.with_question else None
+
+
+def _check_corpus(corpus: DocumentFrequencies | None) -> Failure | None:
+    if corpus is None or corpus.documents > 1:
+        return None
+    return Failure(
+        Status.INVALID_PARAMETER,
+        f"idf: {shortened(corpus.name)} is a single reference, over which no token is rarer than another; score "
+        "several questions in one request, prepare a set of them, or leave weights out",
+    )
+
+
+def _check_prediction(
+    prediction: TokenVectors, corpus: DocumentFrequencies | None, question_end: int
+) -> Failure | None:
+    if weights(prediction, corpus, question_end).any():
+        return None
+    if not (prediction.ids >= 0).any():
+        return Failure(Status.EMPTY_PREDICTION, "prediction: the encoder reads no token in it")
+    return Failure(Status.INVALID_INPUT, "prediction: " + _why_weightless(corpus))
+
+
+def _why_weightless(corpus: DocumentFrequencies | None) -> str:
+    if corpus is None:
+        return "nothing of it is read: it holds no token of the encoder, or the question before it takes all its room"
+    return f"it has no token with a weight: each stands in all {corpus.documents} references of {corpus.name}"
+
+
+def _sides(question: str, answers: Sequence[str], parameters: BertscoreParameters) -> tuple[str, ...]:
+    return tuple(behind_question(question, each) for each in answers) if parameters.with_question else tuple(answers)
+
+
+def _chunks(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    chunks: list[list[str]] = [[]]
+    size = 0
+    for text in texts:
+        size += len(text)
+        if chunks[-1] and size > _ROUND_CHARACTERS:
+            chunks.append([])
+            size = len(text)
+        chunks[-1].append(text)
+    return [tuple(chunk) for chunk in chunks]
+
+
+def _tokens(texts: tuple[str, ...], tier: Tier, parameters: BertscoreParameters) -> EmbedTokens:
+    return EmbedTokens(parameters.model, texts, tier, parameters.layer or 0)
+
+
+def _statistics(parameters: BertscoreParameters) -> CorpusStatistics:
+    # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
+    return CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)

@@ -1,0 +1,93 @@
+"""What a grader is asked of an item."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, Parameters
+from gradewire_server.domain.needs import Grade, GradedTexts, Preparation, Program, ask
+from gradewire_server.domain.parts import GraderParts
+from gradewire_server.metrics.common import check_item, check_references, cut_warning, first_of_the_highest, is_blank
+
+MAX_CHARACTERS: Final = 32_768
+"""Of each text: far more than a grader reads of it, and few enough to be written beside a thousand references."""
+
+
+def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
+    """The item's question and answer with each of these references; a blank question is empty."""
+    question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
+    answer = item.prediction[:MAX_CHARACTERS]
+    return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)
+
+
+def is_shortened(item: Item, references: Sequence[int]) -> bool:
+    """Whether `graded_texts` leaves out a part of a text."""
+    texts = (item.question, item.prediction, *(item.references[index] for index in references))
+    return any(len(text) > MAX_CHARACTERS for text in texts)
+
+
+_RIGHT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class GraderParameters(Parameters):
+    """Parameters of `grader`.
+
+    Attributes:
+        model: Plain name of the grader.
+    """
+
+    model: str = ""
+
+
+class Grader:
+    """Logistic function of the best reference's logit; equal ones: the lowest reference index."""
+
+    info = MetricInfo(
+        name="grader",
+        version=1,
+        description="Probability that the answer is right, by a model that reads question, reference and answer "
+        "together; correct from 0.5.",
+        citation="Nogueira and Cho 2019, Passage Re-ranking with BERT (two texts in one pass); gradewire, "
+        "docs/reference/metrics.md",
+        needs_grader=True,
+        advice="On labelled answers to text questions grader-mini agrees less with people than smile and correctness "
+        "do: docs/research/grader.md.",
+    )
+    parameters_type = GraderParameters
+
+    def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
+        """One round: the answer beside each reference. The question may be empty."""
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        references = range(len(item.references))
+        grades = yield from ask(Grade(parameters.model, graded_texts(item, references)))
+        if isinstance(grades, Failure):
+            return MetricResult.failed(grades)
+        best = first_of_the_highest(grades.logits)
+        logit = float(grades.logits[best])
+        truncated = is_shortened(item, references) or bool(grades.truncated.any())
+        score = _logistic(logit / metadata.temperature)
+        return MetricResult(
+            score=score,
+            warnings=cut_warning(truncated),
+            matched_reference=best,
+            parts=GraderParts(logit=logit, pieces=int(grades.pieces[best]), truncated=truncated),
+            correct=score >= _RIGHT,
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: GraderParameters) -> Preparation:
+        """Checks the references: nothing of them can be computed without an answer."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)
+
+
+def _logistic(logit: float) -> float:
+    if logit >= 0:
+        return 1 / (1 + math.exp(-logit))
+    grown = math.exp(logit)
+    return grown / (1 + grown)

@@ -1,0 +1,65 @@
+"""The reference whose sentence vector is closest to the prediction's."""
+
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
+from gradewire_server.domain.needs import Preparation, Program, Vectors
+from gradewire_server.metrics.common import (
+    EncoderParameters,
+    ask_together,
+    check_item,
+    check_references,
+    cut_warning,
+    embed_references,
+    first_of_the_highest,
+    is_cut,
+    sentence_needs,
+)
+
+
+def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
+    """The largest cosine; of equal ones the lowest reference index.
+
+    Args:
+        prediction: One vector.
+        references: One a reference.
+        threshold: Cosine from which the answer counts as right; None for no verdict.
+    """
+    cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
+    best = first_of_the_highest(cosines)
+    score = float(cosines[best])
+    return MetricResult(
+        score=score,
+        warnings=cut_warning(is_cut(prediction, references)),
+        matched_reference=best,
+        correct=None if threshold is None else score >= threshold,
+    )
+
+
+class Sbert:
+    """Largest cosine of prediction and references, both raw; equal ones: the lowest reference index."""
+
+    info = MetricInfo(
+        name="sbert",
+        version=1,
+        description="Largest cosine of the sentence vectors of prediction and references.",
+        minimum=-1.0,
+        citation="Reimers and Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
+        needs_model=True,
+    )
+    parameters_type = EncoderParameters
+
+    def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
+        """One round: the prediction and its references."""
+        del metadata
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        answers = yield from ask_together(*sentence_needs(parameters.model, item.prediction, item.references))
+        if isinstance(answers, Failure):
+            return MetricResult.failed(answers)
+        prediction, references = answers
+        return closest_reference(prediction, references, parameters.threshold)
+
+    def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
+        """Asks for the references."""
+        return check_references(entry.references) or (yield from embed_references(parameters.model, entry.references))

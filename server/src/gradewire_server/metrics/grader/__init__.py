@@ -1,1 +1,0 @@
-"""What a model says that reads question, reference and answer together."""

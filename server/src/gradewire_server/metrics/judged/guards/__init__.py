@@ -1,1 +1,0 @@
-"""Guards: what a verdict of right has to withstand before it is believed."""

@@ -1,0 +1,288 @@
+"""References as a judge gets them: counted, filtered, the closest first; and binary questions, which a rule grades."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from gradewire_server.metrics.prompts import ReferenceForm, ReferenceOrder
+from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
+from gradewire_server.metrics.text.words import MAX_WORDS, split_words
+from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
+
+_MOST_CHARACTERS: Final = 256
+"""Characters of an alias that are compared: a request may bring a thousand long ones."""
+_RUN: Final = re.compile(r"[^\W_]+")
+_GRAM: Final = 3
+_COVERED: Final = 0.5
+"""Share of an alias' runs of letters from which it has a word in common with an answer, but for endings."""
+STOP_WORDS: Final = frozenset({
+    "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
+    "is", "are", "was", "were", "be", "it", "its", "that", "this",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """Aliases by how close they are to an answer.
+
+    Attributes:
+        places: All places of the aliases, the closest first.
+        shared: Whether the closest one has a word in common with the answer; where none has, their order says nothing.
+        share: The largest share of an alias that is in the answer, 0 to 1: of its words without articles and the like,
+            or of runs of three letters of its words with letters beyond ASCII.
+    """
+
+    places: Sequence[int]
+    shared: bool
+    share: float
+
+
+def closest(keys: Sequence[str], prediction: str) -> Closeness:
+    """Sorts aliases by how close they are to an answer.
+
+    Closer is that of whose words, without articles and the like, a larger share is in the prediction; of equal ones
+    that of all of whose words a larger share is, then that with the larger share of runs of three letters, counted in
+    words with letters beyond ASCII: they may have endings, or no blanks between them. Of scripts without blanks every
+    letter is a word.
+
+    Args:
+        keys: In lower case; their first 256 characters count.
+        prediction: As it is shown.
+    """
+    lowered = prediction.casefold()
+    said = set(split_words(lowered))
+    grams = {lowered[at : at + size] for size in range(1, _GRAM + 1) for at in range(len(lowered) - size + 1)}
+    ranks = [(*_shares(key[:_MOST_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
+    places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
+    told, _, covered, _ = ranks[places[0]]
+    share = max(max(told, covered) for told, _, covered, _ in ranks)
+    return Closeness(places, shared=told > 0 or covered >= _COVERED, share=share)
+
+
+def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, float]:
+    words = set(split_words(key))
+    telling = words - STOP_WORDS or words
+    told = len(telling & said) / len(telling)
+    if told == 1:
+        return 1.0, len(words & said) / len(words), 1.0
+    own = {gram for run in _RUN.findall(key) if not run.isascii() for gram in _grams(run)}
+    covered = len(own & grams) / len(own) if own else 0.0
+    return told, len(words & said) / len(words) if told else 0.0, covered
+
+
+def _grams(run: str) -> list[str]:
+    """Runs of three letters; a shorter word is one itself."""
+    if len(run) < _GRAM:
+        return [run]
+    return [run[at : at + _GRAM] for at in range(len(run) - _GRAM + 1)]
+
+
+_ENDS: Final = " .,;:!?\"'"
+_YES_OR_NO: Final = frozenset({"yes", "no"})
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class CountedReferences:
+    """Distinct references, most frequent first, else in the order in which they came.
+
+    Attributes:
+        texts: As first written.
+        counts: How often each was given; all 1 unless `votes`.
+        keys: What made them equal: lower case, single spaces, no punctuation at the ends.
+        places: Where each stood first among the references.
+        votes: Whether they are annotators' votes, see `count_references`; else aliases, any of which will do.
+    """
+
+    texts: tuple[str, ...]
+    counts: tuple[int, ...]
+    keys: tuple[str, ...]
+    places: tuple[int, ...]
+    votes: bool
+
+    def kept(self, places: Sequence[int]) -> "CountedReferences":
+        """Those at `places`."""
+        return CountedReferences(
+            tuple(self.texts[place] for place in places),
+            tuple(self.counts[place] for place in places),
+            tuple(self.keys[place] for place in places),
+            tuple(self.places[place] for place in places),
+            self.votes,
+        )
+
+
+def reference_key(text: str) -> str:
+    """The key that equal references share: lower case, single spaces, no punctuation at the ends."""
+    lowered = " ".join(text.casefold().split())
+    return lowered.strip(_ENDS) or lowered
+
+
+def count_references(references: Sequence[str]) -> CountedReferences:
+    """Counts equal references.
+
+    They are votes where a text was given more than once, word for word, as annotators do; and wherever yes or no is the
+    most common one, or some say yes and others no: then one of them alone would hide what the others say. Else they are
+    aliases: such lists hold the same words in another case, and their counts say nothing.
+    """
+    first: dict[str, int] = {}
+    counts: Counter[str] = Counter()
+    for place, reference in enumerate(references):
+        key = reference_key(reference)
+        first.setdefault(key, place)
+        counts[key] += 1
+    ordered = counts.most_common()  # stable: equal counts stay in the order of their first coming
+    votes = len({" ".join(reference.split()) for reference in references}) < len(references) or _yes_or_no(ordered)
+    if not votes:
+        ordered = [(key, 1) for key in first]
+    keys = tuple(key for key, _ in ordered)
+    places = tuple(first[key] for key in keys)
+    return CountedReferences(
+        tuple(references[place] for place in places), tuple(count for _, count in ordered), keys, places, votes
+    )
+
+
+def _yes_or_no(ordered: Sequence[tuple[str, int]]) -> bool:
+    key, count = ordered[0]
+    if key in _YES_OR_NO:
+        return len(ordered) > 1 or count > 1
+    return {True, False} <= {leading_verdict(key) for key, _ in ordered}
+
+
+def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
+    """Leaves out what was given less often than `share` (0 to 1) of the most frequent reference's count."""
+    least = share * counted.counts[0] - _ROUNDING
+    return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
+
+
+class ReferenceChoice(StrEnum):
+    """Which of several aliases a judge is shown; of votes it is shown all, whatever is chosen."""
+
+    CLOSEST = "closest"
+    ALL = "all"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReferences:
+    """References that a judge is shown.
+
+    Attributes:
+        counted: Which, their texts with single spaces.
+        cut: Something of those that there was a place for is left out.
+    """
+
+    counted: CountedReferences
+    cut: bool
+
+    @property
+    def alone(self) -> int | None:
+        """Where the alias stands that is shown alone; None for votes, and where several are shown."""
+        return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
+
+
+def choose_shown(
+    counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ReferenceChoice = ReferenceChoice.CLOSEST
+) -> ShownReferences:
+    """References that a judge is shown: as many as the form says, together with as many words as a prediction may have.
+
+    Of votes the most frequent are shown. Of aliases those are that are closest to the prediction, in their order: any
+    one of them will do for an answer to be right, so those that have nothing in common with it tell a judge least.
+
+    Args:
+        counted: The references.
+        prediction: As it is shown.
+        form: Says how many votes, and how many aliases where the closest are shown; of all that may be shown there are
+            as many as of votes.
+        choice: Of aliases: the closest; all; or (auto) the closest where it has a word in common with the prediction,
+            else all, for then nothing says which is the closest.
+    """
+    ranked, most = _ranked(counted, prediction, form, choice)
+    room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
+    texts: dict[int, str] = {}
+    cut = False
+    for place in ranked[:most]:
+        text, shortened = cut_to_words(counted.texts[place], MAX_WORDS)
+        words = text.count(" ") + 1
+        if texts and (words > room_words or len(text) > room_characters):
+            cut = True
+            continue
+        room_words -= words
+        room_characters -= len(text)
+        cut |= shortened
+        texts[place] = text
+    places = sorted(texts, key=counted.places.__getitem__ if form.order is ReferenceOrder.GIVEN else None)
+    return ShownReferences(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
+
+
+def _ranked(
+    counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ReferenceChoice
+) -> tuple[Sequence[int], int]:
+    """Places of the references, the ones to be shown first, and how many of them."""
+    if counted.votes:
+        return range(len(counted.texts)), form.most_counted
+    found = closest(counted.keys, prediction)
+    shows_all = choice is ReferenceChoice.ALL or (choice is ReferenceChoice.AUTO and not found.shared)
+    return found.places, max(form.most, form.most_counted) if shows_all else form.most
+
+
+def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
+    """References in one line; `delimiters` as in `neutralise`."""
+    template = form.counted if counted.votes else form.plain
+    total = sum(counted.counts)
+    return form.separator.join(
+        template.format(reference=neutralise(text, delimiters), count=count, total=total)
+        for text, count in zip(counted.texts, counted.counts, strict=True)
+    )
+
+
+def is_binary(counted: CountedReferences) -> bool:
+    """Whether the most common reference is yes or no; `counted` as `count_references` gives it."""
+    return counted.keys[0] in {"yes", "no"}
+
+
+def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
+    """Whether the yes or no that a prediction says is that of most references.
+
+    Returns:
+        None, for the judge to decide, where the most common reference is neither yes nor no, the question asks for
+        something else ("Who wrote it?" of a band named Yes), the prediction says neither beyond doubt, or as many
+        references say the one as the other.
+    """
+    if not is_binary(count_references(references)) or not asks_yes_or_no(question):
+        return None
+    said, expected = leading_verdict(prediction), majority(references)
+    return None if said is None or expected is None else said is expected
+
+
+def majority(references: Sequence[str]) -> bool | None:
+    """True for yes, False for no; None where as many references say the one as the other."""
+    said = Counter(map(leading_verdict, references))
+    return None if said[True] == said[False] else said[True] > said[False]
+
+
+DEFAULT_SHARE: Final = 0.25
+"""References rarer than this share of the most frequent one are not shown (LAVE, section 4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of an item a judge is shown, and beside which demonstrations.
+
+    Attributes:
+        caption: Whether the captions are shown.
+        share: References rarer than this share of the most frequent one are not shown.
+        kind: Kind of question to take the demonstrations of; "" finds out.
+        references: Which of several aliases are shown.
+        shots: Demonstrations that are shown, the first ones of their set; None for all.
+        image: Whether the images are shown; demonstrations have none.
+    """
+
+    caption: bool = False
+    share: float = DEFAULT_SHARE
+    kind: str = ""
+    references: ReferenceChoice = ReferenceChoice.CLOSEST
+    shots: int | None = None
+    image: bool = False

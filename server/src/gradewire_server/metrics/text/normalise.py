@@ -1,0 +1,179 @@
+"""SMILE's normalisation N (lower case, no punctuation, lemmas), and opposites of words."""
+
+import csv
+import gzip
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import islice
+from typing import Final
+
+import numpy as np
+from lemminflect import config
+from lemminflect.codecs.OverridesCodec import OverridesCodec
+from numpy.typing import NDArray
+
+PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
+
+
+@cache
+def lemma_table() -> Mapping[str, str]:
+    """Lemmas of all words whose lemma is another word (about 33 000); read once, 0.1 s.
+
+    The whole dictionary is folded into one table because lemminflect's own look-up copies its entry each time (5 µs and
+    more), and because a table of fixed size needs no bound against a flood of unknown words. The file is read here
+    because lemminflect's own reading takes four times as long, which every command and every server would wait for.
+    """
+    found: dict[str, str] = {}
+    for part_of_speech in reversed(PARTS_OF_SPEECH):
+        found.update(_entries()[part_of_speech])
+    # lemminflect looks words up in lower case: entries that are not are never found.
+    lemmas = {word: lemmas.partition("/")[0].lower() for word, lemmas in found.items() if word == word.lower()}
+    return {word: lemma for word, lemma in lemmas.items() if lemma != word}
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """The words of the dictionary (about 70 000), inflected ones too, in lower case: few names, no number words."""
+    return frozenset(word for word, _, _ in _rows() if word == word.lower())
+
+
+@cache
+def _entries() -> Mapping[str, Mapping[str, str]]:
+    """Part of speech to word to its lemmas, with "/" between them."""
+    entries: dict[str, dict[str, str]] = defaultdict(dict)
+    for word, part_of_speech, lemmas in _rows():
+        entries[part_of_speech][word] = lemmas
+    overrides: dict[str, dict[str, tuple[str, ...]]] = OverridesCodec.load(config.lemma_overrides_fn)
+    for word, entry in overrides.items():
+        for part_of_speech, lemmas_of_word in entry.items():
+            entries[part_of_speech.lower()][word] = "/".join(lemmas_of_word)
+    return entries
+
+
+def _rows() -> Iterator[list[str]]:
+    """Of the dictionary: word, part of speech, lemmas."""
+    with gzip.open(config.lemma_lu_fn, "rt", encoding="utf-8") as file:
+        return csv.reader(file.read().splitlines(), quoting=csv.QUOTE_NONE)
+
+
+@cache
+def lemmatizer() -> Callable[[str, str], str]:
+    """The look-up as a bound method: `lemmatizer()(word, word)` is the lemma of a lower-cased word."""
+    return lemma_table().get
+
+
+_PREFIXES: Final = ("non", "un")
+"""Of those that negate, the ones that do so before any word of four letters: "in" does not in "inform"."""
+_LEAST_LETTERS: Final = 5
+
+
+@cache
+def antonym_table() -> Mapping[str, frozenset[str]]:
+    """Opposites of each word that WordNet has any for (about 5 700 words, lower case); read once, some milliseconds."""
+    found: dict[str, set[str]] = {}
+    for line in (files(__package__) / "antonyms.txt").read_text("ascii").splitlines():
+        if not line.startswith("#"):
+            one, other = line.split()
+            found.setdefault(one, set()).add(other)
+            found.setdefault(other, set()).add(one)
+    return {word: frozenset(others) for word, others in found.items()}
+
+
+def opposites_of(word: str) -> frozenset[str]:
+    """The antonyms of a lower-case word, and what it is with and without a negating prefix.
+
+    "hot": "cold"; "valid": "invalid"; "polar" and "nonpolar" are opposites of each other, "form" and "uniform" are not.
+    """
+    found = antonym_table().get(word, frozenset())
+    bare = next((word.removeprefix(prefix) for prefix in _PREFIXES if word.startswith(prefix)), "")
+    if len(bare) >= _LEAST_LETTERS and bare in known_words():
+        return found | {bare}
+    return found | {prefix + word for prefix in _PREFIXES} if len(word) >= _LEAST_LETTERS and word.isalpha() else found
+
+
+_NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
+_NEITHER_IN_ASCII = {code: None for code in range(128) if _NEITHER_WORD_NOR_SPACE.match(chr(code))}
+_KNOWN_TEXTS = 4096
+"""Texts whose words are kept, those met last: references come back with every answer to their question."""
+_KNOWN_CHARACTERS = 256
+_LONG_CHARACTERS = 8192
+"""From here on a regular expression is too slow: with every third of a megabyte's characters to be deleted it holds
+everybody up for half a second."""
+# First to last word character of a run without white space: what is left of the run once the rest is deleted.
+_WORD = re.compile(r"\w(?:\S*\w)?")
+_RUN = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """N(x) of a text that is not blank.
+
+    Attributes:
+        text: The words joined by single spaces; where no word is left, the lower-cased raw text.
+        words: At least one. Where no word is left, the white-space separated parts of the raw text.
+    """
+
+    text: str
+    words: tuple[str, ...]
+
+
+def normalise(text: str) -> Normalised:
+    """N(text): lower-case, delete what is neither word character nor white space, split, lemmatise, join.
+
+    Word characters and white space are Python's: letters, digits and "_" of all scripts; combining marks are deleted.
+    """
+    return _known(text) if len(text) <= _KNOWN_CHARACTERS else _normalised(text)
+
+
+def _normalised(text: str) -> Normalised:
+    bare = bare_words(text)
+    if not bare:
+        lowered = text.lower()
+        return Normalised(lowered, tuple(lowered.split()))
+    words = tuple(map(lemmatizer(), bare, bare))
+    return Normalised(" ".join(words), words)
+
+
+_known = lru_cache(maxsize=_KNOWN_TEXTS)(_normalised)
+
+
+def bare_words(text: str) -> list[str]:
+    """The words of N(text) before they are lemmatised; none where no word character is in the text."""
+    lowered = text.lower()
+    if lowered.isascii():
+        return lowered.translate(_NEITHER_IN_ASCII).split()
+    if len(lowered) <= _LONG_CHARACTERS:
+        return _NEITHER_WORD_NOR_SPACE.sub("", lowered).split()
+    return _without_others(lowered).split()
+
+
+def _without_others(text: str) -> str:
+    """The text without what is neither word character nor white space, each kind of character looked at once."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    counts = np.bincount(codes)
+    deleted = np.zeros(len(counts), np.bool_)
+    for code in np.flatnonzero(counts).tolist():
+        deleted[code] = _NEITHER_WORD_NOR_SPACE.match(chr(code)) is not None
+    return codes[~deleted[codes]].tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
+    """Where the first `max_words` words of `normalise(text)` stand in the raw text.
+
+    Returns:
+        int32[words, 2], half-open character ranges, ascending and disjoint; punctuation around a word is left out.
+    """
+    lowered = text.lower()
+    pattern = _WORD if _WORD.search(lowered) else _RUN
+    spans = [match.span() for match in islice(pattern.finditer(lowered), max_words)]
+    found = np.array(spans, dtype=np.int32).reshape(-1, 2)
+    if len(lowered) == len(text):
+        return found
+    # Lower-casing makes two characters of "İ": count back, character by character.
+    head = text[: found[-1, 1]]  # long enough: lower case is never shorter
+    origin = np.repeat(np.arange(len(head), dtype=np.int32), [len(character.lower()) for character in head])
+    return np.stack([origin[found[:, 0]], origin[found[:, 1] - 1] + 1], axis=1)

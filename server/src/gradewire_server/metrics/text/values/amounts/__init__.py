@@ -1,1 +1,0 @@
-"""Numbers with what they count."""

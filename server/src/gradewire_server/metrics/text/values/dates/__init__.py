@@ -1,1 +1,0 @@
-"""Dates and times of day."""

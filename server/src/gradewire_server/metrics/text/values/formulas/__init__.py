@@ -1,1 +1,0 @@
-"""Formulas: a bounded parser, and values at fixed points."""

@@ -1,1 +1,0 @@
-"""What is no amount and no date: places in an order, indices, locants, lists."""

@@ -1,1 +1,0 @@
-"""Characters, words and numbers as texts have them."""

@@ -1,0 +1,315 @@
+"""Dates and periods among tokens: "4 July 1776", "the early 80s", "5th century BC", "Q3 2021"."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from gradewire_server.metrics.values.dates import DECADES, MONTH_NAMES, MONTHS, SEASONS, WEEKDAYS, Date
+from gradewire_server.metrics.values.numerals import ORDINAL_ENDINGS, adjacent, lower_at, tokens_are
+from gradewire_server.metrics.values.ordinals import ordinal_number_at
+from gradewire_server.metrics.values.tokens import Token, roman_value
+from gradewire_server.metrics.values.units import CURRENCY_SIGNS, NAMES, SYMBOLS
+
+_ERAS: Final = frozenset({"bc", "bce", "b", "ad", "ce", "a", "c"})
+FIRST_YEAR: Final = 1000
+"""First year that four digits are taken for."""
+_LAST_YEAR: Final = 2100
+_LAST_CENTURY: Final = 2000
+_MAX_CENTURY: Final = 30
+_MAX_BC: Final = 12_000
+
+
+def whole_at(tokens: Sequence[Token], at: int) -> int | None:
+    """The number of a plain run of at most four digits, None for all else and beyond the ends."""
+    return tokens[at].whole if 0 <= at < len(tokens) else None
+
+
+def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
+    """The year of four digits, 1000 to 2099, that stands at a place."""
+    year = whole_at(tokens, at)
+    if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
+        return 2000 + year  # "FY22"
+    return year if year is not None and FIRST_YEAR <= year < _LAST_YEAR and len(tokens[at].text) == 4 else None
+
+
+def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "1970s", "the '70s", "the 1800s"."""
+    year = whole_at(tokens, at)
+    end = at + 1 + (lower_at(tokens, at + 1) == "'" and adjacent(tokens, at + 1))
+    if year is None or year % 10 or not adjacent(tokens, end) or lower_at(tokens, end) != "s":
+        return None
+    if len(tokens[at].text) == 2:
+        return Date.years(1900 + year, 1909 + year), end + 1
+    if year < 100 or year >= _LAST_YEAR:
+        return None
+    # "The 2000s" are a decade as long as their century is young.
+    date, end = Date.years(year, year + (99 if year % 100 == 0 and year != _LAST_CENTURY else 9)), end + 1
+    if (era := _era(tokens, end)) is not None and era[0] < 0:
+        return Date.years(-year - (99 if year % 100 == 0 else 9), -year), era[1]
+    return date, end
+
+
+def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "19th century", "the fifth century BC", "XIX century"."""
+    found = ordinal_number_at(tokens, at)
+    if found is None and tokens[at].word and (roman := roman_value(tokens[at].text)) is not None:
+        found = roman, at + 1 + (lower_at(tokens, at + 1) in ORDINAL_ENDINGS)
+    if found is None:
+        return None
+    century, end = found
+    end += lower_at(tokens, end) == "-"
+    if not 1 <= century <= _MAX_CENTURY or lower_at(tokens, end) not in {"century", "centuries", "cent"}:
+        return None
+    era = _era(tokens, end + 1)
+    if era is not None and era[0] < 0:
+        return Date.years(-100 * century, -100 * century + 99), era[1]
+    return Date.years(100 * century - 99, 100 * century), end + 1 if era is None else era[1]
+
+
+def _era(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
+    """-1 before Christ, 1 behind, and the place after it."""
+    if lower_at(tokens, at) not in _ERAS:
+        return None
+    for words, sign in (
+        (("bc",), -1), (("bce",), -1), (("b", ".", "c", ".", "e", "."), -1), (("b", ".", "c", "."), -1),
+        (("b", ".", "c"), -1), (("ad",), 1), (("ce",), 1), (("a", ".", "d", "."), 1), (("c", ".", "e", "."), 1),
+    ):  # fmt: skip
+        if tokens_are(tokens, at, *words):
+            return sign, at + len(words)
+    return None
+
+
+def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "27 BC", "800 AD", "in the year 44"."""
+    number = tokens[at].number
+    if number is None or number % 1 or not 1 <= number <= _MAX_BC:
+        return None
+    year = int(number)
+    era = _era(tokens, at + 1)
+    if era is not None:
+        return Date.years(era[0] * year, era[0] * year), era[1]
+    named = tokens_are(tokens, at - 2, "the", "year")
+    return (Date.years(year, year), at + 1) if named and year < _LAST_YEAR else None
+
+
+def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "Summer 1969", "the fall of 2015"; without a year it is hardly ever a date."""
+    place = at + 1 + (lower_at(tokens, at + 1) in {"of", ","})
+    year = full_year_at(tokens, place)
+    if year is None:
+        return None
+    first, last = SEASONS[tokens[at].lower]
+    return Date.months(year, first, last), place + 1
+
+
+def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "the third quarter of 2021", "Q3 2021"."""
+    if lower_at(tokens, at) == "q":
+        number = whole_at(tokens, at + 1) if adjacent(tokens, at + 1) else None
+        found = None if number is None else (number, at + 2)
+    else:
+        found = ordinal_number_at(tokens, at)
+        found = (found[0], found[1] + 1) if found is not None and lower_at(tokens, found[1]) == "quarter" else None
+    if found is None:
+        return None
+    return _quarter_of(tokens, found[0], found[1] + (lower_at(tokens, found[1]) in {"of", "in"}))
+
+
+def _quarter_of(tokens: Sequence[Token], quarter: int, at: int) -> tuple[Date, int] | None:
+    while lower_at(tokens, at) in {"fy", "fiscal", "year"}:
+        at += 1
+    year = full_year_at(tokens, at)
+    if year is None or not 1 <= quarter <= 4:
+        return None
+    return Date.months(year, 3 * quarter - 2, 3 * quarter), at + 1
+
+
+_VERBS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "oct", "nov", "apr", "jun", "jul", "feb", "aug"})
+_IN: Final = frozenset({
+    "in", "of", "on", "since", "until", "till", "by", "before", "after", "during", "from", "to", "year", "early",
+    "late", "mid", "circa", "last", "next", "this", "every", "between", "around", "about",
+})  # fmt: skip
+_PREPOSITIONS: Final = frozenset({
+    "in", "since", "until", "till", "by", "year", "from", "circa", "ca", "c", "during", "before", "after", "between",
+})  # fmt: skip
+_HEDGES: Final = frozenset({"about", "around", "circa", "ca", "c", "roughly", "approximately", "~"})
+_LAST_SHORT_YEAR: Final = 39
+"""Up to here two digits are a year of this century."""
+_MAX_DAY: Final = 31
+_RANGES: Final = frozenset({"-", "to", "until", "till", "through", "/", "and"})
+
+
+def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
+    """The date that begins at a token, with indices of its first token and the one behind it."""
+    found = _point(tokens, at)
+    if found is None:
+        return None
+    date, end = found
+    start = at - (lower_at(tokens, at - 1) == "the")
+    date, start = _stage(tokens, date, start)
+    date, end = _ranged(tokens, date, start, end)
+    hedged = lower_at(tokens, start - 1) in _HEDGES
+    return (replace(date, hedged=True) if hedged else date), start, end
+
+
+def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """A date without what is said around it."""
+    token = tokens[at]
+    if token.word:
+        return _by_word(tokens, at)
+    if token.number is None or lower_at(tokens, at - 1) in CURRENCY_SIGNS:
+        return None
+    return (
+        _by_digits(tokens, at) or _day_first(tokens, at) or decade_at(tokens, at) or century_at(tokens, at)
+        or year_with_era_at(tokens, at) or quarter_at(tokens, at) or _year(tokens, at)
+    )  # fmt: skip
+
+
+def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    lower = tokens[at].lower
+    if lower in MONTH_NAMES:
+        return _month_first(tokens, at)
+    if lower in WEEKDAYS:
+        return Date(weekday=WEEKDAYS[lower]), at + 1
+    if lower in DECADES:
+        return Date.years(1900 + DECADES[lower], 1909 + DECADES[lower]), at + 1
+    if lower in SEASONS:
+        return season_at(tokens, at)
+    number = whole_at(tokens, at + 1)
+    if lower in {"ad", "ce"} and number is not None:
+        return Date.years(number, number), at + 2
+    return _day_first(tokens, at) or century_at(tokens, at) or quarter_at(tokens, at)
+
+
+def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
+    first, second, third = (whole_at(tokens, at + step) for step in (0, 2, 4))
+    mark = lower_at(tokens, at + 1)
+    if first is None or second is None or third is None or mark not in {"-", "/"}:
+        return None
+    if lower_at(tokens, at + 3) != mark or not all(adjacent(tokens, at + step) for step in range(1, 5)):
+        return None
+    if first >= FIRST_YEAR:
+        year, month, day = first, second, third
+    elif third >= FIRST_YEAR:
+        year, month, day = (third, first, second) if first <= MONTHS else (third, second, first)
+    elif mark == "/" and len(tokens[at + 4].text) == 2 and lower_at(tokens, at + 5) != "/":
+        year = third + (2000 if third <= _LAST_SHORT_YEAR else 1900)
+        month, day = (first, second) if first <= MONTHS else (second, first)
+    else:
+        return None
+    return (Date.of(year, month, day), at + 5) if 1 <= month <= MONTHS and 1 <= day <= _MAX_DAY else None
+
+
+def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
+    """Day of a month and the place behind it."""
+    found = ordinal_number_at(tokens, at)
+    if found is None and (whole := whole_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
+        found = whole, at + 1
+    return found if found is not None and 1 <= found[0] <= _MAX_DAY else None
+
+
+def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "July 4, 1776", "July 1776", "in July"."""
+    month = MONTH_NAMES[tokens[at].lower]
+    end = at + 1 + (lower_at(tokens, at + 1) == "." and len(tokens[at].text) <= 4)
+    place = end + (lower_at(tokens, end) == "the")
+    day = _day(tokens, place) if place < len(tokens) else None
+    if day is not None and _clock_or_unit(tokens, day[1]):
+        day = None
+    behind = end if day is None else day[1]
+    year, finish = _year_behind(tokens, behind)
+    if day is None and year is None and not _is_month(tokens, at):
+        return None
+    return Date.of(year, month, None if day is None else day[0]), finish
+
+
+def _clock_or_unit(tokens: Sequence[Token], at: int) -> bool:
+    return lower_at(tokens, at) in {":", "%"} or lower_at(tokens, at) in {"million", "percent", "people"}
+
+
+def _is_month(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a word without day and year is a month: "may" and "march" are verbs, "Sep" and "Dec" names as well."""
+    token = tokens[at]
+    if token.lower not in _VERBS:
+        return True
+    before = lower_at(tokens, at - 1)
+    return token.text[0].isupper() and (len(tokens) <= 2 or before in _IN)
+
+
+def _year_behind(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
+    place = at
+    while place < at + 2 and lower_at(tokens, place) in {",", "of", "in"}:
+        place += 1
+    year = full_year_at(tokens, place)
+    if year is None:
+        return None, at
+    return year, place + 1
+
+
+def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """As in "4 July 1776", "the fourteenth of July"."""
+    found = _day(tokens, at)
+    if found is None:
+        return None
+    day, end = found
+    end += lower_at(tokens, end) == "of"
+    end += lower_at(tokens, end) == "-" and adjacent(tokens, end)
+    month = MONTH_NAMES.get(lower_at(tokens, end))
+    if month is None or (tokens[end].text == "may" and not lower_at(tokens, end + 1).isdecimal()):
+        return None
+    end += 1 + (lower_at(tokens, end + 1) == "." and len(tokens[end].text) <= 4)
+    year, finish = _year_behind(tokens, end)
+    return Date.of(year, month, day), finish
+
+
+def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """A year in four digits, unless a unit behind it says that it is a number."""
+    year = full_year_at(tokens, at)
+    if year is None or lower_at(tokens, at + 1) in {"%", "^", "*", "+", "\u00b0", "million", "billion", "hundred"}:
+        return None
+    token = tokens[at]
+    before = lower_at(tokens, at - 1)
+    dated = before in _PREPOSITIONS
+    behind = tokens[at + 1] if at + 1 < len(tokens) else None
+    counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in SYMBOLS)
+    if not dated and (counts or (before in {"-", "=", "*", "+"} and adjacent(tokens, at))):
+        return None
+    date = Date.years(year, year)
+    return (date if dated else replace(date, number=int(token.number or 0))), at + 1
+
+
+def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
+    """Early, middle or late in a decade, century or year."""
+    before = start - 1 - (lower_at(tokens, start - 1) == "-")
+    stage = lower_at(tokens, before)
+    if stage not in {"early", "mid", "late", "middle"} or date.first is None or date.last is None or date.month:
+        return date, start
+    length = date.last - date.first + 1
+    first, last = {"early": (0.0, 0.4), "late": (0.6, 1.0)}.get(stage, (0.3, 0.8))
+    begin = date.first + int(length * first)
+    return replace(date, first=begin, last=date.first + int(length * last) - 1, number=None), before
+
+
+def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
+    """As in "1914-18", "1368 to 1644", "between 1440 and 1450"."""
+    link = lower_at(tokens, end)
+    between = lower_at(tokens, start - 1) == "between"
+    if date.first is None or link not in _RANGES or (link == "and") != between or end + 1 >= len(tokens):
+        return date, end
+    if link == "/" and not adjacent(tokens, end + 1):
+        return date, end
+    short = whole_at(tokens, end + 1)
+    year = date.year
+    if (
+        short is not None and year is not None and len(tokens[end + 1].text) == 2 and link in {"-", "/"}
+        and date.month is None and short > year % 100 and lower_at(tokens, end + 2) not in {"-", "/"}
+    ):  # fmt: skip
+        upper: tuple[Date, int] | None = (Date.years(year // 100 * 100 + short, year // 100 * 100 + short), end + 2)
+    elif (full := full_year_at(tokens, end + 1)) is not None and date.month is None:
+        upper = (Date.years(full, full), end + 2)
+    else:
+        upper = _point(tokens, end + 1)
+    if upper is None or upper[0].last is None or upper[0].last <= (date.last or 0):
+        return date, end
+    return Date(date.first, upper[0].last, ranged=not between), upper[1]

@@ -1,0 +1,301 @@
+"""Dates as stretches of days, times of day, and when two of them are the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+from gradewire_server.metrics.values.numerals import SMALL, adjacent, lower_at, number_at, tokens_are
+from gradewire_server.metrics.values.tokens import Token
+
+_NAMES: Final = "january february march april may june july august september october november december"
+MONTH_NAMES: Final = {
+    **{name: number for number, name in enumerate(_NAMES.split(), 1)},
+    **{name[:3]: number for number, name in enumerate(_NAMES.split(), 1)},
+    "sept": 9,
+}
+"""Months by name and short name."""
+WEEKDAYS: Final = {
+    name: number // 2
+    for number, name in enumerate(
+        [
+            "monday",
+            "mondays",
+            "tuesday",
+            "tuesdays",
+            "wednesday",
+            "wednesdays",
+            "thursday",
+            "thursdays",
+            "friday",
+            "fridays",
+            "saturday",
+            "saturdays",
+            "sunday",
+            "sundays",
+        ]
+    )
+}
+"""Days of the week by name."""
+SEASONS: Final = {"spring": (3, 6), "summer": (6, 9), "autumn": (9, 12), "fall": (9, 12), "winter": (12, 15)}
+"""First and last month of the seasons in the north."""
+DECADES: Final = {
+    "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70, "eighties": 80,
+    "nineties": 90,
+}  # fmt: skip
+"""Decades by name, of the 20th century."""
+
+
+_HALF_DAY: Final = 720
+_DAY: Final = 1440
+_PARTS_OF_DAY: Final = (
+    (("in", "the", "morning"), 0),
+    (("in", "the", "afternoon"), _HALF_DAY),
+    (("in", "the", "evening"), _HALF_DAY),
+)
+_PAST: Final = {("half", "past"): 30, ("quarter", "past"): 15, ("quarter", "after"): 15, ("quarter", "to"): -15}
+_NAMED: Final = {"noon": 720, "midday": 720, "midnight": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time of day.
+
+    Attributes:
+        minute: Of the day, from 0.
+        half_known: Whether it is said, or clear, which half of the day it is in.
+    """
+
+    minute: int
+    half_known: bool
+
+    def says(self, reference: "Time") -> bool:
+        """Whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
+        apart = (self.minute - reference.minute) % _DAY
+        return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
+
+
+def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
+    """The time of day that begins at a token, and the index behind it."""
+    token = tokens[at]
+    if token.word:
+        return _in_words(tokens, at)
+    hour = token.whole
+    if hour is None or hour > 23 or len(token.text) > 2:
+        return None
+    end, minute, written = at + 1, 0, False
+    if lower_at(tokens, end) == ":" and adjacent(tokens, end) and adjacent(tokens, end + 1):
+        minutes = tokens[end + 1].whole
+        if minutes is None or minutes > 59 or len(tokens[end + 1].text) != 2:
+            return None
+        minute, end, written = minutes, end + 2, True
+        if lower_at(tokens, end) == ":" and adjacent(tokens, end):
+            return None
+    clock = not written and lower_at(tokens, end) == "o'clock"
+    end, written = end + clock, written or clock
+    half, behind = _half(tokens, end)
+    if half is None:
+        return (
+            (Time(hour * 60 + minute, half_known=hour > 12 or (len(token.text) == 2 and hour < 10)), end)
+            if written
+            else None
+        )
+    return (Time(hour % 12 * 60 + minute + half, half_known=True), behind) if 1 <= hour <= 12 else None
+
+
+def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
+    """As in "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
+    if tokens[at].lower in _NAMED:
+        return Time(_NAMED[tokens[at].lower], half_known=True), at + 1
+    begin = at + (lower_at(tokens, at) == "a")
+    minute, end = 0, at
+    past = _PAST.get((lower_at(tokens, begin), lower_at(tokens, begin + 1)))
+    if past is not None:
+        minute, end = past, begin + 2
+    whole = number_at(tokens, end)
+    hour = SMALL.get(lower_at(tokens, end), 0) if whole is None else whole
+    clock = lower_at(tokens, end + 1) == "o'clock"
+    if not 1 <= hour <= 12 or hour % 1:
+        return None
+    half, behind = _half(tokens, end + 1 + clock)
+    if past is None and half is None and not clock:
+        return None
+    minute = int(hour) % 12 * 60 + minute + (half or 0)
+    return Time(minute % _DAY, half_known=half is not None), behind
+
+
+def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
+    """0 for "a.m.", 720 for "pm", None for neither, and the index behind it."""
+    lower = lower_at(tokens, at)
+    if lower in {"am", "pm"}:
+        return _HALF_DAY * (lower == "pm"), at + 1
+    if lower in {"a", "p"} and lower_at(tokens, at + 1) == "." and lower_at(tokens, at + 2) == "m":
+        return _HALF_DAY * (lower == "p"), at + 3 + (lower_at(tokens, at + 3) == ".")
+    for words, half in _PARTS_OF_DAY:
+        if tokens_are(tokens, at, *words):
+            return half, at + len(words)
+    return None, at
+
+
+MONTHS: Final = 12
+_DAYS: Final = 31
+_YEAR: Final = MONTHS * _DAYS
+"""Days of a year in which every month has 31: all that is needed is their order."""
+_SLACK: Final = _YEAR
+"""How much a century or decade may be missed by: whether 1900 is the 19th is a matter of taste."""
+
+
+class DatePrecision(IntEnum):
+    """How fine a date a question asks for."""
+
+    ANY = 0
+    DAY = 1
+    MONTH = 2
+    YEAR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A day, month, year, decade, century or season, with or without a year, or a day of the week.
+
+    Attributes:
+        first: Its first day, counted from the year 0; None without a year.
+        last: Its last day.
+        month: 1 to 12, of a day or month.
+        day: 1 to 31, of a day.
+        weekday: 0 to 6, else None.
+        ranged: Whether beginning and end are both said: "1914-1918".
+        hedged: Whether it is said to be about then.
+        number: The year, where nothing around it says that it is one and no number; else None.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    month: int | None = None
+    day: int | None = None
+    weekday: int | None = None
+    ranged: bool = False
+    hedged: bool = False
+    number: int | None = None
+
+    @classmethod
+    def years(cls, first: int, last: int) -> "Date":
+        """From the beginning of a year to the end of another one; years before Christ are below 0."""
+        return cls(first * _YEAR, (last + 1) * _YEAR - 1)
+
+    @classmethod
+    def months(cls, year: int, first: int, last: int) -> "Date":
+        """Months of a year, counted from 1; months above 12 are of the next year."""
+        month = first if first == last else None
+        return cls(year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1, month)
+
+    @classmethod
+    def of(cls, year: int | None, month: int, day: int | None) -> "Date":
+        """A month or day, without a year where that is None."""
+        if year is None:
+            return cls(month=month, day=day)
+        if day is None:
+            return cls.months(year, month, month)
+        place = year * _YEAR + (month - 1) * _DAYS + day - 1
+        return cls(place, place, month, day)
+
+    @property
+    def year(self) -> int | None:
+        """The year that it lies in, None where there is none or there are several."""
+        if self.first is None or self.last is None or self.first // _YEAR != self.last // _YEAR:
+            return None
+        return self.first // _YEAR
+
+    @property
+    def fineness(self) -> str:
+        """What it is as fine as."""
+        if self.weekday is not None:
+            return "weekday"
+        return "yearless" if self.first is None else "dated"
+
+    def says(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
+        """Whether an answer's date, this one, is the reference's or lies in it.
+
+        Args:
+            reference: The reference's.
+            asked: How fine a date is asked for; a finer reference is taken for the year or month that it lies in.
+            asked_years: Years of the question, which an answer need not say again.
+        """
+        if reference.weekday is not None or self.weekday is not None:
+            return reference.weekday == self.weekday
+        reference = _as_asked(reference, asked)
+        if reference.first is None or reference.last is None:
+            return self.month == reference.month and reference.day in {None, self.day}
+        if self.first is None or self.last is None:
+            return reference.year in asked_years and self._in_year(reference)
+        if reference.ranged:
+            return _same_ends(reference, self)
+        lower, upper = _widened(reference)
+        if lower <= self.first and self.last <= upper:
+            return True
+        return self.ranged and any(lower <= end.first and end.last <= upper for end in _ends(self))
+
+    def coarser_than(self, reference: "Date") -> bool:
+        """Whether an answer's date holds the reference's and says it less exactly: the year of a day."""
+        if self.weekday is not None or self.first is None or self.last is None or self.ranged:
+            return False
+        if reference.first is None or reference.last is None or reference.ranged:
+            return False
+        return self.first <= reference.first and reference.last <= self.last
+
+    def _in_year(self, reference: "Date") -> bool:
+        return self.month == reference.month and reference.day in {None, self.day}
+
+    def contradicts(self, reference: "Date") -> bool:
+        """Whether both cannot be true: stretches without a common day, or other months, days or days of the week."""
+        if self.fineness != reference.fineness:
+            return "weekday" not in {self.fineness, reference.fineness} and self._other_day(reference)
+        if self.first is None or self.last is None or reference.first is None or reference.last is None:
+            return self.weekday != reference.weekday or self._other_day(reference)
+        return self.last < reference.first or reference.last < self.first
+
+    def _other_day(self, reference: "Date") -> bool:
+        months = self.month is not None and reference.month is not None and self.month != reference.month
+        return months or (self.day is not None and reference.day is not None and self.day != reference.day)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    first: int
+    last: int
+
+
+def _ends(date: Date) -> tuple[_End, ...]:
+    """First and last year of a stretch."""
+    if date.first is None or date.last is None:
+        return ()
+    begin, end = date.first // _YEAR, date.last // _YEAR
+    return _End(begin * _YEAR, begin * _YEAR + _YEAR - 1), _End(end * _YEAR, end * _YEAR + _YEAR - 1)
+
+
+def _as_asked(reference: Date, asked: DatePrecision) -> Date:
+    if reference.first is None or reference.ranged or (year := reference.year) is None:
+        return reference
+    if asked is DatePrecision.YEAR:
+        return replace(Date.years(year, year), hedged=reference.hedged)
+    if asked is DatePrecision.MONTH and reference.month is not None:
+        return replace(Date.of(year, reference.month, None), hedged=reference.hedged)
+    return reference
+
+
+def _same_ends(reference: Date, answer: Date) -> bool:
+    """Years count where either says no more than years."""
+    if reference.first is None or reference.last is None or answer.first is None or answer.last is None:
+        return False
+    if reference.first == answer.first and reference.last == answer.last:
+        return True
+    return reference.first // _YEAR == answer.first // _YEAR and reference.last // _YEAR == answer.last // _YEAR
+
+
+def _widened(reference: Date) -> tuple[int, int]:
+    """The days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
+    first, last = reference.first or 0, reference.last or 0
+    if reference.hedged and (year := reference.year) is not None:
+        years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2
+        return first - years * _YEAR, last + years * _YEAR
+    return (first - _SLACK, last + _SLACK) if last - first > 50 * _YEAR else (first, last)

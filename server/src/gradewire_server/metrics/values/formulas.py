@@ -1,0 +1,337 @@
+"""Formulas and relations: found in a text, parsed into bounded steps, evaluated at fixed points."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isclose, isfinite
+from typing import Final
+
+MAX_TOKENS: Final = 64
+"""Tokens of a formula; longer ones are left alone."""
+
+_FUNCTIONS: Final = ("sqrt", "cbrt", "sin", "cos", "tan", "ln", "log10", "log2", "log", "exp", "abs")
+FUNCTIONS: Final = frozenset(_FUNCTIONS)
+"""Functions of one argument."""
+RELATIONS: Final = frozenset({"=", "<", ">", "<=", ">=", "!="})
+"""Between two sides."""
+_TOKEN: Final = re.compile(
+    r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
+    r"|(?P<function>(?:sqrt|cbrt|sin|cos|tan|ln|log10|log2|log|exp|abs)(?![a-z]))|(?P<constant>pi(?![a-z]))"
+    r"|(?P<name>[A-Za-z\u03b1-\u03c9]{1,3}(?![^\W\d_]|'))"
+    r"|(?P<relation><=|>=|!=|==|=|<(?!-)|>)|(?P<operator>\*\*|[-+*/^!])(?!>)|(?P<bracket>[()])|(?P<other>[^\W\d_]+'?|[^\w\s]|_)"
+)
+# What formulas are about is hardly ever an English word.
+_WORDS: Final = frozenset({
+    "is", "in", "of", "or", "to", "as", "at", "by", "be", "if", "it", "an", "on", "no", "so", "we", "he", "do", "up",
+    "us", "my", "me", "am", "go", "and", "the", "for", "are", "was", "but", "not", "all", "can", "had", "her", "has",
+    "him", "his", "how", "its", "may", "new", "now", "old", "one", "our", "out", "own", "say", "see", "she", "too",
+    "two", "use", "way", "who", "you", "yes", "any", "day", "get", "let", "man", "put", "set", "did", "per", "six",
+    "ten", "km", "kg", "cm", "mm", "ml", "min", "hr", "ft", "mi", "lb", "oz", "kw", "mw", "mph", "usd", "eur", "gbp",
+    "ad", "bc", "ce", "pm", "st", "nd", "rd", "th", "co", "vs", "eg", "ie", "etc", "aka", "tv", "uk", "eu", "usa",
+    "mid",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A token of a formula.
+
+    Attributes:
+        kind: "number", "function", "constant", "name", "relation", "operator" or "bracket".
+        text: As written, "**" as "^" and "==" as "=".
+        start: Where it begins in the text.
+        end: Where it ends.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def opens(self) -> bool:
+        """Whether an operand begins with it."""
+        return self.kind in {"number", "function", "constant", "name"} or self.text == "("
+
+    @property
+    def closes(self) -> bool:
+        """Whether an operand ends with it."""
+        return self.kind in {"number", "constant", "name"} or self.text in {")", "!"}
+
+
+def runs_of(text: str) -> Iterator[list[Sign]]:
+    """Stretches in which operands and operators follow one another, of two tokens at least and at most MAX_TOKENS."""
+    run: list[Sign] = []
+    for match in _TOKEN.finditer(text):
+        sign = _sign(match)
+        if sign is None or (run and _apart(run[-1], sign)):
+            yield from _ended(run)
+            run = []
+        if sign is not None:
+            run.append(sign)
+    yield from _ended(run)
+
+
+def _sign(match: re.Match[str]) -> Sign | None:
+    kind, text = match.lastgroup or "other", match[0]
+    if kind == "other" or (kind == "name" and text.lower() in _WORDS):
+        return None
+    if (
+        text == "x"
+        and match.string[match.start() - 1 : match.start()].isdigit()
+        and match.string[match.end() : match.end() + 1].isdigit()
+    ):
+        kind, text = "operator", "*"
+    if kind == "name" and len(text) > 1 and not text.islower():
+        return None
+    return Sign(kind, {"**": "^", "==": "="}.get(text, text), match.start(), match.end())
+
+
+def _apart(last: Sign, sign: Sign) -> bool:
+    """Whether two tokens are of two formulas: operands with a blank between them, but "sqrt 2", "4 pi", "2 (x + 1)"."""
+    if last.end == sign.start or not (last.closes and sign.opens):
+        return False
+    return not (sign.kind in {"constant", "function"} and last.kind == "number") and last.kind != "function"
+
+
+def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
+    """The run without what cannot begin or end a formula."""
+    if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
+        return
+    first, last = 0, len(run)
+    while first < last and (run[first].kind == "relation" or run[first].text in {"*", "/", "^", "!", ")", "+"}):
+        first += 1
+    while last > first and (run[last - 1].kind in {"relation", "function"} or run[last - 1].text in "*/^+-("):
+        last -= 1
+    if 1 < last - first <= MAX_TOKENS:
+        yield run[first:last]
+
+
+_POINTS: Final = 5
+_ENOUGH: Final = 3
+"""Points at which two formulas must have values, and equal ones."""
+_TOLERANCE: Final = 1e-9
+_MAX_FACTORIAL: Final = 170
+_PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
+_COMPUTED_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
+    "sqrt": math.sqrt, "cbrt": math.cbrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "ln": math.log,
+    "log": math.log10, "log10": math.log10, "log2": math.log2, "exp": math.exp, "abs": abs,
+}  # fmt: skip
+_OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "implied": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "^": lambda a, b: a**b,
+}
+
+Step = tuple[str, float]
+"""What to do, and a number for "number"."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula.
+
+    Attributes:
+        steps: In the order in which a stack machine does them.
+        names: Its variables.
+    """
+
+    steps: tuple[Step, ...]
+    names: frozenset[str]
+
+    @cached_property
+    def values(self) -> tuple[float | None, ...]:
+        """Its values at fixed points, the same for all formulas; one for a formula without variables.
+
+        None where it has none there: a root of a negative number, a division by zero, a number beyond floats.
+        """
+        return tuple(_value(self.steps, point) for point in range(_POINTS if self.names else 1))
+
+    @property
+    def constant(self) -> float | None:
+        """Its value where it has no variables; None otherwise, and where it has none."""
+        return None if self.names else self.values[0]
+
+    def equals(self, other: "Formula") -> bool:
+        """Whether both have the same values wherever both have some."""
+        if self.names != other.names:
+            return False
+        pairs = [
+            (ours, theirs) for ours, theirs in zip(self.values, other.values, strict=True) if None not in {ours, theirs}
+        ]
+        return len(pairs) >= min(_ENOUGH, len(self.values)) and all(
+            isclose(ours or 0.0, theirs or 0.0, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for ours, theirs in pairs
+        )
+
+    def minus(self, other: "Formula") -> "Formula":
+        """The difference of two formulas."""
+        return Formula((*self.steps, *other.steps, ("-", 0.0)), self.names | other.names)
+
+
+def parse(signs: Sequence[Sign]) -> Formula | None:
+    """The formula that tokens write, None where they write none. Linear in their number, without recursion."""
+    parser = _Parser()
+    return parser.formula() if all(map(parser.takes, signs)) else None
+
+
+class _Parser:
+    """Puts operators behind their operands (the shunting-yard algorithm)."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._waiting: list[str] = []
+        self._names: set[str] = set()
+        self._operand = False  # whether the last token ended an operand
+
+    def takes(self, sign: Sign) -> bool:
+        """Goes on with a token; False where it cannot stand there."""
+        if self._operand and sign.opens:
+            self._push("implied")
+        if sign.kind in {"number", "constant", "name"}:
+            self._take_operand(sign)
+            return True
+        if sign.kind == "function" or sign.text == "(":
+            self._waiting.append(sign.text)
+            return True
+        if sign.text == ")":
+            return self._operand and self._close()
+        return self._take_operator(sign.text)
+
+    def formula(self) -> Formula | None:
+        """The formula, None where something is open."""
+        if not self._operand or "(" in self._waiting:
+            return None
+        self._steps.extend((step, 0.0) for step in reversed(self._waiting))
+        return Formula(tuple(self._steps), frozenset(self._names))
+
+    def _take_operand(self, sign: Sign) -> None:
+        self._operand = True
+        if sign.kind == "number":
+            self._steps.append(("number", float(sign.text.replace(",", ""))))
+        elif sign.kind == "constant" or sign.text == "e":
+            self._steps.append(("number", math.pi if sign.kind == "constant" else math.e))
+        else:  # "ab" is a times b
+            self._names.update(sign.text)
+            self._steps.extend((letter, 0.0) for letter in sign.text)
+            self._steps.extend([("*", 0.0)] * (len(sign.text) - 1))
+
+    def _take_operator(self, operator: str) -> bool:
+        if self._operand and operator == "!":
+            self._steps.append(("!", 0.0))
+        elif self._operand:
+            self._push(operator)
+        elif operator == "-":
+            self._waiting.append("negate")
+        else:
+            return operator == "+"
+        return True
+
+    def _push(self, operator: str) -> None:
+        """Puts an operator on the stack, and does what binds closer before it; powers bind to the right."""
+        self._operand = False
+        mine = _PRECEDENCE[operator]
+        while self._waiting and self._waiting[-1] != "(":
+            above = _PRECEDENCE.get(self._waiting[-1], _PRECEDENCE["call"])
+            if above < mine or (above == mine and operator == "^"):
+                break
+            self._steps.append((self._waiting.pop(), 0.0))
+        self._waiting.append(operator)
+
+    def _close(self) -> bool:
+        while self._waiting:
+            step = self._waiting.pop()
+            if step == "(":
+                if self._waiting and self._waiting[-1] in _COMPUTED_FUNCTIONS:
+                    self._steps.append((self._waiting.pop(), 0.0))
+                return True
+            self._steps.append((step, 0.0))
+        return False
+
+
+def _value(steps: Sequence[Step], point: int) -> float | None:
+    stack: list[float] = []
+    try:
+        for name, number in steps:
+            _do(name, number, point, stack)
+    except (ArithmeticError, ValueError, IndexError, TypeError):
+        return None
+    return stack[0] if len(stack) == 1 and isfinite(stack[0]) else None
+
+
+def _do(name: str, number: float, point: int, stack: list[float]) -> None:
+    if name == "number":
+        stack.append(number)
+    elif name in _OPERATORS:
+        right, left = stack.pop(), stack.pop()
+        result = _OPERATORS[name](left, right)
+        if isinstance(result, complex):
+            raise ValueError("a power that is no real number")
+        stack.append(result)
+    elif name == "negate":
+        stack.append(-stack.pop())
+    elif name == "!":
+        value = stack.pop()
+        if value % 1 or not 0 <= value <= _MAX_FACTORIAL:
+            raise ValueError("no factorial")
+        stack.append(float(math.factorial(int(value))))
+    elif name in _COMPUTED_FUNCTIONS:
+        stack.append(_COMPUTED_FUNCTIONS[name](stack.pop()))
+    else:
+        # Positive and unlike each other, for every letter at every point.
+        stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
+
+
+_TURNED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+_RELATION_TOLERANCE: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation.
+
+    Attributes:
+        left: Its left side.
+        operator: "<", "<=", "=" or "!=": "x > 3" is turned round.
+        right: Its right side.
+    """
+
+    left: Formula
+    operator: str
+    right: Formula
+
+    @classmethod
+    def of(cls, left: Formula, operator: str, right: Formula) -> "Relation":
+        """A relation, turned round where the greater side stands first."""
+        if operator in {">", ">="}:
+            return cls(right, _TURNED[operator], left)
+        return cls(left, operator, right)
+
+    @property
+    def solution(self) -> float | None:
+        """The value of the only variable, where the relation says just that: "x = 3/2"."""
+        if self.operator != "=" or len(self.left.steps) != 1 or len(self.left.names) != 1:
+            return None
+        return self.right.constant
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its variables."""
+        return self.left.names | self.right.names
+
+    def says(self, reference: "Relation") -> bool:
+        """Whether an answer's relation, this one, is the reference's, perhaps times a number."""
+        if self.operator != reference.operator or self.names != reference.names:
+            return False
+        ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
+        pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None and b]
+        if not pairs:
+            return False
+        factor = pairs[0][0] / pairs[0][1]
+        if not factor or (factor < 0 and self.operator in {"<", "<="}):
+            return False
+        return all(isclose(a, factor * b, rel_tol=_RELATION_TOLERANCE) for a, b in pairs)

@@ -1,0 +1,416 @@
+"""Values of a reference against those of an answer, and lists whose order counts."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
+from gradewire_server.metrics.values.formulas import Formula, Relation
+from gradewire_server.metrics.values.ordinals import Ordinal
+from gradewire_server.metrics.values.quantities import Quantity, contradicts
+from gradewire_server.metrics.values.reading import DENIES, WORD, Content, Kind, Outcome, Value, values_of
+from gradewire_server.metrics.values.symbols import Locant, Symbol
+from gradewire_server.metrics.values.tokens import plain
+
+MAX_QUESTION: Final = 2_048
+"""Characters of a question that are read."""
+_ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
+_FINENESS: Final = {
+    "year": DatePrecision.YEAR,
+    "month": DatePrecision.MONTH,
+    "day": DatePrecision.DAY,
+    "date": DatePrecision.DAY,
+}
+_COUNTED: Final = re.compile(r"\bhow many ([^\W\d_]+)", re.IGNORECASE)
+_RISE: Final = re.compile(r"\b(?:increas|ris|rose|grow|grew|gain|change)\w*", re.IGNORECASE)
+_FALL: Final = re.compile(r"\b(?:decreas|declin|drop|fall|fell|los[st]|reduc|change)\w*", re.IGNORECASE)
+_SCALES_ASKED: Final = re.compile(
+    r"(?:\bin (?:the )?|\b(?:USD|EUR|GBP|INR|US|U\.S\.|dollars?|euros?) ?\$? ?|[$\u20ac\u00a3] ?)"
+    r"(thousand|million|billion)s?\b",
+    re.IGNORECASE,
+)
+_SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a question says of the values that are asked for.
+
+    Attributes:
+        values: Those that it names itself.
+        fineness: How fine a date is asked for.
+        scale: What the number asked for counts: 1e6 for "in millions".
+        years: Those of its dates.
+        words: Its words of four letters or more, in small letters.
+        denies: Whether it has a negation itself.
+        counted: What it asks the number of, in small letters: "legs" of "how many legs has it".
+        direction: 1 where it asks for a rise, -1 for a fall, 0 for neither or either.
+    """
+
+    values: tuple[Value, ...]
+    fineness: DatePrecision
+    scale: float
+    years: frozenset[int]
+    words: frozenset[str] = frozenset()
+    denies: bool = False
+    counted: frozenset[str] = frozenset()
+    direction: int = 0
+
+    @classmethod
+    def of(cls, question: str) -> "Question":
+        """Reads a question, which may be empty."""
+        begin = question[:MAX_QUESTION]
+        fineness = _ASKED.search(begin)
+        scale = _SCALES_ASKED.search(begin)
+        values = values_of(begin)
+        years = (value.content.year for value in values if isinstance(value.content, Date))
+        return cls(
+            values,
+            _FINENESS[fineness[1].lower()] if fineness else DatePrecision.ANY,
+            _SCALES[scale[1].lower()] if scale else 1.0,
+            frozenset(year for year in years if year is not None),
+            frozenset(word.lower() for word in WORD.findall(begin)),
+            DENIES.search(begin) is not None,
+            frozenset(noun.lower() for noun in _COUNTED.findall(begin)),
+            bool(_RISE.search(begin)) - bool(_FALL.search(begin)),
+        )
+
+    def has(self, value: Value) -> bool:
+        """Whether it names a value already."""
+        return any(says(known, value, self) for known in self.values)
+
+
+def says(value: Value, reference: Value, question: Question) -> bool:
+    """Whether a value says what a reference's does."""
+    match value.content, reference.content:
+        case Date() as ours, Date() as theirs:
+            same = ours.says(theirs, question.fineness, question.years)
+        case Time() as ours, Time() as theirs:
+            same = ours.says(theirs)
+        case Ordinal() as ours, Ordinal() as theirs:
+            same = ours.says(theirs)
+        case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
+            place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
+            same = place_alone and amount.unit is None and place.number == f"{amount.value:g}"
+        case Symbol() as ours, Symbol() as theirs:
+            same = ours.says(theirs)
+        case Locant() as ours, Locant() as theirs:
+            same = ours.says(theirs)
+        case Relation() as ours, Relation() as theirs:
+            same = ours.says(theirs)
+        case Formula() as ours, Formula() as theirs:
+            same = ours.equals(theirs)
+        case ours, theirs:
+            same = _same_number(_number(ours), _number(theirs), question.scale)
+    return same
+
+
+def opposed(value: Value, reference: Value, question: Question) -> bool:
+    """Whether an equal value says the opposite.
+
+    A date before which it was and one after which it was; a fall where the question asks for a rise and the reference
+    names no direction.
+    """
+    if value.side * reference.side < 0:
+        return True
+    match value.content, reference.content:
+        case Quantity() as ours, Quantity() as theirs if not theirs.direction and not theirs.signed:
+            return ours.direction * question.direction < 0
+        case _:
+            return False
+
+
+def in_place_of(value: Value, reference: Value) -> bool:
+    """Whether an answer's value, which is not the reference's, stands in its place: of the same kind and unit."""
+    match value.content, reference.content:
+        case Date() as ours, Date() as theirs:
+            other = ours.contradicts(theirs)
+        case Ordinal() as ours, Ordinal() as theirs:
+            other = ours.alike(theirs)
+        case Symbol() as ours, Symbol() as theirs:
+            other = ours.contradicts(theirs)
+        case Locant() as ours, Locant() as theirs:
+            other = ours.contradicts(theirs)
+        case (Formula() as ours, Formula() as theirs) | (Relation() as ours, Relation() as theirs):
+            other = bool(ours.names & theirs.names)
+        case Quantity() as ours, Quantity() as theirs:
+            other = contradicts(theirs, ours)
+        case ours, theirs:
+            other = type(ours) is type(theirs)
+    return other
+
+
+def coarser(value: Value, reference: Value) -> bool:
+    """Whether a value is a date that says the reference's less exactly."""
+    ours, theirs = value.content, reference.content
+    return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
+
+
+def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
+    """Whether both are numbers and equal, perhaps one of them in the thousands or millions that are asked for."""
+    if amount is None or wanted is None:
+        return False
+    if amount.says(wanted):
+        return True
+    return scale > 1 and (amount.says(_scaled(wanted, scale)) or _scaled(amount, scale).says(wanted))
+
+
+def _number(content: Content) -> Quantity | None:
+    """A quantity, the solution of an equation, or a year that may be a number as well."""
+    if isinstance(content, Quantity):
+        return content
+    if isinstance(content, Relation) and (solution := content.solution) is not None:
+        return Quantity(solution, 0.0, signed=solution < 0)
+    if isinstance(content, Date) and content.number is not None:
+        return Quantity(float(content.number), 1.0)
+    return None
+
+
+def _scaled(quantity: Quantity, scale: float) -> Quantity:
+    upper = None if quantity.upper is None else quantity.upper * scale
+    return replace(quantity, value=quantity.value * scale, place=quantity.place * scale, upper=upper)
+
+
+MAX_ITEMS: Final = 32
+_MAX_ITEM: Final = 60
+_ORDER_QUESTION: Final = re.compile(
+    r"\bin (?:\w+ )?order\b(?! to)|\border (?:the|these|them|did|do)\b|\b(?:what|which) order\b|\bsequence of\b|"
+    r"\b(?:what is|correct|right) (?:the )?order of\b|\brank the\b|\bsort\b|\barrange the\b|"
+    r"\bchronological|\bascending\b|\bdescending\b|\bfrom (?:smallest|largest|lowest|highest|first|oldest|youngest)\b|"
+    r"\b(?:highest|lowest|largest|smallest) first\b",
+    re.IGNORECASE,
+)
+_ARROWS: Final = re.compile(r"\s*(?:->|=>|-->)\s*")
+_CHAIN: Final = re.compile(r"\s*>\s*")
+_NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
+_THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
+_COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
+# Runs of blanks are one, so that patterns that begin with blanks are linear.
+_LINES: Final = re.compile(r"\n\s+")
+_BLANKS: Final = re.compile(r"[^\S\n]+")
+_ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
+_TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
+_MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
+"""One of which every list has; most references have none, and are not looked at further."""
+_WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedList:
+    """A list whose order counts.
+
+    Attributes:
+        items: In their order, each as its words.
+    """
+
+    items: tuple[str, ...]
+
+
+def ordered_list(reference: str, question: str) -> OrderedList | None:
+    """The list that a reference as a whole is, None where it is none or its order does not count.
+
+    Args:
+        reference: In plain form.
+        question: Asks for an order or not: "in order", "sort", "rank".
+    """
+    if not any(mark in reference for mark in _MARKS):
+        return None
+    reference = _BLANKS.sub(" ", _LINES.sub("\n", reference))
+    numbered = [part for part in _NUMBERED.split(reference)[2::2] if part.strip()]
+    if len(numbered) > 1 and _NUMBERED.match(reference):
+        return _list_of(numbered)
+    for mark in (_ARROWS, _THEN):
+        if len(parts := mark.split(reference)) > 1:
+            return _list_of([piece for part in parts for piece in (_COMMAS.split(part) if mark is _THEN else [part])])
+    chain = _CHAIN.split(reference)
+    if len(chain) > 2 and "<" not in reference:
+        return _list_of(chain)
+    asked = _ORDER_QUESTION.search(question) is not None
+    bare = _TUPLE.fullmatch(reference.strip())
+    if bare:
+        return _list_of(bare[1].split(","))
+    return _list_of(_COMMAS.split(reference)) if asked and len(_COMMAS.split(reference)) > 1 else None
+
+
+def _list_of(parts: Sequence[str]) -> OrderedList | None:
+    items = tuple(" ".join(_words(_ARTICLE.sub("", part.strip(" .;,[]()")))) for part in parts if part.strip(" .;,"))
+    if not 2 <= len(items) <= MAX_ITEMS or any(not item or len(item) > _MAX_ITEM for item in items):
+        return None
+    return OrderedList(items) if len(set(items)) == len(items) else None
+
+
+def _words(text: str) -> list[str]:
+    """Words and numbers; single letters keep their case, for "a" is an article."""
+    return [word if len(word) == 1 else word.lower() for word in _WORD.findall(text)]
+
+
+def in_order(ordered: OrderedList, answer: str) -> bool | None:
+    """Whether an answer names all items in their order; False in another one, None where it does not name all."""
+    said = f" {' '.join(_words(answer))} "
+    places = [said.find(f" {item} ") for item in ordered.items]
+    if min(places) < 0:
+        return None
+    descending = "<" in answer and ">" not in answer and "->" not in answer
+    numbers = all(item.lstrip("-").replace(".", "").isdigit() for item in ordered.items)
+    rising = all(first < second for first, second in pairwise(places))
+    return rising and (numbers or not descending)
+
+
+MAX_WANTED: Final = 16
+"""Values of a reference that are compared, the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMatch:
+    """What an answer has of a reference's values.
+
+    Attributes:
+        wanted: Values of the reference that the question does not say already; all of its values where the question
+            says every one of them. 0: the reference has none, and there is nothing to compare.
+        found: How many of them the answer has.
+        contradicted: How many it has another value of the same kind and unit in place of, denies, or says of another
+            thing than is asked.
+        missing: How many it has neither way; `wanted` is the sum of the three.
+        coarser: How many of the missing ones are dates that it has less exactly: the year of a day.
+        kinds: Kinds of the wanted values, each with the worst that became of one: CONTRADICTED, MISSING, else FOUND.
+        extra: Values of the answer, of those kinds, that neither question nor reference has.
+    """
+
+    wanted: int
+    found: int
+    contradicted: int
+    missing: int
+    coarser: int
+    kinds: Mapping[Kind, Outcome]
+    extra: int
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """CONTRADICTED where one value is, FOUND where all are found, else MISSING; None where there is none."""
+        if not self.wanted:
+            return None
+        if self.contradicted:
+            return Outcome.CONTRADICTED
+        return Outcome.FOUND if self.found == self.wanted else Outcome.MISSING
+
+
+NOTHING: Final = ValueMatch(0, 0, 0, 0, 0, {}, 0)
+"""A reference without values."""
+_NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
+_PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
+_WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
+
+
+class ValueMatcher:
+    """Compares one answer with any number of references; question and answer are read once, and when first needed."""
+
+    def __init__(self, question: str, answer: str) -> None:
+        self._question = question
+        self._answer = answer
+
+    @cached_property
+    def _asked(self) -> Question:
+        return Question.of(self._question)
+
+    @cached_property
+    def _said(self) -> tuple[Value, ...]:
+        return values_of(self._answer)
+
+    @cached_property
+    def _joined(self) -> tuple[Value, ...]:
+        """Values of the answer when blanks behind commas part no numbers: "1, 776" may be 1,776, and may be two."""
+        written = plain(self._answer)
+        joined = _PARTED.sub(",", written)
+        return () if joined == written else values_of(joined)
+
+    @cached_property
+    def _beyond(self) -> tuple[Value, ...]:
+        """Values of the answer that the question does not say already."""
+        return tuple(value for value in self._said if not self._asked.has(value))
+
+    def match(self, reference: str) -> ValueMatch:
+        """What the answer has of a reference's values; of these the first MAX_WANTED count."""
+        ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
+        if ordered is not None:
+            return _match_list(ordered, self._answer)
+        of_reference = values_of(reference)[:MAX_WANTED]
+        if not of_reference:
+            return NOTHING
+        wanted = tuple(value for value in of_reference if not self._asked.has(value)) or of_reference
+        wanted = tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
+        outcomes = [self._outcome(value) for value in wanted]
+        kinds: dict[Kind, Outcome] = {}
+        for value, outcome in zip(wanted, outcomes, strict=True):
+            kinds[value.kind] = max(kinds.get(value.kind, Outcome.FOUND), outcome, key=_WORST.index)
+        return ValueMatch(
+            wanted=len(wanted),
+            found=outcomes.count(Outcome.FOUND),
+            contradicted=outcomes.count(Outcome.CONTRADICTED),
+            missing=outcomes.count(Outcome.MISSING),
+            coarser=sum(
+                outcome is Outcome.MISSING and any(coarser(each, value) for each in self._said)
+                for value, outcome in zip(wanted, outcomes, strict=True)
+            ),
+            kinds=kinds,
+            extra=sum(
+                value.kind in kinds and not any(says(value, each, self._asked) for each in of_reference)
+                for value in self._beyond
+            ),
+        )
+
+    def _outcome(self, wanted: Value) -> Outcome:
+        equal = [value for value in self._said if says(value, wanted, self._asked)]
+        if any(self._stands_for(value, wanted) for value in equal):
+            return Outcome.FOUND
+        if any(says(value, wanted, self._asked) for value in self._joined):
+            return Outcome.FOUND
+        if equal or any(in_place_of(value, wanted) for value in self._beyond if not value.denied):
+            return Outcome.CONTRADICTED
+        return Outcome.MISSING
+
+    def _stands_for(self, value: Value, wanted: Value) -> bool:
+        """Whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
+        if value.denied and not wanted.denied and not self._asked.denies:
+            return False
+        if opposed(value, wanted, self._asked):
+            return False
+        if value.on_top is not None and wanted.on_top is None and value is not self._said[0]:
+            return not self._asked.words.isdisjoint(value.on_top)
+        return not self._of_another(value, wanted)
+
+    def _of_another(self, value: Value, wanted: Value) -> bool:
+        """Whether it counts other things than are asked for, which the answer counts too: "six legs and eight eyes"."""
+        counted = self._asked.counted
+        if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
+            return False
+        return any(other.noun in counted and other not in self._asked.values for other in self._said)
+
+
+def match_values(question: str, reference: str, answer: str) -> ValueMatch:
+    """Compares the values of an answer with those of a reference.
+
+    Args:
+        question: May be empty. It tells which values go without saying, how fine a date is asked for, in what a number
+            is counted ("in millions"), and whether the order of a list counts.
+        reference: Of these texts as much is read as `values_of` reads.
+        answer: Not read where the reference has no values.
+    """
+    return ValueMatcher(question, answer).match(reference)
+
+
+def _match_list(ordered: OrderedList, answer: str) -> ValueMatch:
+    """A list is one value: all of its items, in their order."""
+    kept = in_order(ordered, plain(answer))
+    outcome = Outcome.MISSING if kept is None else Outcome.FOUND if kept else Outcome.CONTRADICTED
+    return ValueMatch(
+        wanted=1,
+        found=int(outcome is Outcome.FOUND),
+        contradicted=int(outcome is Outcome.CONTRADICTED),
+        missing=int(outcome is Outcome.MISSING),
+        coarser=0,
+        kinds={Kind.LIST: outcome},
+        extra=0,
+    )

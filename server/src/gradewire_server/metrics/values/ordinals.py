@@ -1,0 +1,202 @@
+"""Places in an order and numbers of names: "third", "Apollo 11", "Henry VIII", "version 2.0.1"."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.metrics.values.numerals import (
+    ORDINAL_ENDINGS,
+    ORDINALS,
+    SMALL,
+    TENS,
+    adjacent,
+    lower_at,
+    number_at,
+    tokens_are,
+)
+from gradewire_server.metrics.values.tokens import Token, roman_value
+from gradewire_server.metrics.values.units import unit_at
+
+# Nouns that a number follows even in small letters.
+_LABELS: Final = frozenset({
+    "chapter", "part", "type", "row", "route", "section", "figure", "page", "step", "level", "grade", "class", "phase",
+    "stage", "room", "act", "scene", "volume", "article", "table", "question", "number", "no", "group", "highway",
+    "channel", "gate", "platform", "category", "episode", "season", "version",
+    "sample", "trial", "experiment", "lane", "exit",
+})  # fmt: skip
+# A capital at the beginning of a sentence makes no name of these.
+_NO_NAMES: Final = frozenset({
+    "in", "about", "the", "at", "on", "by", "from", "there", "it", "she", "he", "they", "we", "you", "around", "over",
+    "only", "all", "with", "and", "for", "since", "between", "until", "approximately", "roughly", "nearly", "under",
+    "total", "some", "just", "answer", "is", "are", "was", "were", "of", "to", "these", "those", "this", "that", "but",
+    "or", "if", "after", "before", "during", "exactly", "almost", "more", "less", "up", "as", "a", "an", "i", "yes",
+    "population", "sorted", "call", "no", "then", "when", "circa", "not", "than", "its", "his", "her", "their", "has",
+    "had", "have", "age", "aged", "least", "most", "another", "first", "sum", "mean", "value", "plus", "minus", "us",
+    "usd", "eur", "gbp", "rs", "inr", "ad", "ce", "bc", "bce", "am", "pm", "each", "both", "every", "any", "well",
+})  # fmt: skip
+_NO_NOUNS: Final = _NO_NAMES | {"behind", "place", "ahead", "later", "earlier", "ago", "who", "which", "into", "out"}
+_UNITS_BEFORE: Final = frozenset({"one", "per", "each", "every", "a", "split"})
+# What follows a king's "I" and hardly ever the pronoun.
+_AFTER_KINGS: Final = frozenset({
+    "of", "was", "is", "and", "in", "to", "who", "became", "at", "on", "from", "by", "the", "died", "reigned", "ruled",
+    "or", "for", "began", "ended", "started", "took", "were", "had", "has", "as", "with", "after", "until", "during",
+})  # fmt: skip
+_NO_PREFIXES: Final = frozenset({"pre", "post", "mid", "sub", "under", "over", "top", "non", "early", "late", "of"})
+# "Second to last": counted from the end.
+_LAST: Final = (("to", "last"), ("-", "to", "-", "last"), ("from", "last"), ("last",), ("-", "last"))
+_MAX_NAME: Final = 3
+_NUMBERS: Final = frozenset({"no", "number"})
+_MAX_DIGITS: Final = 4
+_NUMBER_WORDS: Final = frozenset(SMALL) | set(TENS)
+_ABBREVIATIONS: Final = {"ww": "war", "wwi": "war", "wwii": "war"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal:
+    """A place in an order, or the number of a name.
+
+    Attributes:
+        number: In digits: "8" for "VIII" and "eighth", "3.10" for a version.
+        noun: What has it, in small letters: "floor", "henry"; empty where nothing stands beside it.
+        named: Whether the noun stands before it: "Apollo 11".
+    """
+
+    number: str
+    noun: str
+    named: bool = False
+
+    def says(self, reference: "Ordinal") -> bool:
+        """Whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
+        return self.number == reference.number and self.alike(reference)
+
+    def alike(self, reference: "Ordinal") -> bool:
+        """Whether both can be of the same thing."""
+        return not self.noun or not reference.noun or self.noun == reference.noun
+
+
+def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
+    """Value and end of "3rd", "third", "forty-fourth", None for all else."""
+    if at >= len(tokens):
+        return None
+    token = tokens[at]
+    if token.number is not None:
+        behind = at + 1
+        counted = token.text.isdecimal() and len(token.text) <= _MAX_DIGITS
+        if counted and adjacent(tokens, behind) and lower_at(tokens, behind) in ORDINAL_ENDINGS:
+            return int(token.number), behind + 1
+        return None
+    if token.lower in ORDINALS:
+        return ORDINALS[token.lower], at + 1
+    if token.lower in TENS:
+        rest = at + 1 + (lower_at(tokens, at + 1) == "-")
+        value = ORDINALS.get(lower_at(tokens, rest), 0)
+        return (TENS[token.lower] + value, rest + 1) if 0 < value < 10 else None
+    return None
+
+
+def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
+    """The place in an order that begins at a token, with the noun behind it: "the third floor"."""
+    found = ordinal_number_at(tokens, at)
+    if found is None:
+        return None
+    number, end = found
+    last = next((len(words) for words in _LAST if tokens_are(tokens, end, *words)), 0)
+    if last:
+        return Ordinal(f"-{number}", ""), end + last
+    before = lower_at(tokens, at - 1)
+    if before == "the" and (named := _name(tokens, at - 2)) and tokens[at - 2].end + 1 == tokens[at - 1].start:
+        return Ordinal(str(number), named, named=True), end
+    noun, behind = _noun(tokens, end)
+    if lower_at(tokens, at) == "second" and (
+        (before in _UNITS_BEFORE and not noun) or number_at(tokens, at - 1) is not None or before in {"one", "per"}
+    ):
+        return None
+    return Ordinal(str(number), noun), behind
+
+
+def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
+    """The number of a name that stands at a token: "Apollo 11", "World War Two", "Part III"; "WWII" as a whole."""
+    token = tokens[at]
+    if token.lower in _ABBREVIATIONS:
+        return _abbreviated(tokens, at)
+    name = _hyphened(tokens, at) or _name(tokens, at - 1)
+    if name in _NUMBERS or (at > 1 and tokens_are(tokens, at - 2, "no", ".")):
+        return _numbered(tokens, at, name)
+    roman = roman_value(token.text) if token.word else None
+    if roman is not None:
+        return _roman(tokens, at, name, roman)
+    number = _number_of_name(tokens, at, name) if name else None
+    return None if number is None else (Ordinal(number, name, named=True), at + 1)
+
+
+def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
+    """In digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
+    token = tokens[at]
+    if token.number is not None:
+        unit = unit_at(tokens, at + 1)
+        counts = unit is not None and (len(unit.name) > 1 or not unit.name.isalpha())
+        whole = "," not in token.text and " " not in token.text and len(token.text) <= _MAX_DIGITS + 2
+        return token.text.lstrip("0") or "0" if whole and not counts else None
+    value = SMALL.get(token.lower)
+    return None if value is None or not (token.text[0].isupper() or name in _LABELS) else str(value)
+
+
+def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
+    """As in "No. 1", "number one": a place without a name; "no one" and "number" before a length are none."""
+    token = tokens[at]
+    value = token.whole
+    if token.number is None and name != "no":
+        value = SMALL.get(token.lower)
+    return None if value is None else (Ordinal(str(value), "", named=True), at + 1)
+
+
+def _hyphened(tokens: Sequence[Token], at: int) -> str:
+    """The word that a number belongs to by a hyphen, "covid" of "COVID-19"; empty for none."""
+    if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
+        return ""
+    word = tokens[at - 2]
+    return word.lower if word.word and word.lower not in _NO_PREFIXES and word.lower not in _NUMBER_WORDS else ""
+
+
+def _abbreviated(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
+    lower = tokens[at].lower
+    if lower != "ww":
+        return Ordinal("1" if lower == "wwi" else "2", "war", named=True), at + 1
+    number = number_at(tokens, at + 1)
+    return None if number not in {1.0, 2.0} else (Ordinal(f"{number:.0f}", "war", named=True), at + 2)
+
+
+def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:
+    """A Roman numeral: of a name, or by itself where it is no word and no letter."""
+    text = tokens[at].text
+    if len(text) == 1:
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        pronoun = text == "I" and following is not None and following.word and following.lower not in _AFTER_KINGS
+        if not name or (pronoun and name not in _LABELS):
+            return None
+        return Ordinal(str(value), name, named=True), at + 1
+    if not name and not set(text) <= set("IVX"):
+        return None
+    return Ordinal(str(value), name, named=bool(name)), at + 1
+
+
+def _name(tokens: Sequence[Token], at: int) -> str:
+    """The word that a number behind it is of, in small letters; empty for none."""
+    if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
+        return ""
+    token = tokens[at]
+    if token.lower in _LABELS:
+        return token.lower
+    capital = any(letter.isupper() for letter in token.text)
+    return token.lower if capital and token.lower not in _NO_NAMES and len(token.text) > 1 else ""
+
+
+def _noun(tokens: Sequence[Token], at: int) -> tuple[str, int]:
+    """The noun behind an ordinal, the last of a name in capitals, and the place behind it."""
+    if at >= len(tokens) or not tokens[at].word or tokens[at].lower in _NO_NOUNS:
+        return "", at
+    end = at + 1
+    if tokens[at].text[0].isupper():
+        while end < len(tokens) and end - at < _MAX_NAME and tokens[end].word and tokens[end].text[0].isupper():
+            end += 1
+    return tokens[end - 1].lower, end

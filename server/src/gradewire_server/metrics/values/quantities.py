@@ -1,0 +1,454 @@
+"""Quantities: numbers with units, read from tokens with words around them ("about", "at least"), and compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import floor, isclose, log10
+from typing import Final
+
+from gradewire_server.metrics.values.numerals import SHORT_SCALES, Numeral, adjacent, lower_at, numeral_at, tokens_are
+from gradewire_server.metrics.values.tokens import Token
+from gradewire_server.metrics.values.units import (
+    CURRENCIES,
+    CURRENCY_SIGNS,
+    FOOT,
+    INCH,
+    PERCENT,
+    RADIAN,
+    Dimension,
+    Unit,
+    UnitFound,
+    unit_at,
+)
+
+_EXACT: Final = 1e-6
+_SAME_UNIT_TOLERANCE: Final = 0.01
+"""Relative, of a number that is the other one rounded."""
+_OTHER_UNIT_TOLERANCE: Final = 0.006
+"""Relative, between two units: factors are often rounded."""
+_HEDGED_TOLERANCE: Final = 0.05
+_MANY: Final = 10_000.0
+"""From here on a number with a single significant digit is a rounded one."""
+_ROUND_TOLERANCE: Final = 0.005
+_SIGNIFICANT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number, perhaps with a unit.
+
+    Attributes:
+        value: As written, with its sign, scale words multiplied in; the lower end of a range.
+        place: What its last significant digit counts; 0 where it is exact ("1/3", "sqrt(2)").
+        unit: None for a plain number.
+        unit_name: As written, in small letters; empty for none.
+        upper: The upper end of a range, else None.
+        hedged: Whether it is said to be about so much.
+        bound: "<", "<=", ">", ">=" where it is a bound, else empty.
+        direction: 1 for a rise, -1 for a fall in words around it, 0 for neither.
+        signed: Whether a sign stands before it.
+        fraction: Whether it is written as a part of a whole.
+        ratio: Both parts of "3:2", else None.
+    """
+
+    value: float
+    place: float
+    unit: Unit | None = None
+    unit_name: str = ""
+    upper: float | None = None
+    hedged: bool = False
+    bound: str = ""
+    direction: int = 0
+    signed: bool = False
+    fraction: bool = False
+    ratio: tuple[float, float] | None = None
+
+    @property
+    def dimension(self) -> Dimension:
+        """What it measures; () of a plain number, a share and a percentage."""
+        return self.unit.dimension if self.unit else ()
+
+    @property
+    def family(self) -> str:
+        """What values are alternatives to each other: "money" for all currencies."""
+        base = self.dimension[0][0] if self.dimension else ""
+        return "money" if base.startswith("money") else str(self.dimension) if self.dimension else ""
+
+    def in_base(self, value: float) -> float:
+        """A number of its unit in base units."""
+        return value if self.unit is None else value * self.unit.factor + self.unit.offset
+
+    def says(self, reference: "Quantity") -> bool:
+        """Whether an answer's quantity, this one, is the reference's."""
+        if not _bounds_agree(reference, self) or (reference.ratio is None) != (self.ratio is None):
+            return False
+        if reference.ratio is not None and self.ratio is not None:
+            return isclose(reference.ratio[0] * self.ratio[1], reference.ratio[1] * self.ratio[0])
+        return any(_same(reference, reading) for reading in self._readings(reference))
+
+    def _readings(self, reference: "Quantity") -> "list[Quantity]":
+        """This quantity as it may be meant beside the reference: with its own unit, or with the reference's."""
+        readings = []
+        if self.dimension == reference.dimension and (self.unit is not None) == (reference.unit is not None):
+            readings.append(self)
+        elif self.unit is None:  # a number whose unit goes without saying
+            readings.append(replace(self, unit=reference.unit))
+            if not reference.dimension:
+                readings.append(self)
+        elif reference.unit is None:
+            readings.append(replace(self, unit=None))
+            if not self.dimension:
+                readings.append(self)
+        elif _pounds(self, reference) or _degrees(self, reference):
+            readings.append(replace(self, unit=reference.unit))
+        if not reference.place and not reference.dimension and self.dimension == RADIAN.dimension:
+            readings.append(replace(self, value=self.in_base(self.value) / RADIAN.factor, unit=reference.unit))
+        if not self.place and not self.dimension and reference.dimension == RADIAN.dimension:
+            readings.append(replace(self, unit=RADIAN))
+        return readings
+
+
+def contradicts(reference: Quantity, answer: Quantity) -> bool:
+    """Whether an answer's quantity stands where the reference's should: of the same family, and another one."""
+    return reference.family == answer.family and not answer.says(reference)
+
+
+def _pounds(one: Quantity, other: Quantity) -> bool:
+    names = {one.unit_name, other.unit_name}
+    return bool(names & {"pound", "pounds"}) and "money GBP" in {
+        quantity.dimension[0][0] for quantity in (one, other) if quantity.dimension
+    }
+
+
+def _degrees(one: Quantity, other: Quantity) -> bool:
+    """Whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
+    return {one.unit_name, other.unit_name} & {"degree"} != set() and (_temperatures(one) or _temperatures(other))
+
+
+def _bounds_agree(reference: Quantity, answer: Quantity) -> bool:
+    """Bounds of two directions never do; who leaves out "more than" before a large number says the same."""
+    return not reference.bound or not answer.bound or reference.bound == answer.bound
+
+
+def _same(reference: Quantity, answer: Quantity) -> bool:
+    if reference.upper is not None:
+        return _in_range(reference, reference.upper, answer)
+    if answer.upper is not None or not _signs_agree(reference, answer):
+        return False
+    ours, theirs = reference.in_base(reference.value), answer.in_base(answer.value)
+    if reference.signed != answer.signed or reference.direction != answer.direction:
+        ours, theirs = abs(ours), abs(theirs)
+    if isclose(ours, theirs, rel_tol=_EXACT, abs_tol=1e-30):
+        return True
+    apart = abs(ours - theirs) / max(abs(ours), abs(theirs))
+    if reference.hedged or answer.hedged:
+        return apart <= _HEDGED_TOLERANCE
+    other_unit = reference.unit != answer.unit and reference.unit is not None and answer.unit is not None
+    converted = other_unit and apart <= _OTHER_UNIT_TOLERANCE and not _temperatures(reference)
+    return converted or _rounded(reference, answer, ours, theirs, apart)
+
+
+def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
+    """Whether an answer is the reference's range, or lies in it."""
+    first, last = reference.in_base(reference.value), reference.in_base(upper)
+    begin = answer.in_base(answer.value)
+    if answer.upper is None:
+        return first <= begin <= last
+    return _near(first, begin) and _near(last, answer.in_base(answer.upper))
+
+
+def _near(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=_OTHER_UNIT_TOLERANCE)
+
+
+def _temperatures(quantity: Quantity) -> bool:
+    return quantity.dimension == (("temperature", 1),)
+
+
+def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
+    """A minus has to be said, by sign or by word; that a loss is one goes without saying where the reference does."""
+    if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is below zero elsewhere
+        return True
+    ours, theirs = _sign(reference), _sign(answer)
+    if ours < 0:
+        return theirs < 0
+    if reference.signed or reference.direction > 0:
+        return theirs >= 0
+    return not (answer.signed and answer.value < 0) or ours == theirs
+
+
+def _sign(quantity: Quantity) -> int:
+    if quantity.value < 0:
+        return -1
+    return quantity.direction
+
+
+def _places(quantity: Quantity) -> float:
+    factor = quantity.unit.factor if quantity.unit else 1.0
+    return quantity.place * factor
+
+
+def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, apart: float) -> bool:
+    """Whether the coarser of two numbers is the finer one rounded, with at least two digits that say something."""
+    first, second = _places(reference), _places(answer)
+    coarse, fine, place = (ours, theirs, first) if first >= second else (theirs, ours, second)
+    if not place or first == second or abs(coarse - fine) > place * 0.5000001:
+        return False
+    digits = floor(log10(abs(coarse) / place) + 1e-9) + 1 if abs(coarse) >= place else 1
+    if digits > _SIGNIFICANT:
+        return apart <= _SAME_UNIT_TOLERANCE
+    if place < 1 or (digits == _SIGNIFICANT and place <= 1):
+        return digits >= _SIGNIFICANT and apart <= _SAME_UNIT_TOLERANCE
+    return abs(coarse) >= _MANY and apart <= _ROUND_TOLERANCE
+
+
+_HEDGES: Final = frozenset({
+    "about", "approximately", "approx", "around", "roughly", "nearly", "almost", "some", "circa", "ca", "~", "c",
+    "estimated", "close",
+})  # fmt: skip
+_BEFORE: Final = {
+    ("more", "than"): ">", ("greater", "than"): ">", ("over",): ">", ("above",): ">", ("exceeding",): ">",
+    ("less", "than"): "<", ("fewer", "than"): "<", ("under",): "<", ("below",): "<", ("lower", "than"): "<",
+    ("at", "least"): ">=", ("minimum", "of"): ">=", ("no", "less", "than"): ">=", ("no", "fewer", "than"): ">=",
+    ("at", "most"): "<=", ("maximum", "of"): "<=", ("no", "more", "than"): "<=", ("up", "to"): "<=",
+    ("not", "more", "than"): "<=", ("not", "less", "than"): ">=", (">",): ">",
+    ("<",): "<", (">=",): ">=", ("<=",): "<=",
+}  # fmt: skip
+_BEHIND: Final = {
+    "more": ">=", "older": ">=", "above": ">=", "greater": ">=", "higher": ">=", "over": ">=", "up": ">=",
+    "less": "<=", "fewer": "<=", "younger": "<=", "below": "<=", "under": "<=", "lower": "<=",
+}  # fmt: skip
+_FALLS: Final = frozenset({
+    "loss", "decrease", "decline", "drop", "fall", "reduction", "dropped", "fell", "declined", "decreased", "lost",
+    "reduced", "down", "deficit", "losses",
+})  # fmt: skip
+_RISES: Final = frozenset({
+    "increase", "rise", "gain", "growth", "rose", "grew", "increased", "gained", "climbed", "up", "raised",
+})  # fmt: skip
+_LINKS: Final = frozenset({"of", "by", "in", "was", "is"})
+_COMPOUND: Final = frozenset({"and", ","})
+_MAX_LINKS: Final = 3
+
+
+def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
+    """The quantity whose number begins at a token, with indices of its first token and the one behind it."""
+    clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
+    if clock is not None:
+        return clock[0], at, clock[1]
+    # A power that is too high for a number is none without its base either.
+    numeral = None if lower_at(tokens, at - 1) == "^" else numeral_at(tokens, at)
+    if numeral is None:
+        return None
+    first, currency = _currency_before(tokens, at)
+    quantity, end = _with_unit(tokens, numeral, currency)
+    quantity, end = _compound(tokens, quantity, end)
+    if not _moved(tokens, quantity, first, end):
+        quantity, end = _range(tokens, quantity, end, currency)
+    return _in_context(tokens, quantity, first, end)
+
+
+def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | None) -> tuple[Quantity, int]:
+    value, place, end = numeral.value, numeral.place, numeral.end
+    found = currency
+    if currency is not None:
+        factor = SHORT_SCALES.get(lower_at(tokens, end), 1.0)
+        value, place, end = value * factor, place * factor, end + (factor > 1)
+    elif (found := unit_at(tokens, end)) is not None:
+        value *= found.sign
+        end = found.end
+    return (
+        Quantity(
+            value,
+            place,
+            found.unit if found else None,
+            found.name if found else "",
+            signed=bool(found and found.sign < 0),
+            fraction=numeral.fraction,
+        ),
+        end,
+    )
+
+
+def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
+    """The index from which an amount of money counts, and its currency, where one stands before the number."""
+    before = at - 1
+    before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
+    bracket = lower_at(tokens, before) == "("
+    before -= bracket
+    lower = lower_at(tokens, before)
+    unit = CURRENCY_SIGNS.get(lower) or (CURRENCIES.get(lower) if lower in {"usd", "eur", "gbp", "rs", "inr"} else None)
+    if unit is None:
+        return at, None
+    before -= lower == "$" and lower_at(tokens, before - 1) == "us"
+    return before, UnitFound(unit, lower, at)
+
+
+def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Quantity, int]:
+    """As in "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
+    while (
+        quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
+    ):
+        start = end + (lower_at(tokens, end) in _COMPOUND)
+        if start >= len(tokens):
+            break
+        numeral = numeral_at(tokens, start)
+        found = None if numeral is None else unit_at(tokens, numeral.end)
+        if numeral is not None and found is None and lower_at(tokens, numeral.end) == "in":  # "6ft 1in"
+            found = UnitFound(INCH, "in", numeral.end + 1)
+        if numeral is None or found is None or found.unit.dimension != quantity.unit.dimension:
+            break
+        share = found.unit.factor / quantity.unit.factor
+        if share >= 1 or numeral.value * share >= 1:
+            break
+        quantity = replace(quantity, value=quantity.value + numeral.value * share, place=numeral.place * share)
+        end = found.end
+    return quantity, end
+
+
+def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None) -> tuple[Quantity, int]:
+    """As in "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
+    link = lower_at(tokens, end)
+    if link not in {"-", "to", ":"} and not (link == "and" and _has_before(tokens, end, "between")):
+        return quantity, end
+    start = end + 1 + (lower_at(tokens, end + 1) in CURRENCY_SIGNS)
+    numeral = numeral_at(tokens, start) if start < len(tokens) else None
+    if numeral is None:
+        return quantity, end
+    other, behind = _with_unit(tokens, numeral, currency)
+    joined = _joined(quantity, other, link)
+    return (quantity, end) if joined is None else (joined, behind)
+
+
+def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
+    """Whether two amounts are a change and what it comes to: "by 1.7% to 19.1%", "rose $5 to $9"."""
+    if lower_at(tokens, end) != "to" or quantity.unit is None:
+        return False
+    before = lower_at(tokens, first - 1 - (lower_at(tokens, first - 1) in _HEDGES))
+    return before == "by" or before in _FALLS or before in _RISES
+
+
+def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
+    """A range or a ratio of two quantities; None where they are two."""
+    unit = quantity.unit or other.unit
+    falls = other.value <= quantity.value
+    if unit is None and (link == ":" or (link == "to" and falls)):
+        return Quantity(quantity.value, 0.0, ratio=(quantity.value, other.value))
+    if link == ":" or (other.unit is not None and unit is not None and other.dimension != unit.dimension):
+        return None
+    factor = other.unit.factor / unit.factor if other.unit is not None and unit is not None else 1.0
+    upper = other.value * factor
+    if upper <= quantity.value:
+        return None
+    return replace(quantity, unit=unit, unit_name=quantity.unit_name or other.unit_name, upper=upper)
+
+
+def _has_before(tokens: Sequence[Token], end: int, word: str) -> bool:
+    return any(lower_at(tokens, index) == word for index in range(max(0, end - 6), end))
+
+
+def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
+    """As in "An hour and a half"."""
+    if lower_at(tokens, at) not in {"a", "an", "one"}:
+        return None
+    found = unit_at(tokens, at + 1)
+    if found is None or not tokens_are(tokens, found.end, "and", "a", "half"):
+        return None
+    return Quantity(1.5, 0.1, found.unit, found.name), found.end + 3
+
+
+def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
+    """Feet and inches by their marks."""
+    feet = tokens[at].whole
+    if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
+        return None
+    inches = tokens[at + 2].whole
+    if inches is None or inches >= 12 or lower_at(tokens, at + 3) not in {'"', "'"}:
+        return None
+    value = feet + inches * INCH.factor / FOOT.factor
+    return Quantity(value, INCH.factor / FOOT.factor, FOOT, "foot"), at + 4
+
+
+def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
+    """The quantity with sign, hedge, bound and direction from the words around it."""
+    start, sign = _sign_before(tokens, first)
+    if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
+        sign = -1
+    bracketed = lower_at(tokens, end) == ")" and quantity.family == "money" and _opened(tokens, first)
+    end += bracketed
+    if lower_at(tokens, end) == ")" and lower_at(tokens, end + 1) == "%" and lower_at(tokens, first - 1) == "(":
+        bracketed, end = True, end + 2  # "(2.5)%"
+        quantity = replace(quantity, unit=PERCENT, unit_name="%")
+    below_zero = tokens_are(tokens, end, "below", "zero")
+    end += 2 * below_zero
+    scale, behind = _scale_behind(tokens, end) if bracketed else (1.0, end)
+    value = quantity.value * scale
+    if sign < 0 or bracketed or below_zero:
+        value = -abs(value)
+    end = behind
+    bound, start = _bound_before(tokens, start)
+    hedged = lower_at(tokens, start - 1) in _HEDGES or (lower_at(tokens, start - 2) in _HEDGES and bool(bound))
+    bound = bound or _bound_behind(tokens, end)
+    return (
+        replace(
+            quantity,
+            value=value,
+            place=quantity.place * scale,
+            hedged=hedged,
+            bound=bound,
+            direction=_direction(tokens, start - hedged, end),
+            signed=quantity.signed or sign != 0 or bracketed or below_zero,
+        ),
+        start,
+        end,
+    )
+
+
+def _scale_behind(tokens: Sequence[Token], at: int) -> tuple[float, int]:
+    from_words = {"million": 1e6, "billion": 1e9, "thousand": 1e3}.get(lower_at(tokens, at))
+    return (1.0, at) if from_words is None else (from_words, at + 1)
+
+
+def _opened(tokens: Sequence[Token], first: int) -> bool:
+    return lower_at(tokens, first) == "(" or lower_at(tokens, first + 1) == "(" or lower_at(tokens, first - 1) == "("
+
+
+def _sign_before(tokens: Sequence[Token], first: int) -> tuple[int, int]:
+    before = lower_at(tokens, first - 1)
+    if before in {"minus", "negative"}:
+        return first - 1, -1
+    if before in {"-", "+"} and adjacent(tokens, first) and not adjacent(tokens, first - 1):
+        return first - 1, -1 if before == "-" else 1
+    if before in {"-", "+"} and adjacent(tokens, first) and lower_at(tokens, first - 2) in {"(", "=", "[", ","}:
+        return first - 1, -1 if before == "-" else 1
+    return first, 0
+
+
+def _bound_before(tokens: Sequence[Token], start: int) -> tuple[str, int]:
+    for length in (3, 2, 1):
+        words = tuple(lower_at(tokens, index) for index in range(start - length, start))
+        if words in _BEFORE:
+            return _BEFORE[words], start - length
+    return "", start
+
+
+def _bound_behind(tokens: Sequence[Token], end: int) -> str:
+    if lower_at(tokens, end) == "+" and adjacent(tokens, end):
+        return ">="
+    for link in (end, end + 1, end + 2):  # "18 years or more"
+        if lower_at(tokens, link) in {"or", "and"}:
+            return _BEHIND.get(lower_at(tokens, link + 1), "")
+        if link >= len(tokens) or not tokens[link].word:
+            break
+    return ""
+
+
+def _direction(tokens: Sequence[Token], start: int, end: int) -> int:
+    at = start - 1
+    links = 0
+    while lower_at(tokens, at) in _LINKS and links < _MAX_LINKS:
+        at, links = at - 1, links + 1
+    word = lower_at(tokens, at)
+    if word in _FALLS:
+        return -1
+    if word in _RISES or lower_at(tokens, end) in {"more", "higher", "increase"}:
+        return 1
+    return -1 if lower_at(tokens, end) in {"decrease", "decline", "less", "drop"} else 0

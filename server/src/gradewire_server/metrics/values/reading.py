@@ -1,0 +1,270 @@
+"""The values of a text, with kind, place, and how each stands in its sentence."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from itertools import islice
+from operator import itemgetter
+from typing import Final
+
+from gradewire_server.metrics.values.date_reading import date_at
+from gradewire_server.metrics.values.dates import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, Date, Time, time_at
+from gradewire_server.metrics.values.formula_reading import formulas_of, with_signs
+from gradewire_server.metrics.values.formulas import Formula, Relation
+from gradewire_server.metrics.values.numerals import DURATIONS, ORDINALS, SCALES, SMALL, TENS, TIMES
+from gradewire_server.metrics.values.ordinals import Ordinal, label_at, ordinal_at
+from gradewire_server.metrics.values.quantities import Quantity, quantity_at
+from gradewire_server.metrics.values.symbols import Locant, Symbol, locants_of, symbols_of
+from gradewire_server.metrics.values.tokens import DIGITS, Token, plain, roman_value, tokens_of
+
+
+class Kind(StrEnum):
+    """What a value is."""
+
+    DATE = "date"
+    """A day, month, year, decade, century, season or a stretch of them."""
+    TIME = "time"
+    """A time of day."""
+    QUANTITY = "quantity"
+    """A number, perhaps with a unit."""
+    ORDINAL = "ordinal"
+    """A place in an order: "third"; and the number of a name: "Apollo 11", "Henry VIII"."""
+    OPERATOR = "operator"
+    """A relation, "x < 3", or a direction, "A -> B"."""
+    SYMBOL = "symbol"
+    """A sign with an index or a charge: "x_3", "CO2", "Na+"."""
+    LOCANT = "locant"
+    """A chemical name with what tells isomers apart: "2-butanol", "carbon-14"."""
+    EXPRESSION = "expression"
+    """A formula with variables."""
+    LIST = "list"
+    """Things in an order that counts."""
+
+
+class Outcome(StrEnum):
+    """What becomes of a reference's values in an answer."""
+
+    FOUND = "found"
+    CONTRADICTED = "contradicted"
+    MISSING = "missing"
+
+
+_REACH: Final = 64
+"""Characters before a value in which it can be denied."""
+_CLAUSE: Final = 96
+"""Characters on either side of a value that its clause is looked for in."""
+DENIES: Final = re.compile(
+    r"(?:\b(?:not|never|neither|nor|cannot)|n't|\b(?:rather than|instead of|as opposed to))\b"
+    r"(?!\s+(?:only|just|merely|simply|exactly|quite|less|more|fewer|later|earlier|sooner|until|till|before)\b)",
+    re.IGNORECASE,
+)
+"""What denies a value behind it; "not only 5" and "no less than 5" deny nothing."""
+_ENDS: Final = re.compile(
+    r"[.;:!?,()\n]|\b(?:but|until|till|before|after|since|than|later|because|although|though|while|is|was|are|were)\b",
+    re.IGNORECASE,
+)
+"""What ends the reach of a denial: the clause, another verb, "did not end until"."""
+_SIDE_REACH: Final = 24
+_SIDES: Final = re.compile(r"\b(?:(before|prior to|earlier than)|after|later than)(?: the)?\s+$", re.IGNORECASE)
+_OR: Final = re.compile(r"\b(?:or|nor)\b", re.IGNORECASE)
+_DIGIT: Final = re.compile(r"\d")
+_ON_TOP: Final = re.compile(r"\b(?:another|an? (?:additional|extra|further))\s+\S?$", re.IGNORECASE)
+_CLAUSES: Final = re.compile(r"[.,;:!?()\n]\s|\band\b", re.IGNORECASE)
+WORD: Final = re.compile(r"[^\W\d_]{4,}")
+"""Words that may tell one thing from another."""
+
+
+def denied(text: str, start: int) -> bool:
+    """Whether the value that begins at a place is denied: "not in 1999", "rather than seven"."""
+    before = text[max(0, start - _REACH) : start]
+    cues = list(DENIES.finditer(before))
+    if not cues:
+        return False
+    between = before[cues[-1].end() :]
+    return _ENDS.search(between) is None and (_DIGIT.search(between) is None or _OR.search(between) is not None)
+
+
+def side(text: str, start: int) -> int:
+    """-1 where what is said lies before the date that begins at a place, 1 where behind it, else 0."""
+    found = _SIDES.search(text[max(0, start - _SIDE_REACH) : start])
+    return 0 if found is None else -1 if found[1] else 1
+
+
+def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
+    """Words of a value's clause, in small letters, where it comes on top of another ("another £5"), else None."""
+    before = text[max(0, start - _CLAUSE) : start]
+    if _ON_TOP.search(before) is None:
+        return None
+    clause = _CLAUSES.split(before)[-1] + " " + _CLAUSES.split(text[end : end + _CLAUSE])[0]
+    return frozenset(word.lower() for word in WORD.findall(clause))
+
+
+Content = Date | Time | Quantity | Ordinal | Symbol | Locant | Formula | Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that a text names.
+
+    Attributes:
+        kind: What it is.
+        text: As written, in plain form.
+        content: What it says.
+        whole: Whether the text says nothing else.
+        noun: The word behind a number without unit, in small letters: "eyes" of "eight eyes"; empty for none.
+        side: Of a date: -1 where "before" stands before it, 1 for "after", else 0.
+        denied: Whether the text denies it: "not in 1999".
+        on_top: Words of its clause, in small letters, where it is said to come on top of another value; else None.
+    """
+
+    kind: Kind
+    text: str
+    content: Content
+    whole: bool = False
+    noun: str = ""
+    side: int = 0
+    denied: bool = False
+    on_top: frozenset[str] | None = None
+
+
+MAX_VALUES: Final = 64
+"""Values of a text that are compared: where it has more, half of them are its first and half its last ones."""
+
+_BEGINNERS: Final = frozenset({
+    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *TIMES, "ad", "ce", "q", "noon", "midday",
+    "midnight", "half", "quarter", "a", "an", "ww", "wwi", "wwii",
+})  # fmt: skip
+"""Words that a value may begin with."""
+_ALL_BEGINNERS: Final = (
+    (_BEGINNERS - {"a", "an"}) | set(SCALES) | {"couple", "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
+)
+"""One of which a text without digits has, where it has a value: an article alone begins none."""
+_SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
+_LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
+_WORD: Final = re.compile(r"[a-z]+")
+_CUES: Final = ("not", "n't", "never", "neither", "nor", "rather than", "instead of", "as opposed to")
+"""One of which every denial has."""
+_ON_TOP_CUES: Final = ("another", "additional", "extra", "further")
+_ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
+_ROMAN: Final = frozenset("IVXLCDM")
+_KINDS: Final[Mapping[type[Content], Kind]] = {
+    Quantity: Kind.QUANTITY,
+    Formula: Kind.EXPRESSION,
+    Relation: Kind.OPERATOR,
+    Symbol: Kind.SYMBOL,
+    Locant: Kind.LOCANT,
+}
+
+
+@lru_cache(maxsize=128)
+def values_of(text: str) -> tuple[Value, ...]:
+    """The values that a text names, in their order.
+
+    Args:
+        text: Any text; what is beyond the bounds of this module is left out.
+    """
+    written = with_signs(plain(text))
+    characters = frozenset(written)
+    if DIGITS.isdisjoint(characters) and not _begins_in_words(written) and _SIGNS.isdisjoint(characters):
+        return ()
+    claims = _claims(written, characters)
+    tokens = tokens_of(_without(written, claims) if claims else written)
+    found: list[tuple[int, Value]] = [(start, value) for start, _, value in claims]
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        behind = at + 1
+        if token.number is not None or token.lower in _BEGINNERS or (token.word and _is_roman(token.text)):
+            value, behind = _value_at(written, tokens, at)
+            if value is not None:
+                found.append((token.start, value))
+        at = behind
+    in_order = sorted(found, key=itemgetter(0))
+    if len(in_order) > MAX_VALUES:
+        in_order = in_order[: MAX_VALUES // 2] + in_order[-MAX_VALUES // 2 :]
+    values = _standing(written, in_order)
+    if len(values) == 1 and values[0].text.strip(" .!\n") == written.strip(" .!\n"):
+        values = [replace(values[0], whole=True)]
+    return tuple(values)
+
+
+def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
+    """The values, with what the text around them makes of them where it has a word that may."""
+    values = [value for _, value in found]
+    lower = written.lower() if found else ""
+    if any(cue in lower for cue in _CUES) and DENIES.search(written) is not None:
+        values = [
+            replace(value, denied=True) if denied(written, start) else value
+            for (start, _), value in zip(found, values, strict=True)
+        ]
+    if any(cue in lower for cue in _ON_TOP_CUES):
+        values = [
+            replace(value, on_top=on_top(written, start, start + len(value.text)))
+            for (start, _), value in zip(found, values, strict=True)
+        ]
+    return values
+
+
+def _begins_in_words(written: str) -> bool:
+    """Whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
+    lower = written.lower()
+    if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
+        return True
+    return any(roman_value(word) for word in _ROMAN_WORD.findall(written))
+
+
+def _is_roman(word: str) -> bool:
+    return _ROMAN.issuperset(word) and roman_value(word) is not None
+
+
+def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
+    """What is read by its signs and not word by word: chemical names, indices, formulas; the first claim counts."""
+    found: list[tuple[int, int, Value]] = []
+    taken: list[tuple[int, int]] = []
+    for start, end, content in islice(_by_signs(written, characters), MAX_VALUES):
+        if not any(start < other_end and other_start < end for other_start, other_end in taken):
+            taken.append((start, end))
+            found.append((start, end, Value(_KINDS[type(content)], written[start:end], content)))
+    return sorted(found, key=itemgetter(0))
+
+
+def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Content]]:
+    yield from locants_of(written, characters)
+    yield from symbols_of(written, characters)
+    for formula in formulas_of(written, characters):
+        yield formula.start, formula.end, formula.content
+
+
+def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
+    """The text with a mark and blanks for what is claimed, so that places stay."""
+    pieces: list[str] = []
+    at = 0
+    for start, end, _ in claims:
+        pieces.extend((written[at:start], ";", " " * (end - start - 1)))
+        at = end
+    return "".join((*pieces, written[at:]))
+
+
+def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
+    """The value that begins at a token, if there is one, and the place to go on from."""
+    if (date := date_at(tokens, at)) is not None:
+        lies = side(written, tokens[max(0, date[1])].start)
+        return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0], side=lies), date[2]
+    if (time := time_at(tokens, at)) is not None:
+        return Value(Kind.TIME, _text(written, tokens, at, time[1]), time[0]), time[1]
+    if (label := label_at(tokens, at)) is not None:
+        return Value(Kind.ORDINAL, _text(written, tokens, at - 1, label[1]), label[0]), label[1]
+    if (quantity := quantity_at(tokens, at)) is not None:
+        amount, start, end = quantity
+        noun = tokens[end].lower if amount.unit is None and end < len(tokens) and tokens[end].word else ""
+        return Value(Kind.QUANTITY, _text(written, tokens, start, end), amount, noun=noun), end
+    if (ordinal := ordinal_at(tokens, at)) is not None:
+        return Value(Kind.ORDINAL, _text(written, tokens, at, ordinal[1]), ordinal[0]), ordinal[1]
+    return None, at + 1
+
+
+def _text(written: str, tokens: Sequence[Token], start: int, end: int) -> str:
+    return written[tokens[max(0, start)].start : tokens[end - 1].end]

@@ -1,0 +1,208 @@
+"""Chemical names with locants, and signs with an index or a charge: "x_3", "H2O", "Na+"."""
+
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.metrics.values.tokens import DIGITS
+
+_GREEK_WORDS: Final = ("alpha", "beta", "gamma", "delta", "omega", "Alpha", "Beta", "Gamma", "Delta", "Omega")
+_GREEK_LETTERS: Final = frozenset("\u03b1\u03b2\u03b3\u03c9")
+_ROOTS: Final = (
+    "meth|eth|prop|but|pent|hex|hept|oct|non|dec|benz|phen|tolu|xyl|naphth|furan|pyr|amin|chlor|brom|fluor|iod|nitr|"
+    "hydrox|cycl|gluc|fruct|lact|cresol|anis|acet|ibuprofen|naproxen|carvone|limonene|alanine|serine|valine|leucine|"
+    "lysine|proline|tyrosine|cysteine|glutam|aspart|arginine|carot|tartar|malic|dopa|amphetamine|thalidomide|galact"
+)
+_END: Final = (
+    "(?:ane|ene|yne|ol|al|one|oic|ate|ide|ine|yl|amine|ose|acid|diene|triene|thiol|ether|ester|benzene|toluene|phenol|"
+    "fen|in|oxen|pa)"
+)
+_STEREO: Final = (
+    r"(?:cis|trans|ortho|meta|para|alpha|beta|gamma|delta|[\u03b1\u03b2\u03b3]|[DLdlompnERSZ]|tert|sec|iso|neo)"
+)
+_STEREO_NAMES: Final = {
+    "\u03b1": "alpha", "\u03b2": "beta", "\u03b3": "gamma", "\u03c9": "omega", "o": "ortho", "m": "meta", "p": "para",
+    "d": "D", "l": "L",
+}  # fmt: skip
+_PREFIXES: Final = frozenset({
+    "cis", "trans", "ortho", "meta", "para", "tert", "sec", "iso", "neo", "alpha", "beta", "gamma", "delta",
+})  # fmt: skip
+_NAME: Final = re.compile(
+    rf"(?<![\w-])((?:\(?{_STEREO}\)?-){{0,3}}(?:(?:\d{{1,2}}'?(?:,\d{{1,2}}'?){{0,5}})-)?[A-Za-z]{{3,30}}"
+    r"(?:-\d{1,2}(?:,\d{1,2}){0,5}-[a-z]{2,30}){0,4})(?![\w])"
+)
+_ROOT: Final = re.compile(rf"(?:di|tri|tetra|penta|hexa)?(?:{_ROOTS})", re.IGNORECASE)
+_ENDING: Final = re.compile(rf"[a-z]*{_END}", re.IGNORECASE)
+_NUMBERS: Final = re.compile(r"\d+(?:,\d+)*")
+_OXIDATION: Final = re.compile(r"(?<!\w)([a-z]{3,12}) ?\((I{1,3}|IV|VI{0,3}|V)\)(?: ([a-z]{3,14}))?", re.IGNORECASE)
+_ELEMENTS: Final = {
+    "hydrogen": "h", "helium": "he", "lithium": "li", "carbon": "c", "nitrogen": "n", "oxygen": "o", "sodium": "na",
+    "phosphorus": "p", "potassium": "k", "calcium": "ca", "cobalt": "co", "strontium": "sr", "technetium": "tc",
+    "iodine": "i", "caesium": "cs", "cesium": "cs", "radon": "rn", "radium": "ra", "thorium": "th", "uranium": "u",
+    "plutonium": "pu", "americium": "am", "polonium": "po", "iron": "fe", "lead": "pb", "chlorine": "cl",
+}  # fmt: skip
+_SYMBOLS: Final = frozenset(_ELEMENTS.values())
+_ISOTOPE: Final = re.compile(r"(?<![\w-])([A-Za-z]{1,11})([ -])(\d{1,3})(?![\w.])")
+_GREEK: Final = re.compile(
+    r"(?<![\w-])(alpha|beta|gamma|delta|omega|[\u03b1\u03b2\u03b3\u03c9])[- ]([a-z]{4,12}|\d{1,2})(?!\w)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Locant:
+    """A chemical name, taken apart.
+
+    Attributes:
+        stem: The name without what tells isomers apart, in small letters: "butanol".
+        marks: What does, in order: ("2",) of "2-butanol" and "butan-2-ol".
+    """
+
+    stem: str
+    marks: tuple[str, ...]
+
+    def says(self, reference: "Locant") -> bool:
+        """Whether both are the same substance."""
+        return self.stem == reference.stem and self.marks == reference.marks
+
+    def contradicts(self, reference: "Locant") -> bool:
+        """Whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
+        begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
+        return not self.says(reference) and (self.marks != reference.marks or not begun)
+
+
+def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
+    """Where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
+    if "(" in characters:
+        for match in _OXIDATION.finditer(text):
+            yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
+    if not DIGITS.isdisjoint(characters):
+        yield from _isotopes(text)
+    if "-" in characters:
+        for match in _NAME.finditer(text):
+            if (found := _locant(match[1])) is not None:
+                yield match.start(), match.end(), found
+    if not _GREEK_LETTERS.isdisjoint(characters) or any(word in text for word in _GREEK_WORDS):
+        for match in _GREEK.finditer(text):
+            number = match[2].isdigit()
+            marks = (_greek(match[1]), match[2]) if number else (_greek(match[1]),)
+            yield match.start(), match.end(), Locant("" if number else match[2].lower(), marks)
+
+
+def _isotopes(text: str) -> Iterator[tuple[int, int, Locant]]:
+    for match in _ISOTOPE.finditer(text):
+        name = match[1].lower()
+        element = _ELEMENTS.get(name)
+        if element is None and match[2] == "-" and name in _SYMBOLS and match[1][0].isupper():
+            element = name
+        if element is not None:
+            yield match.start(), match.end(), Locant(element, (match[3],))
+
+
+def _greek(letter: str) -> str:
+    return _STEREO_NAMES.get(letter, letter.lower())
+
+
+def _locant(name: str) -> Locant | None:
+    """A systematic name taken apart; None for words that only look like one: "3-year-old", "x-ray", "t-shirt"."""
+    if "-" not in name:
+        return None
+    letters: list[str] = []
+    marks: list[str] = []
+    for part in name.split("-"):
+        bare = part.strip("()")
+        if _NUMBERS.fullmatch(bare.replace("'", "")):
+            marks.append(bare)
+        elif not letters and (len(bare) == 1 or bare.lower() in _PREFIXES):
+            marks.append(_STEREO_NAMES.get(bare, bare.lower() if len(bare) > 1 else bare))
+        else:
+            letters.append(bare.lower())
+    stem = "".join(letters)
+    if not marks or _ROOT.match(stem) is None or _ENDING.fullmatch(stem) is None:
+        return None
+    return Locant(_plain_vowels(stem), tuple(sorted(marks)))
+
+
+def _plain_vowels(stem: str) -> str:
+    """One form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol"."""
+    return stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
+
+
+# An index is no unit: "m2" behind a number. Words with a digit at their end are names: "iPhone4".
+_INDEXED: Final = re.compile(r"(?<![\w.'])(?<!\d )([^\W\d_]{1,4})_?(\d{1,3})(?![\w%]|[.,]\d|-\d)")
+_GREEK_SIGNS: Final = {
+    "alpha": "\u03b1", "beta": "\u03b2", "gamma": "\u03b3", "delta": "\u03b4", "lambda": "\u03bb", "mu": "\u03bc",
+    "theta": "\u03b8", "sigma": "\u03c3", "omega": "\u03c9",
+}  # fmt: skip
+_GREEK_INDEXED: Final = re.compile(rf"(?<![\w.'])({'|'.join(_GREEK_SIGNS)})_?(\d{{1,3}})(?![\w%]|[.,]\d|-\d)")
+# Elements with counts: "H2O", "C6H12O6"; "CO2" comes here too.
+_COMPOUND: Final = re.compile(r"(?<![\w.])((?:[A-Z][a-z]?\d{0,3}){2,12})(?![\w])")
+_CHARGED: Final = re.compile(r"(?<![\w.])((?:[A-Z][a-z]?\d{0,2}){1,4}(?:\^\d?)?[+-])(?![\w+-])")
+_DIGITED: Final = re.compile(
+    r"(?<![\w.-])(?:v(?:ersion)?\.? ?)?(\d{1,4}(?:\.\d{1,4}){2,4})(?![\w]|\.\d)|"
+    r"(?<![\w.-])(\+?\d{1,4}[- ])?((?:\d{3}-)?\d{3}-\d{4})(?![\w-])"
+)
+# Quarters of a year, years of a budget, the wars.
+_NO_SIGNS: Final = frozenset({"Q", "q", "FY", "WW"})
+_THOUSANDS: Final = re.compile(r"\d{1,3}(?:\.\d{3})+")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A sign that is told from others by its digits or its charge.
+
+    Attributes:
+        stem: What it has in common with others: "\u03bb" of "\u03bb1", "phone" of telephone numbers, "version".
+        key: All of it, without "_".
+    """
+
+    stem: str
+    key: str
+
+    def says(self, reference: "Symbol") -> bool:
+        """Whether both are the same sign."""
+        return self.key == reference.key
+
+    def contradicts(self, reference: "Symbol") -> bool:
+        """Whether both are signs of the same family."""
+        return self.stem == reference.stem and self.key != reference.key
+
+
+def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
+    """Where signs stand in a text in plain form, and what they are; `characters` are the text's."""
+    digits = not DIGITS.isdisjoint(characters)
+    if digits and ("." in characters or "-" in characters):
+        yield from _digit_by_digit(text)
+    if "+" in characters or "-" in characters:
+        for match in _CHARGED.finditer(text):
+            if len(match[1]) > 2 or match[1][-1] == "+":
+                key = match[1].replace("^", "")
+                yield match.start(), match.end(), Symbol(re.sub(r"[\d+-]", "", key), key)
+    if digits:
+        yield from _indexed(text)
+
+
+def _digit_by_digit(text: str) -> Iterator[tuple[int, int, Symbol]]:
+    for match in _DIGITED.finditer(text):
+        if match[1] is not None and not _THOUSANDS.fullmatch(match[1]):
+            yield match.start(), match.end(), Symbol("version", match[1])
+        elif match[3] is not None:
+            yield match.start(), match.end(), Symbol("phone", re.sub(r"\D", "", match[0]))
+
+
+def _indexed(text: str) -> Iterator[tuple[int, int, Symbol]]:
+    for match in _COMPOUND.finditer(text):
+        stem = "".join(sign for sign in match[1] if not sign.isdigit())
+        if stem != match[1] and stem not in _NO_SIGNS and sum(sign.isupper() for sign in stem) > 1:
+            yield match.start(), match.end(), Symbol(stem, match[1])
+    for match in _GREEK_INDEXED.finditer(text) if any(name in text for name in _GREEK_SIGNS) else ():
+        yield match.start(), match.end(), Symbol(_GREEK_SIGNS[match[1]], _GREEK_SIGNS[match[1]] + match[2])
+    for match in _INDEXED.finditer(text):
+        if _is_sign(match[1]):
+            yield match.start(), match.end(), Symbol(match[1], match[1] + match[2])
+
+
+def _is_sign(letters: str) -> bool:
+    """Whether letters before digits are a sign of their own and no word: "x", "CD", "\u03bb"."""
+    return letters not in _NO_SIGNS and (len(letters) == 1 or letters.isupper())

@@ -1,0 +1,212 @@
+"""The connection between the supervisor and its processes: a line of JSON a message, with metrics that are added up."""
+
+import asyncio
+import itertools
+import json
+import logging
+import socket
+from collections import Counter as Sums
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Sample
+
+Families: TypeAlias = list[Any]
+"""Families as JSON has them: name, documentation, type, unit, and samples as name, labels, value."""
+_LARGEST: Final = frozenset(
+    {
+        "gradewire_serving",
+        "gradewire_degraded",
+        "gradewire_admission_wait_seconds",
+        "gradewire_overload_seconds",
+        "gradewire_engine_breaker_state",
+        "gradewire_judge_up",
+        "gradewire_triton_breaker_state",
+        "process_start_time_seconds",
+        "process_max_fds",
+        "python_info",
+    }
+)
+"""Gauges that are no amounts: of all processes the largest value is shown. Other gauges are added up."""
+_ADDED_FOR_GOOD: Final = frozenset({"counter", "histogram", "summary"})
+
+_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def to_json(metrics: Iterable[Metric]) -> Families:
+    """Families as JSON can hold them; exemplars are left out."""
+    return [
+        [each.name, each.documentation, each.type, each.unit, [[s.name, s.labels, s.value] for s in each.samples]]
+        for each in metrics
+    ]
+
+
+class Totals:
+    """Adds figures up, those of processes that have ended included: a counter never goes back."""
+
+    def __init__(self) -> None:
+        self._ended: Sums[_Key] = Sums()
+        self._families: dict[str, Metric] = {}
+        self._samples: dict[str, dict[_Key, Sample]] = {}
+
+    def ended(self, families: Families) -> None:
+        """Keeps the counts of a process that has ended."""
+        for metric in map(_metric, families):
+            if metric.type in _ADDED_FOR_GOOD:
+                self._families.setdefault(metric.name, metric)
+                samples = self._samples.setdefault(metric.name, {})
+                for sample in metric.samples:
+                    key = _key(sample)
+                    samples.setdefault(key, sample)
+                    self._ended[key] += sample.value  # type: ignore[assignment] # floats are counted
+
+    def of(self, processes: Sequence[Families]) -> list[Metric]:
+        """The figures of these processes and of those before them."""
+        values: dict[_Key, float] = dict(self._ended)
+        shapes = dict(self._families)
+        order = {name: dict(samples) for name, samples in self._samples.items()}
+        for metric in (each for families in processes for each in map(_metric, families)):
+            shapes.setdefault(metric.name, metric)
+            samples = order.setdefault(metric.name, {})
+            largest = metric.name in _LARGEST or metric.type == "info"
+            for sample in metric.samples:
+                key = _key(sample)
+                samples.setdefault(key, sample)
+                before = values.get(key)
+                if before is None:
+                    values[key] = sample.value
+                else:
+                    values[key] = max(before, sample.value) if largest else before + sample.value
+        return [_with(shapes[name], samples, values) for name, samples in order.items()]
+
+
+def _metric(family: Any) -> Metric:
+    name, documentation, kind, unit, samples = family
+    metric = Metric(name, documentation, kind, unit)
+    for sample_name, labels, value in samples:
+        metric.add_sample(sample_name, labels, value)
+    return metric
+
+
+def _with(shape: Metric, samples: dict[_Key, Sample], values: dict[_Key, float]) -> Metric:
+    total = Metric(shape.name, shape.documentation, shape.type, shape.unit)
+    for key, sample in samples.items():
+        total.add_sample(sample.name, sample.labels, values[key])
+    return total
+
+
+def _key(sample: Sample) -> _Key:
+    return sample.name, tuple(sorted(sample.labels.items()))
+
+
+_log = logging.getLogger(__name__)
+_MAX_LINE_BYTES: Final = 16 << 20
+_BEAT: Final = "beat"
+_FIGURES: Final = "figures"
+_WANTED: Final = "wanted"
+
+Collect: TypeAlias = Callable[[], Awaitable[Families]]
+
+
+class ProcessConnection:
+    """One end of it; both ends may ask the other for figures. Lives on one event loop.
+
+    Args:
+        end: Connected socket.
+        collect: Figures for the other side when it asks.
+        beat: Told what a beat of the other side says.
+    """
+
+    def __init__(self, end: socket.socket, collect: Collect, beat: Callable[[dict[str, Any]], None]) -> None:
+        self._end = end
+        self._collect = collect
+        self._on_beat = beat
+        self._numbers = itertools.count()
+        self._asked: dict[int, asyncio.Future[Families]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def run(self) -> None:
+        """Reads what the other side says until it is gone, or says what is no message: that is logged as a defect."""
+        reader, self._writer = await asyncio.open_connection(sock=self._end, limit=_MAX_LINE_BYTES)
+        # So `drain` waits until the system has taken all of it: what is left when a process ends is lost.
+        self._writer.transport.set_write_buffer_limits(high=0)
+        try:
+            while (message := await _next_message(reader)) is not None:
+                self._take(message)
+        finally:
+            self._writer.transport.abort()  # what has not been sent has nobody who would read it
+            for asked in self._asked.values():
+                if not asked.done():
+                    asked.set_exception(ConnectionError("the other side is gone"))
+
+    def beat(self, report: dict[str, Any]) -> None:
+        """Tells the other side that this one lives, and how."""
+        self._send([_BEAT, report])
+
+    async def tell_figures(self, families: Families, timeout_s: float) -> None:
+        """Sends figures that nobody has asked for, the last ones of a process that ends, and waits until they are sent.
+
+        Raises:
+            TimeoutError: The other side has not read them by then; it takes what has come of them for the end.
+            ConnectionError: It is gone.
+        """
+        self._send([_FIGURES, -1, families])
+        if self._writer is not None:
+            async with asyncio.timeout(timeout_s):
+                await self._writer.drain()
+
+    async def ask(self, timeout_s: float) -> Families:
+        """The other side's figures; raises TimeoutError, and ConnectionError where it is gone."""
+        number = next(self._numbers)
+        answer: asyncio.Future[Families] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        try:
+            self._send([_WANTED, number])
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        finally:
+            del self._asked[number]
+
+    def _take(self, message: list[Any]) -> None:
+        kind, said = message[0], message[1]
+        if kind == _BEAT:
+            self._on_beat(said)
+        elif kind == _WANTED:
+            task = asyncio.create_task(self._answer(said))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+        elif said == -1:
+            self._on_beat({"figures": message[2]})
+        elif (asked := self._asked.get(said)) is not None and not asked.done():
+            asked.set_result(message[2])
+
+    async def _answer(self, number: int) -> None:
+        self._send([_FIGURES, number, await self._collect()])
+
+    def _send(self, message: list[Any]) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(json.dumps(message).encode() + b"\n")
+
+
+async def _next_message(reader: asyncio.StreamReader) -> list[Any] | None:
+    """None where there are no more of them."""
+    try:
+        line = await reader.readline()
+        # Without the end of a line, the other side ended while it wrote.
+        return _message(line) if line.endswith(b"\n") else None
+    except ConnectionError:
+        return None
+    except ValueError:
+        _log.exception(
+            "a process of this server has said what is no message, so the link to it ends: report this defect"
+        )
+        return None
+
+
+def _message(line: bytes) -> list[Any]:
+    message = json.loads(line)
+    if not isinstance(message, list) or len(message) < 2:
+        raise ValueError(f"a message is a list of two or three, and this is a {type(message).__name__}")
+    return message

@@ -1,0 +1,134 @@
+"""The state of all processes together, as /healthz, /readyz and /metrics show it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from gradewire_server.phase import Phase
+from gradewire_server.processes.connection import Families, Totals, to_json
+from gradewire_server.processes.server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from gradewire_server.processes.gateway import GatewaySupervisor
+    from gradewire_server.processes.server_process import Worker
+
+
+class SupervisorTelemetry:
+    """Registers them.
+
+    Args:
+        registry: Where.
+        ready: How many processes take calls now.
+    """
+
+    def __init__(self, registry: CollectorRegistry, ready: Callable[[], int]) -> None:
+        self.judge_host_restarts = Counter(
+            "gradewire_judge_host_restarts",
+            "Processes that run the judges of all server processes, lost and started again.",
+            registry=registry,
+        )
+        self.restarts = Counter(
+            "gradewire_process_restarts", "Server processes that were lost and started again.", registry=registry
+        )
+        self.gateway_restarts = Counter(
+            "gradewire_gateway_restarts", "HTTP gateways that were lost and started again.", registry=registry
+        )
+        Gauge("gradewire_processes_ready", "Server processes that take calls.", registry=registry).set_function(ready)
+
+
+_BEAT_EVERY_S: Final = 0.25
+_REFRESH_EVERY_S: Final = 5.0
+_COLLECT_S: Final = 5.0
+
+
+class SupervisorState(Collector):
+    """Health and figures of all processes; `report`, `ready`, `phase` and `collect` may be asked from any thread.
+
+    Args:
+        own: Figures of the supervisor itself.
+
+    Attributes:
+        slots: Of the processes.
+        judge_host: Of the process that runs their judges; None where there is none.
+        gateway: Who runs the HTTP gateway; None where there is none.
+        phase: Of the whole.
+    """
+
+    def __init__(self, own: CollectorRegistry) -> None:
+        self.slots: Sequence[Worker] = ()
+        self.judge_host: Worker | None = None
+        self.phase = Phase.LOADING
+        self.gateway: GatewaySupervisor | None = None
+        self._own = own
+        self._totals = Totals()
+        self._loop = asyncio.get_running_loop()
+        self._beat_s = time.monotonic()
+
+    @property
+    def ready(self) -> bool:
+        """Whether new callers are welcome: all processes have come up once, and one of them is ready."""
+        return self.phase is Phase.SERVING and any(slot.ready for slot in self.slots)
+
+    @property
+    def every_slot(self) -> "tuple[Worker, ...]":
+        """Of the server processes, then of the judge host."""
+        return (*self.slots,) if self.judge_host is None else (*self.slots, self.judge_host)
+
+    def report(self) -> dict[str, Any]:
+        """For /healthz."""
+        reports = [slot.process.report for slot in self.slots if slot.process is not None and slot.process.report]
+        # Of a process that serves, its own report says what it lacks.
+        degraded = [slot.trouble for slot in self.every_slot if not slot.serves and self.phase is Phase.SERVING]
+        if self.gateway is not None and self.gateway.trouble:
+            degraded.append(self.gateway.trouble)
+        degraded += [each for report in reports for each in report["degraded"]]
+        judging = [report["judging"] for report in reports if report["judging"] is not None]
+        return {
+            "phase": self.phase.value,
+            "degraded": list(dict.fromkeys(degraded)),
+            "judging": any(judging) if judging else None,
+            "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
+            "processes": {"wanted": len(self.slots), "ready": sum(slot.ready for slot in self.slots)},
+        }
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        """The figures of all processes; from another thread than the event loop's."""
+        families = asyncio.run_coroutine_threadsafe(self.figures(), self._loop).result(_COLLECT_S)
+        return Totals().of([families])
+
+    async def figures(self) -> Families:
+        """The figures of all processes, those that have ended, and the supervisor."""
+        await self._refresh()
+        running = [slot.process.figures for slot in self.every_slot if slot.process is not None]
+        shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
+        total = self._totals.of([*running, to_json(self._own.collect())])
+        families = to_json(total)
+        for name, _, _, _, samples in families:
+            if name in shown:
+                samples[:] = [[name, {}, shown[name]]]
+        return families
+
+    def ended(self, process: ServerProcess) -> None:
+        """Keeps what a process has counted that is gone."""
+        self._totals.ended(process.figures)
+
+    async def watch(self) -> None:
+        """Shows that the event loop lives, and looks at the figures now and then, for a process may be lost."""
+        looked_s = 0.0
+        while True:
+            self._beat_s = time.monotonic()
+            if self._beat_s - looked_s > _REFRESH_EVERY_S:
+                looked_s = self._beat_s
+                await self._refresh()
+            await asyncio.sleep(_BEAT_EVERY_S)
+
+    async def _refresh(self) -> None:
+        processes = [slot.process for slot in self.every_slot if slot.process is not None]
+        await asyncio.gather(*(process.refresh() for process in processes if process.report))

@@ -1,0 +1,170 @@
+"""This process as one of several: its start message, its position, and its reports to the supervisor."""
+
+import asyncio
+import ctypes
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, Self
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+
+from gradewire_server.phase import Stop
+from gradewire_server.processes.connection import Families, ProcessConnection, Totals, to_json
+
+_log = logging.getLogger(__name__)
+BEAT_EVERY_S: Final = 0.5
+_ASK_S: Final = 3.0
+_LAST_FIGURES_S: Final = 5.0
+"""Less than the supervisor gives a process to end, beyond what its calls get."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a process stands among the others.
+
+    Attributes:
+        index: From 0.
+        count: How many there are.
+        port: Of gRPC, which they share.
+        directory: That only this user can enter, of all of them together.
+        judge_host: Whether one of them runs the judges of all.
+    """
+
+    index: int
+    count: int
+    port: int
+    directory: Path
+    judge_host: bool = False
+
+    @property
+    def private(self) -> str:
+        """Address of this process alone, ``unix:PATH``."""
+        return f"unix:{self.directory / f'grpc-{self.index}'}"
+
+    @property
+    def judges(self) -> str:
+        """Address of the process that runs the judges, ``unix:PATH``; empty where there is none."""
+        return f"unix:{self.directory / 'judges'}" if self.judge_host else ""
+
+    @property
+    def quotas(self) -> Path:
+        """File in which the processes keep what tenants have drawn of their quotas."""
+        return self.directory / "quotas"
+
+
+class Reporting(Protocol):
+    """Says how a process is."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it does its work."""
+
+    def report(self) -> dict[str, Any]:
+        """As `Lifecycle.report`."""
+
+
+class ThisProcess:
+    """One of several processes. Lives on one event loop.
+
+    Args:
+        place: Where it stands.
+        end: Its end of the link.
+        stop: Asked to end at once where the supervisor is gone.
+    """
+
+    def __init__(self, place: Position, end: socket.socket, stop: Stop) -> None:
+        self.place = place
+        self._stop = stop
+        self._registry: CollectorRegistry | None = None
+        self._link = ProcessConnection(end, self._own, lambda _report: None)
+
+    @asynccontextmanager
+    async def joined(self, registry: CollectorRegistry, lifecycle: Reporting) -> AsyncIterator[None]:
+        """Beats for as long as the context lasts, and sends the last figures at its end."""
+        self._registry = registry
+        reading = asyncio.create_task(self._until_alone())
+        beating = asyncio.create_task(self._beats(lifecycle))
+        try:
+            yield
+        finally:
+            beating.cancel()
+            await self._tell_last(to_json(registry.collect()))
+            reading.cancel()
+            await asyncio.wait((beating, reading))
+
+    async def figures(self) -> list[Metric]:
+        """Those of all processes together."""
+        return Totals().of([await self._link.ask(_ASK_S)])
+
+    async def _tell_last(self, families: Families) -> None:
+        try:
+            await self._link.tell_figures(families, _LAST_FIGURES_S)
+        except TimeoutError:
+            _log.warning(
+                "the supervisor has not read the last figures of this process in %g s: what it has counted since the "
+                "figures were last looked at is missing from the sums",
+                _LAST_FIGURES_S,
+            )
+        except ConnectionError:
+            pass  # the supervisor is gone, and the sums with it
+
+    async def _own(self) -> Families:
+        return [] if self._registry is None else to_json(self._registry.collect())
+
+    async def _beats(self, lifecycle: Reporting) -> None:
+        while True:
+            self._link.beat({**lifecycle.report(), "ready": lifecycle.ready})
+            await asyncio.sleep(BEAT_EVERY_S)
+
+    async def _until_alone(self) -> None:
+        await self._link.run()
+        self._stop.request()
+        self._stop.request()
+
+
+_PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StartMessage:
+    """The line.
+
+    Attributes:
+        place: Where the process stands.
+        values: Settings that were given as flags; variables and the file of settings it reads by itself, so that a
+            process that is started again takes what they say by then.
+    """
+
+    place: Position
+    values: Mapping[str, Any]
+
+    def encode(self) -> bytes:
+        """As the supervisor writes it."""
+        place = self.place
+        told = {
+            "index": place.index,
+            "count": place.count,
+            "port": place.port,
+            "directory": str(place.directory),
+            "judge_host": place.judge_host,
+        }
+        return json.dumps({"place": told, "supervisor": os.getpid(), "values": dict(self.values)}).encode() + b"\n"
+
+    @classmethod
+    def read(cls) -> Self:
+        """Reads it; from then on the system ends this process when its supervisor is gone, whatever it is doing."""
+        message = json.loads(sys.stdin.readline())
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != message["supervisor"]:  # it went before the system was told
+            sys.exit(1)
+        place = message["place"]
+        return cls(Position(**{**place, "directory": Path(place["directory"])}), message["values"])

@@ -1,0 +1,320 @@
+"""Prompts of a judge for an item, with tokens and price, without a judge; for `gradewire prompt show`."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gradewire_models.errors import ModelError
+from gradewire_models.judges import load_judge
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.items import Failure, MetricResult, ResultWarning, Status
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
+from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
+from gradewire_server.domain.needs import Need
+from gradewire_server.judges.decisions.forms import asked_of, without_demonstrations
+from gradewire_server.judges.local.chat import ChatTokenizer, LabelsError, PromptTooLongError, open_chat_tokenizer
+from gradewire_server.judges.openai.dialect import ServerKind, dialect_of, most_written, request_body
+from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.texts import TEMPLATES, Markup, fitted
+from gradewire_server.metrics.prompts import PromptLibrary
+from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.requests.convert import read_item
+from gradewire_server.requests.parameters import read_parameters
+from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
+from gradewire_server.settings.limits import Limits
+
+PLACEHOLDER: Final = "WHAT THE JUDGE WRITES STANDS HERE"
+"""Takes the place of a text that only a judge could write, in the rounds after it."""
+_MAX_ROUNDS: Final = 16
+
+
+class PromptViewError(Exception):
+    """The metric or its parameters are wrong, or the prompt does not fit; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRound:
+    """One question to a judge.
+
+    Attributes:
+        prompt: What it sees.
+        options: Labels of a choice; empty where it writes.
+        max_tokens: Longest text that it may write; 0 for a choice.
+    """
+
+    prompt: JudgePrompt
+    options: tuple[str, ...]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptView:
+    """All that a judge is asked of an item.
+
+    Attributes:
+        title: NAME/VERSION of the prompt.
+        digest: SHA-256 of its file.
+        rounds: In their order; what the judge says is made up: the first label, PLACEHOLDER for a text.
+        masked: Whether words of the prediction are not shown, "[...]" in their place.
+        without_judge: What becomes of an item for which no judge is asked; "" where one is.
+    """
+
+    title: str
+    digest: str
+    rounds: tuple[PromptRound, ...]
+    masked: bool
+    without_judge: str
+
+
+def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
+    """What runs a judge metric on items, with answers that are made up; raises PromptViewError for one it cannot read.
+
+    Raises:
+        PromptViewError: It is no metric of a judge, or a parameter is wrong.
+    """
+    name = spec.WhichOneof("metric") or ""
+    metric = REGISTRY.get(name)
+    if metric is None or not metric.info.needs_judge:
+        judged = ", ".join(each for each in REGISTRY if REGISTRY[each].info.needs_judge)
+        raise PromptViewError(f"{name or 'no metric'} asks no judge; those that do: {judged}")
+    written: Any = getattr(spec, name)
+    try:
+        parameters: Parameters = read_parameters(written, metric, name, model=written.model, prompts=prompts)
+    except ParameterError as error:
+        raise PromptViewError(f"{name}: {error}") from error
+
+    def view(message: types_pb2.Item) -> PromptView:
+        item = read_item(message, Limits(), check_bytes=True)
+        if isinstance(item, Failure):
+            raise PromptViewError(item.message)
+        rounds, result = _run(metric.score(item, parameters, NO_MODEL))
+        without = "" if rounds else _rule_message(result)
+        masked = ResultWarning.MASKED in result.warnings
+        return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, masked, without)
+
+    return view
+
+
+def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:
+    rounds: list[PromptRound] = []
+    answers: tuple[Choice | Generated, ...] | None = None
+    while len(rounds) < _MAX_ROUNDS:
+        try:
+            needs: tuple[Need, ...] = program.send(answers)
+        except StopIteration as stop:
+            result: MetricResult = stop.value
+            return tuple(rounds), result
+        rounds += [_round(need) for need in needs if isinstance(need, Choose | Generate)]
+        answers = tuple(_made_up(need) for need in needs)
+    raise PromptViewError(f"it asks its judge more than {_MAX_ROUNDS} times")
+
+
+def _round(need: Choose | Generate) -> PromptRound:
+    if isinstance(need, Choose):
+        return PromptRound(need.prompt, need.options, 0)
+    return PromptRound(need.prompt, (), need.max_tokens)
+
+
+def _made_up(need: Need) -> Choice | Generated:
+    if isinstance(need, Choose):
+        return Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
+    if isinstance(need, Generate):
+        return Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
+    raise PromptViewError(f"it asks for more than a judge can say ({type(need).__name__})")
+
+
+def _rule_message(result: MetricResult) -> str:
+    if result.status is Status.OK:
+        return f"no judge is asked: a rule gives the score {result.score:g}"
+    return f"no judge is asked: {result.status.name}, {result.message}"
+
+
+def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
+    """A prompt as one text, with the markup of a chat template: fixed turns, and the item with the judge's turn begun.
+
+    What is really sent, cut to the judge's limits, only its tokenizer can tell (`prompt_tokens`).
+
+    Raises:
+        PromptViewError: The template is not known.
+    """
+    if template not in TEMPLATES:
+        raise PromptViewError(f"chat template {template!r} is not known; known are {', '.join(TEMPLATES)}")
+    chat = TEMPLATES[template]
+
+    def turn(each: Turn) -> str:
+        return f"{_text(chat.before[each.role])}{each.text}{_text(chat.after)}"
+
+    fixed = "".join([_text(chat.begin), *map(turn, prompt.fixed)])
+    item = turn(Turn(Role.USER, f"{prompt.lead}{prompt.prediction}{prompt.tail}"))
+    return fixed, f"{item}{_text(chat.before[Role.ASSISTANT])}{prompt.opening}"
+
+
+def _text(parts: Sequence[Markup | str]) -> str:
+    return "".join(part if isinstance(part, str) else part.token for part in parts)
+
+
+_TEMPLATE_OF_UNKNOWN = "chatml"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTokens:
+    """A round as token ids.
+
+    Attributes:
+        fixed: Of instructions and demonstrations, which are computed once.
+        item: Of the item's turn and the begin of the judge's.
+        labels: By option: the token whose probability is read.
+        truncated: The prediction was cut to the judge's limit.
+    """
+
+    fixed: tuple[int, ...]
+    item: tuple[int, ...]
+    labels: tuple[int, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTokenizer:
+    """Cuts prompts into tokens where the judge is built, and shows them in any case.
+
+    Attributes:
+        note: Whose tokens are counted, or why none are.
+        chat: The tokenizer; None where the judge is not built.
+        template: Chat template that a prompt is shown in without it.
+    """
+
+    note: str
+    chat: ChatTokenizer | None = None
+    template: str = _TEMPLATE_OF_UNKNOWN
+
+    def tokens(self, asked: PromptRound) -> RoundTokens | None:
+        """A round's tokens; None where the judge is not built.
+
+        Raises:
+            PromptViewError: It does not fit even without its prediction, or the labels cannot be told apart.
+        """
+        if self.chat is None:
+            return None
+        prompt = asked.prompt
+        labels: tuple[int, ...] = ()
+        try:
+            if asked.options:
+                found = self.chat.labels(prompt.opening, asked.options)
+                opening, labels = found.shared, found.tokens
+            else:
+                opening = self.chat.opening(prompt.opening)
+            tokens = self.chat.prompt(prompt, opening, answer_tokens=asked.max_tokens)
+        except (PromptTooLongError, LabelsError) as error:
+            raise PromptViewError(str(error)) from error
+        return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
+
+    def text(self, asked: PromptRound, tokens: RoundTokens | None) -> tuple[str, str]:
+        """Fixed turns, and the item with the judge's turn begun, with markup: what `tokens` stand for, if there are."""
+        if tokens is None or self.chat is None:
+            return with_markup(asked.prompt, self.template)
+        return self.chat.shown(tokens.fixed), self.chat.shown(tokens.item)
+
+
+def open_tokenizer(config: EmbeddedJudgeConfig, name: str) -> JudgeTokenizer:
+    """The tokenizer of a judge in its repository, with the limits that the judge would have there.
+
+    Raises:
+        PromptViewError: The judge's files are damaged.
+    """
+    try:
+        judge = load_judge(config.repository, name)
+    except ModelError as error:
+        return JudgeTokenizer(f"tokens are not counted: {error}")
+    try:
+        chat = open_chat_tokenizer(judge, config)
+    except (OSError, ValueError) as error:
+        raise PromptViewError(f"the tokenizer of judge {name} cannot be read: {error}") from error
+    return JudgeTokenizer(f"tokens of {name}", chat, judge.chat_template)
+
+
+_BYTES_PER_TOKEN: Final = 4
+_TOKENS_PER_TURN: Final = 4
+_ESTIMATED: Final = f"tokens read are estimated, one for {_BYTES_PER_TOKEN} bytes of text: only the judge knows them"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCost:
+    """Tokens of one question to a judge.
+
+    Attributes:
+        read: Of the prompt, fixed turns included.
+        most_written: The most that the judge may write, thoughts included.
+    """
+
+    read: int
+    most_written: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeMeter:
+    """Reckons what questions to one judge cost.
+
+    Attributes:
+        tokenizer: Of a judge of this machine.
+        remote: How a judge behind a server of its own is spoken to; None for the other kind.
+        decides: Whether that is a decision model, which writes nothing.
+    """
+
+    tokenizer: JudgeTokenizer
+    remote: RemoteJudgeConfig | None = None
+    decides: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the tokens of prompts are counted, not estimated."""
+        return self.remote is None and self.tokenizer.chat is not None
+
+    @property
+    def note(self) -> str:
+        """How tokens are counted."""
+        return self.tokenizer.note if self.exact else _ESTIMATED
+
+    def cost(self, asked: PromptRound) -> RoundCost | None:
+        """The tokens of a question; None where it does not fit the judge, or its kind: it is then not asked."""
+        if self.exact:
+            try:
+                tokens = self.tokenizer.tokens(asked)
+            except PromptViewError:
+                return None
+            return RoundCost(len(tokens.fixed) + len(tokens.item), asked.max_tokens) if tokens else None
+        if self.remote is None:
+            return _of_a_judge_here(asked)
+        return _of_a_decision_model(asked, self.remote) if self.decides else _of_a_server(asked, self.remote)
+
+
+def _of_a_server(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
+    prompt = fitted(asked.prompt, config.max_prompt_characters)
+    if prompt is None:
+        return None
+    question = Question(prompt, asked.options, asked.max_tokens)
+    # Of a server that is not asked: the one that writes most, is told how to begin, and whose text decides.
+    full = dialect_of(ServerKind.OTHER, config.assistant_prefill, config.reasoning_tokens)
+    dialect = replace(full, logprobs=False)
+    messages: Any = request_body(question, config.model, dialect)["messages"]
+    return RoundCost(sum(_estimated(each["content"]) for each in messages), most_written(question, dialect))
+
+
+def _of_a_decision_model(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
+    prompt = fitted(without_demonstrations(asked.prompt), config.max_prompt_characters)
+    if prompt is None or not asked.options:
+        return None  # it is not asked to write
+    sent = asked_of(Question(prompt, asked.options))
+    return RoundCost(sum(map(_estimated, (sent.state, sent.instructions, *sent.options.values()))), 0)
+
+
+def _of_a_judge_here(asked: PromptRound) -> RoundCost:
+    prompt = asked.prompt
+    item = f"{prompt.lead}{prompt.prediction}{prompt.tail}"
+    return RoundCost(
+        sum(map(_estimated, (*(turn.text for turn in prompt.fixed), item, prompt.opening))), asked.max_tokens
+    )
+
+
+def _estimated(turn: str) -> int:
+    return _TOKENS_PER_TURN + math.ceil(len(turn.encode()) / _BYTES_PER_TOKEN)

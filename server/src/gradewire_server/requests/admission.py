@@ -1,0 +1,350 @@
+"""Admission: let interactive work in while it can soon be done, and have bulk work wait for its turn."""
+
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from typing_extensions import override
+
+from gradewire_server.domain.caller import Caller, Lane, Turn, take_turn
+from gradewire_server.requests.errors import OverloadedError
+from gradewire_server.requests.load import FREE_TOKENS, CostEstimates, EncoderBacklog, LoopBacklog, OverloadWatch
+from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.turns import BulkTurns, CallerShares, Permits, SlowedMessages
+from gradewire_server.settings.limits import Capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A request, or a part of one.
+
+    Attributes:
+        caller: For whom.
+        kind: Requests of one kind cost alike: the names of the metrics.
+        size_bytes: How large it is.
+        items: How many.
+        judged: A judge is asked. It takes its turn in the judge's queue, for as long as that takes.
+    """
+
+    caller: Caller
+    kind: Hashable
+    size_bytes: int
+    items: int
+    judged: bool = False
+
+
+def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
+    """What a request with these metrics is, or a part of it."""
+    kind = frozenset(plan.provenance.name for plan in plans)
+    return Work(caller, kind, size_bytes, items, judged=any(plan.judged for plan in plans))
+
+
+class CostListener(Protocol):
+    """What is told of work."""
+
+    def grow(self, turn: "Admitted", tokens: float) -> None:
+        """Work that is here costs so much more than was thought."""
+
+    def computed(self, tokens: int) -> None:
+        """So many tokens were computed, of work that is here or has left."""
+
+
+class Admitted(Turn):
+    """A turn, and what was thought of its cost.
+
+    Attributes:
+        work: What was let in.
+        expected_tokens: That it was thought to cost.
+        counted_tokens: That it counts for now: those, or what it has queued where that is more.
+        ended: It has left; what is queued for it now counts no more.
+    """
+
+    __slots__ = ("_counting", "counted_tokens", "ended", "expected_tokens", "work")
+
+    def __init__(self, counting: CostListener, work: Work, lane: Lane, tokens: float) -> None:
+        super().__init__(lane)
+        self._counting = counting
+        self.work = work
+        self.expected_tokens = self.counted_tokens = tokens
+        self.ended = False
+
+    @override
+    def queued(self, tokens: int) -> None:
+        self.tokens += tokens
+        more = self.tokens - self.counted_tokens
+        if more > 0 and not self.ended:
+            self.counted_tokens += more
+            self._counting.grow(self, more)
+
+    @override
+    def computed(self, tokens: int) -> None:
+        self._counting.computed(tokens)
+
+
+_SMALL_ITEMS: Final = 64
+"""Items of a small request, while nothing is known of how fast work is done."""
+_MAX_SMALL_ITEMS: Final = 256
+"""Items of a small request however little those before it cost: the next one may not be in the cache."""
+_BULK_SHARE: Final = 3 / 8
+"""Of all items in flight, for bulk work and as much for work that asks a judge; the rest is left to small requests."""
+_ARRIVAL: Final = "arrival"
+"""Kind of cost: what a small request of a caller costs in the mean, whatever its metrics are."""
+_ITEMS_OF_A_CALL: Final = 4
+"""A call takes the event loop as long as so many items beside it."""
+_MIN_RETRY_S: Final = 0.05
+_MAX_RETRY_S: Final = 10.0
+
+
+class Admission:
+    """All permits of a server. Lives on one event loop.
+
+    Args:
+        capacity: How much may be in flight.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
+        self.items = Permits(capacity.max_items, "items")
+        most = max(1, int(capacity.max_items * _BULK_SHARE))
+        self._bulk_items = Permits(most, "items of bulk work")
+        self._judged_items = Permits(most, "items for a judge")
+        self.bytes = Permits(capacity.max_bytes, "bytes of requests")
+        self.stream_bytes = Permits(capacity.max_stream_bytes, "bytes of streams")
+        self.waiting_bytes = Permits(capacity.max_stream_bytes * 3 // 8, "bytes of messages that wait for others")
+        self.slowed = SlowedMessages(capacity.max_stream_bytes // 8)
+        self.streams = Permits(capacity.max_streams, "streams")
+        self._max_wait_s = capacity.max_wait_s
+        self._costs = CostEstimates()
+        self._shares = CallerShares(clock)
+        self._overload = OverloadWatch(clock)
+        self._loop = LoopBacklog(clock)
+        self._loop_shares = CallerShares(clock)
+        self._encoders = EncoderBacklog(capacity.max_wait_s, clock)
+        self._turns = BulkTurns(self._encoders, self._loop)
+
+    @property
+    def overload_s(self) -> float:
+        """Seconds for which small requests have been refused; 0 while there is no overload. Any thread may ask."""
+        return self._overload.lasts_s
+
+    @property
+    def tokens_per_s(self) -> float:
+        """What the server gets through, as measured; 0 before anything was."""
+        return self._encoders.tokens_per_s
+
+    @property
+    def waiting_tokens(self) -> float:
+        """Tokens of bulk work that waits for its turns."""
+        return self._turns.waiting_tokens
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds that an interactive request would wait now for what is before it; 0 while that is not known."""
+        return self._encoders.wait_s
+
+    def is_interactive(self, work: Work) -> bool:
+        """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
+        if not self._encoders.tokens_per_s:
+            return work.items <= _SMALL_ITEMS
+        return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
+
+    def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
+        """Lets a small request in for the block.
+
+        Args:
+            work: What it is.
+            left_s: Seconds until its deadline.
+
+        Raises:
+            OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
+        """
+        return _Interactive(self, work, left_s)
+
+    def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
+        """Refuses a call before its request is received, where those of its caller cost too much now.
+
+        What a caller's small requests cost in the mean is known from those before, which were in the cache or not.
+        `depart` ends what is let in. Errors as `interactive`.
+
+        Args:
+            caller: Who calls.
+            left_s: Seconds until the deadline; None: it has none.
+            waited_s: Seconds for which the call has waited for its first step; None where that is not known.
+        """
+        left_s = math.inf if left_s is None else left_s
+        if waited_s is not None:
+            self._loop.began(waited_s)
+        self._refuse_behind(caller, left_s)
+        self._refuse_late(caller, self._costs.tokens(caller.key, _ARRIVAL, 1), left_s)
+        self._loop.entered()
+
+    def depart(self) -> None:
+        """A call that was let in by `arrive` has ended."""
+        self._loop.left()
+
+    @contextmanager
+    def large(self, work: Work, left_s: float) -> Iterator[None]:
+        """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above.
+
+        One that is alone is let in whatever it seems to cost: nobody would be served sooner without it. Nor is one
+        refused of whose kind nothing is known yet.
+        """
+        rate = self._encoders.tokens_per_s
+        alone = not self._turns.callers and self._encoders.is_idle
+        if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
+            tokens = self._tokens(work)
+            # Its caller gets an equal share of the turns, and no more than all of them.
+            needed_s = min(self._turns.waiting_tokens + tokens, tokens * (1 + self._turns.callers)) / rate
+            if needed_s > left_s:
+                raise OverloadedError(
+                    f"this takes {needed_s:.2g} s beside the work of others, and has {left_s:.2g} s; "
+                    "allow more time, send less, or come back later",
+                    retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, needed_s - left_s)),
+                )
+        yield
+
+    @asynccontextmanager
+    async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
+        """Waits for the turn of a part of a stream, of a preparation or of a large request, and lets it in.
+
+        Args:
+            work: What it is.
+            source: What takes turns within the caller: a stream, a call.
+        """
+        if work.judged:  # takes its turn in the judge's queue, for as long as that takes
+            async with self._items_of_bulk(work):
+                take_turn(Turn(Lane.BULK))
+                yield
+            return
+        tokens = self._tokens(work)
+        await self._turns.take(work.caller, source, tokens)
+        turn = Admitted(self, work, Lane.BULK, tokens)
+        try:
+            async with self._items_of_bulk(work):
+                take_turn(turn)
+                yield
+        finally:
+            self._end(turn)
+
+    @asynccontextmanager
+    async def _items_of_bulk(self, work: Work) -> AsyncIterator[None]:
+        """Permits for the items; those of the whole server are asked for last, so that nobody waits holding them."""
+        mine = self._judged_items if work.judged else self._bulk_items
+        await mine.acquire(work.items)
+        try:
+            await self.items.acquire(work.items)
+            try:
+                yield
+            finally:
+                self.items.release(work.items)
+        finally:
+            mine.release(work.items)
+
+    def _refuse_behind(self, caller: Caller, left_s: float) -> None:
+        """Raises OverloadedError where the event loop has too much to do, unless the caller has had little of it."""
+        loop = self._loop
+        if not loop.is_behind:
+            return
+        if loop.wait_s < min(left_s, self._max_wait_s) and self._loop_shares.has_had_little(caller):
+            return
+        loop.refused()
+        self._overload.refused()
+        after_s = self._loop_shares.promise(caller, 1, max(1.0, loop.calls_per_s), _MAX_RETRY_S)
+        raise OverloadedError(
+            f"calls take {loop.wait_s:.2g} s for want of a processor; come back later",
+            retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)),
+        )
+
+    def _refuse_late(self, caller: Caller, tokens: float, left_s: float) -> None:
+        encoders = self._encoders
+        rate, in_work = encoders.tokens_per_s, encoders.interactive_tokens
+        if not rate or not in_work or tokens <= FREE_TOKENS:
+            return
+        wait_s = in_work / rate
+        allowed = encoders.allowed_tokens(tokens)
+        in_time = wait_s + tokens / rate <= left_s
+        if in_time and (in_work <= allowed or self._shares.has_room(caller, tokens, in_work, allowed)):
+            return
+        self._overload.refused()
+        after_s = self._shares.promise(caller, tokens, rate, _MAX_RETRY_S) + wait_s - allowed / rate / 2
+        raise OverloadedError(
+            f"{wait_s:.2g} s of work are before this; come back later",
+            retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)),
+        )
+
+    def enter(self, work: Work, left_s: float) -> Turn:
+        """Begins what `interactive` does for a block; `leave` ends it."""
+        if work.judged:
+            self._judged_items.take(work.items)
+            try:
+                self.items.take(work.items)
+            except OverloadedError:
+                self._judged_items.release(work.items)
+                raise
+            return take_turn(Turn(Lane.INTERACTIVE))
+        tokens = self._tokens(work)
+        self._refuse_late(work.caller, tokens, left_s)
+        self.items.take(work.items)
+        self._encoders.enter(Lane.INTERACTIVE, tokens)
+        self._shares.enter(work.caller, tokens)
+        self._loop_shares.had(work.caller, _ITEMS_OF_A_CALL + work.items)
+        turn = Admitted(self, work, Lane.INTERACTIVE, tokens)
+        take_turn(turn)
+        return turn
+
+    def leave(self, work: Work, turn: Turn) -> None:
+        """Ends what `enter` began."""
+        if isinstance(turn, Admitted):
+            self._end(turn)
+        else:
+            self._judged_items.release(work.items)
+        self.items.release(work.items)
+
+    def _end(self, turn: Admitted) -> None:
+        """Learns what work has cost, and makes room for others."""
+        work, caller = turn.work, turn.work.caller
+        turn.ended = True
+        self._costs.learn(caller.key, work.kind, work.size_bytes, turn.tokens)
+        self._encoders.done(turn.expected_tokens)
+        if turn.lane is Lane.INTERACTIVE:
+            self._costs.learn(caller.key, _ARRIVAL, 1, turn.tokens)
+            self._shares.leave(caller, turn.counted_tokens)
+        self._encoders.leave(turn.lane, turn.counted_tokens)
+        if self._encoders.is_calm:
+            self._shares.calm()
+        self._turns.grant()
+
+    def grow(self, turn: Admitted, tokens: float) -> None:
+        """Work that was let in costs so much more than was thought."""
+        self._encoders.grow(turn.lane, tokens)
+        if turn.lane is Lane.INTERACTIVE:
+            self._shares.grow(turn.work.caller, tokens)
+
+    def computed(self, tokens: int) -> None:
+        """So many tokens were computed, of work that is here or has left."""
+        self._encoders.computed(tokens)
+
+    def _tokens(self, work: Work) -> float:
+        return self._costs.tokens(work.caller.key, work.kind, work.size_bytes)
+
+
+class _Interactive(AbstractContextManager[None]):
+    """A small request in work; no generator, for it stands around every call."""
+
+    __slots__ = ("_admission", "_left_s", "_turn", "_work")
+
+    def __init__(self, admission: Admission, work: Work, left_s: float) -> None:
+        self._admission = admission
+        self._work = work
+        self._left_s = left_s
+
+    @override
+    def __enter__(self) -> None:
+        self._turn = self._admission.enter(self._work, self._left_s)
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        self._admission.leave(self._work, self._turn)

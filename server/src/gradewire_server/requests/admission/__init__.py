@@ -1,1 +1,0 @@
-"""What is let in, what waits and what is refused, before any work is done for it."""

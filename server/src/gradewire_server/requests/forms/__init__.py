@@ -1,1 +1,0 @@
-"""What differs between calls that score items and calls that compare pairs."""

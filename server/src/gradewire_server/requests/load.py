@@ -1,0 +1,348 @@
+"""The load of the server, measured: costs of requests, rate of work, backlogs of encoders and event loop, overload."""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from gradewire_server.domain.caller import Lane
+
+_UNKNOWN_TOKENS_PER_BYTE: Final = 1.0
+_WEIGHT: Final = 0.1
+"""Weight of the newest request of a kind."""
+_MAX_CALLERS: Final = 1024
+_MAX_KINDS: Final = 32
+"""Of one caller, so that nobody can make the server forget what requests of others cost."""
+
+
+class CostEstimates:
+    """Tokens by byte of request, for each kind of request of each caller."""
+
+    def __init__(self) -> None:
+        self._callers: OrderedDict[str, OrderedDict[Hashable, float]] = OrderedDict()
+
+    def knows(self, caller: str, kind: Hashable) -> bool:
+        """Whether one of the kind was done lately."""
+        return kind in self._callers.get(caller, ())
+
+    def tokens(self, caller: str, kind: Hashable, size_bytes: int) -> float:
+        """What a request of so many bytes will probably cost."""
+        kinds = self._callers.get(caller)
+        return size_bytes * (_UNKNOWN_TOKENS_PER_BYTE if kinds is None else kinds.get(kind, _UNKNOWN_TOKENS_PER_BYTE))
+
+    def learn(self, caller: str, kind: Hashable, size_bytes: int, tokens: int) -> None:
+        """Takes note of what one has cost."""
+        if size_bytes <= 0:
+            return
+        kinds = self._callers.get(caller)
+        if kinds is None:
+            kinds = self._callers[caller] = OrderedDict()
+            if len(self._callers) > _MAX_CALLERS:
+                self._callers.popitem(last=False)
+        self._callers.move_to_end(caller)
+        measured = tokens / size_bytes
+        known = kinds.get(kind)
+        kinds[kind] = measured if known is None else known + _WEIGHT * (measured - known)
+        kinds.move_to_end(kind)
+        if len(kinds) > _MAX_KINDS:
+            kinds.popitem(last=False)
+
+
+_WINDOW_S: Final = 0.25
+_RISE: Final = 0.5
+_FALL: Final = 0.1
+"""Weights of the newest window: a rate that is thought too low turns callers away, so it rises faster than it falls."""
+_LEAST_SHARE: Final = 0.25
+"""Of the tokens that were expected; where fewer were computed, the time went elsewhere: caches, words, failures."""
+
+
+_SATURATED_S: Final = 0.05
+"""Seconds of work that are in the server all through a window in which it does what it can."""
+
+
+class ServiceRate:
+    """Tokens that the server gets through in a second.
+
+    A window counts against the rate only where work was waiting all through it, and this work was tokens: a quiet
+    server is not a slow one, nor is one that finds everything in its caches.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tokens_per_s = 0.0
+        self._seen_s = clock()
+        self._busy_s = 0.0
+        self._computed_tokens = self._expected_tokens = 0.0
+        self._pending_tokens = 0
+        self._least_in_work = math.inf
+
+    @property
+    def tokens_per_s(self) -> float:
+        """The rate; 0 before anything was measured."""
+        return self._tokens_per_s
+
+    def began(self) -> None:
+        """Work was begun where there was none: the time before does not count, nor what was computed in it."""
+        self._seen_s = self._clock()
+        self._pending_tokens = 0
+
+    def computed(self, tokens: int) -> None:
+        """So many tokens were computed, for whomever."""
+        self._pending_tokens += tokens
+
+    def left(self, expected_tokens: float, in_work_tokens: float) -> None:
+        """Work has left, done or not.
+
+        Args:
+            expected_tokens: That it was thought to cost.
+            in_work_tokens: Of all work that was in the server until now, this one included.
+        """
+        now_s = self._clock()
+        self._busy_s += now_s - self._seen_s
+        self._seen_s = now_s
+        self._computed_tokens += self._pending_tokens
+        self._pending_tokens = 0
+        self._expected_tokens += expected_tokens
+        self._least_in_work = min(self._least_in_work, in_work_tokens)
+        if self._busy_s >= _WINDOW_S:
+            self._learn(self._computed_tokens / self._busy_s)
+            self._busy_s = self._computed_tokens = self._expected_tokens = 0.0
+            self._least_in_work = math.inf
+
+    def _learn(self, measured: float) -> None:
+        computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_SHARE * self._expected_tokens
+        # By what was measured, not by the rate: one that is far too high would call no server busy, and never fall.
+        saturated = self._least_in_work > _SATURATED_S * measured
+        if not self._tokens_per_s:
+            self._tokens_per_s = measured if computing else 0.0
+        elif measured > self._tokens_per_s:
+            self._tokens_per_s += _RISE * (measured - self._tokens_per_s)
+        elif saturated and computing:
+            self._tokens_per_s += _FALL * (measured - self._tokens_per_s)
+
+
+BULK_AHEAD_S: Final = 0.25
+"""Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
+FREE_TOKENS: Final = 4
+"""A request that costs no more waits for nothing: its answer and its references are in the cache."""
+_STANDING_WAIT_S: Final = 0.1
+_STANDING_REQUESTS: Final = 8
+"""Longest wait where requests come faster than they are done: so long, or what so many of this kind take. More in work
+would score nothing sooner."""
+_BURST: Final = 2.0
+"""So many times as long they may wait, and come faster, before it counts as that."""
+_CALM: Final = 0.5
+"""They have not come faster than they are done if no more than this part of the standing wait is waiting."""
+_MIN_IN_WORK_TOKENS: Final = 320
+"""Tokens of small requests, eight short rows, that are in work at a time where they may wait so long: with fewer the
+encoder's batches would be small, the rate would fall, and still fewer would be let in. An encoder is at 97 % of its
+speed with batches of 112 tokens, and 320 give two workers such a batch and what follows it."""
+
+
+class EncoderBacklog:
+    """Tokens in work, lane by lane. Lives on one event loop.
+
+    Args:
+        max_wait_s: No small request waits longer.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_wait_s = max_wait_s
+        self._clock = clock
+        self._rate = ServiceRate(clock)
+        self._in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
+        self._parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
+        self._calm_s = clock()
+
+    @property
+    def tokens_per_s(self) -> float:
+        """What encoders get through, as measured; 0 before anything was."""
+        return self._rate.tokens_per_s
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds that an interactive request would wait now for what is before it; 0 while that is not known."""
+        rate = self._rate.tokens_per_s
+        return self._in_work[Lane.INTERACTIVE] / rate if rate else 0.0
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether hardly anything waits."""
+        return self.wait_s < _CALM * _STANDING_WAIT_S
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is in work."""
+        return not any(self._parts.values())
+
+    @property
+    def bulk_parts(self) -> int:
+        """Parts of bulk work that are in work."""
+        return self._parts[Lane.BULK]
+
+    @property
+    def interactive_tokens(self) -> float:
+        """Tokens of small requests that are in work."""
+        return self._in_work[Lane.INTERACTIVE]
+
+    def is_small(self, tokens: float) -> bool:
+        """Whether so many tokens are soon done."""
+        return tokens <= BULK_AHEAD_S * self._rate.tokens_per_s
+
+    def fits_bulk(self, tokens: float) -> bool:
+        """Whether encoders would not have too much bulk work before them with so much more."""
+        return self._in_work[Lane.BULK] + tokens <= BULK_AHEAD_S * self._rate.tokens_per_s
+
+    def allowed_tokens(self, tokens: float) -> float:
+        """Tokens of small requests that may be in work when one of so many comes.
+
+        Requests that cost much come seldom and one by one; where a few of them are waiting it is no overload yet.
+        """
+        rate = self._rate.tokens_per_s
+        standing_s = max(_STANDING_WAIT_S, _STANDING_REQUESTS * tokens / rate)
+        burst_s = _BURST * standing_s
+        is_standing = self._clock() - self._calm_s > burst_s
+        longest_s = max(standing_s if is_standing else burst_s, _MIN_IN_WORK_TOKENS / rate)
+        return min(longest_s, self._max_wait_s) * rate
+
+    def enter(self, lane: Lane, tokens: float) -> None:
+        """Work was let in."""
+        if self.is_idle:
+            self._rate.began()
+        self._in_work[lane] += tokens
+        self._parts[lane] += 1
+
+    def grow(self, lane: Lane, tokens: float) -> None:
+        """Work that was let in costs so much more than was thought."""
+        self._in_work[lane] += tokens
+
+    def done(self, expected_tokens: float) -> None:
+        """Work that was thought to cost so much is about to leave, done or not."""
+        self._rate.left(expected_tokens, sum(self._in_work.values()))
+
+    def leave(self, lane: Lane, tokens: float) -> None:
+        """Work has left that counted for so much in all."""
+        self._parts[lane] -= 1
+        self._in_work[lane] = max(0.0, self._in_work[lane] - tokens) if self._parts[lane] else 0.0
+        if self.is_calm:
+            self._calm_s = self._clock()
+
+    def computed(self, tokens: int) -> None:
+        """So many tokens were computed, of work that is here or has left."""
+        self._rate.computed(tokens)
+
+
+_SOON_S: Final = 0.01
+"""A call that waits no longer for its first step, two rounds of the loop, is done within about 60 ms of loop time."""
+_TURNS: Final = 6
+"""A call that is in the cache takes about so many times as long as its first step."""
+_PATIENCE_S: Final = 0.1
+"""A backlog of less is a burst."""
+_SHORT_PATIENCE_S: Final = 0.02
+"""The same while calls are refused anyway."""
+_PAUSE_S: Final = 1.0
+"""Without a refusal for so long, the next burst has the usual patience."""
+_FEW: Final = 160
+"""With fewer calls under way the loop is late for another reason, such as other programs, and refusing them would mend
+nothing. One connection may have 128 open."""
+_RATE_WINDOW_S: Final = 0.25
+_RATE_WEIGHT: Final = 0.3
+
+
+class LoopBacklog:
+    """Learns from calls; belongs to one event loop.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen_s = self._soon_s = self._window_s = clock()
+        self._refused_s = -_PAUSE_S
+        self._turn_s = 0.0
+        self._under_way = 0
+        self._let_in = 0
+        self._let_in_per_s = 0.0
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds that a call takes for the loop's sake, by the last one that began."""
+        return self._turn_s * _TURNS
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether many calls are under way, and such have been taken up late for a while."""
+        if self._clock() - self._seen_s > self._turn_s + _PATIENCE_S:
+            return False  # nobody came lately
+        patience_s = _SHORT_PATIENCE_S if self._seen_s - self._refused_s < _PAUSE_S else _PATIENCE_S
+        return self._under_way >= _FEW and self._seen_s - self._soon_s > patience_s
+
+    @property
+    def calls_per_s(self) -> float:
+        """Calls that were let in a second, lately; 0 while that is not known."""
+        return self._let_in_per_s
+
+    def began(self, waited_s: float) -> None:
+        """A call began.
+
+        Args:
+            waited_s: For its first step.
+        """
+        now_s = self._clock()
+        gap_s = now_s - self._seen_s
+        self._seen_s, self._turn_s = now_s, waited_s
+        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # nobody was there who could have waited
+            self._soon_s = now_s
+
+    def entered(self) -> None:
+        """A call was let in; `left` is called at its end."""
+        self._under_way += 1
+        self._let_in += 1
+        now_s = self._clock()
+        if now_s - self._window_s >= _RATE_WINDOW_S:
+            measured = self._let_in / (now_s - self._window_s)
+            self._let_in_per_s += (_RATE_WEIGHT if self._let_in_per_s else 1.0) * (measured - self._let_in_per_s)
+            self._let_in, self._window_s = 0, now_s
+
+    def left(self) -> None:
+        """A call that was let in has ended."""
+        self._under_way -= 1
+
+    def refused(self) -> None:
+        """A call was refused for it."""
+        self._refused_s = self._clock()
+
+
+_OVERLOAD_PAUSE_S: Final = 2.0
+"""Without a refusal for so long, overload is over."""
+
+
+class OverloadWatch:
+    """Told of every refusal for want of time.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first_s = self._last_s = -_OVERLOAD_PAUSE_S
+
+    def refused(self) -> None:
+        """A request was refused because too much work was before it."""
+        now_s = self._clock()
+        if now_s - self._last_s > _OVERLOAD_PAUSE_S:
+            self._first_s = now_s
+        self._last_s = now_s
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds since refusals began that have not paused; 0 where none was for a while. Any thread may ask."""
+        now_s = self._clock()
+        return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0

@@ -1,0 +1,430 @@
+"""The plan of a request: its metric specs with models resolved, strings bounded and provenance written."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_proto.wire_rules import MAX_SPEC_BYTES, PARAMETER_BYTES, byte_count, with_digest
+from gradewire_server.domain.items import Failure, Status, quoted, shortened
+from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.needs import Corpus
+from gradewire_server.domain.ports import ModelIndex, ModelStatus, Ports
+from gradewire_server.metrics.prompts import PromptLibrary
+from gradewire_server.metrics.registry import COMPARISONS
+from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
+from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
+from gradewire_server.scoring import MetricRequest
+
+LEAST_BOUND_BYTES: Final = min(PARAMETER_BYTES.values())
+"""In a message of no more than this nothing is too long."""
+_MAX_UTF8_BYTES_PER_CHAR: Final = 4
+
+
+def check_strings(message: Message) -> None:
+    """Raises ParameterError where a string is longer than its kind may be; the error names field, size and bound.
+
+    Args:
+        message: Parameters of a metric, or how synthetic answers are written.
+    """
+    for name, bound in _bounds(message.DESCRIPTOR):
+        text = getattr(message, name)
+        if len(text) * _MAX_UTF8_BYTES_PER_CHAR > bound and (size := byte_count(text)) > bound:
+            raise ParameterError(name, f"has {size} bytes, at most {bound} are allowed")
+
+
+@cache
+def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
+    """Names of a message's strings with their bounds; a string without one is a defect, which a test finds."""
+    strings = [field.name for field in descriptor.fields if field.type == FieldDescriptor.TYPE_STRING]
+    return tuple((name, PARAMETER_BYTES[name]) for name in strings)
+
+
+USABLE_STATES: Final = frozenset({"loaded", "built"})
+
+
+def unusable_reason(status: ModelStatus) -> str:
+    """Why a model cannot be used and what to do; without the server's paths, which its log has. Empty when it can."""
+    if status.state in USABLE_STATES:
+        return ""
+    if status.message:
+        return status.message
+    state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
+    return f"model {status.name} is {state} with: {status.how_to_get}"
+
+
+_MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricModels:
+    """What a metric runs on: its model, if it takes one, and the judge and the grader that it names beside it."""
+
+    model: ModelStatus | None
+    judge: ModelStatus | None
+    grader: ModelStatus | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the model, "" for none."""
+        return self.model.name if self.model else ""
+
+    @property
+    def digest(self) -> str:
+        """Of the model, "" for none."""
+        return self.model.digest if self.model else ""
+
+    @property
+    def metadata(self) -> ModelMetadata:
+        """Of the model, with judge and grader."""
+        metadata = self.model.metadata if self.model else NO_MODEL
+        return replace(metadata, judge=_pinned(self.judge), grader=_pinned(self.grader))
+
+
+def _pinned(model: ModelStatus | None) -> str:
+    return f"{model.name}@{model.digest}" if model else ""
+
+
+def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
+    """The model that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
+
+    Args:
+        written: As sent.
+        path: Where it stands in the request, for messages.
+        known: Encoders, graders or judges.
+
+    Raises:
+        ParameterError: It is no model's name.
+    """
+    match = _MODEL.fullmatch(written)
+    if match is None:
+        raise ParameterError("model", f"{quoted(written)} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits")
+    model = known.status(match["name"])
+    if isinstance(model, Failure):
+        return Failure(model.status, f"{path}: {_unusable_reason(match['name'], model, known.statuses())}")
+    wanted = (match["digest"] or "").lower()
+    if not model.digest.startswith(wanted):
+        return Failure(
+            Status.MODEL_UNAVAILABLE,
+            f"{path}: {model.name} has the digest {model.digest} here, {wanted} is asked for",
+        )
+    return model
+
+
+def _unusable_reason(name: str, failure: Failure, known: Sequence[ModelStatus]) -> str:
+    for status in known:
+        if status.name == name or (status.is_default and not name):
+            return unusable_reason(status) or failure.message
+    return failure.message
+
+
+_NO_REQUEST: Final = (
+    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
+    "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """One metric of a request.
+
+    Attributes:
+        request: What the scorer runs, or what becomes the result of every item. Its model is NAME@DIGEST, so that
+            the engine computes with the model that the provenance names, or not at all.
+        provenance: What a reader needs to get the same numbers again, but for the reference set.
+    """
+
+    request: MetricRequest | Failure
+    provenance: types_pb2.Provenance
+
+    @property
+    def judged(self) -> bool:
+        """Whether it may ask a judge."""
+        return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
+
+    def streamed(self) -> MetricRequest | Failure:
+        """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
+        request = self.request
+        if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
+            return request
+        return Failure(Status.INVALID_PARAMETER, f"{self.provenance.name}: {_NO_REQUEST}")
+
+    @property
+    def counts_prepared(self) -> bool:
+        """Whether its weights are counted over the corpus of the call's reference set."""
+        return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
+
+    def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
+        """The provenance in a call with a reference set, which it names where the metric reads something of it.
+
+        Args:
+            reference_set: Name of the set.
+            corpus_digest: Of its corpus, which is named where the metric counts over it; empty where it is not known.
+        """
+        request = self.request
+        if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
+            return self.provenance
+        digest = corpus_digest if self.counts_prepared else ""
+        named = types_pb2.Provenance(reference_set=reference_set, corpus_digest=digest)
+        named.MergeFrom(self.provenance)
+        info = request.metric.info
+        parameters = with_model(request.parameters, named.model)
+        written = with_digest(reference_set, digest) if digest else reference_set
+        named.line = write_line(
+            request.metric, parameters, named.model_digest, beside=digests_beside(info, named), reference_set=written
+        )
+        return named
+
+
+def with_model(parameters: Parameters, model: str) -> Parameters:
+    """The parameters of that model; as they are where it is empty."""
+    # Whoever takes a model has a field of that name.
+    return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
+
+
+def digests_beside(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
+    """Digests of judge and grader that a metric names beside its model, by parameter."""
+    return {info.judge_parameter: provenance.judge_digest, info.grader_parameter: provenance.grader_digest}
+
+
+def failed_plan(error: ParameterError, path: str, spec: types_pb2.MetricSpec, metric: Metric[Any]) -> MetricPlan:
+    """Every item gets INVALID_PARAMETER, with what is wrong with which parameter."""
+    return MetricPlan(Failure(Status.INVALID_PARAMETER, f"{path}.{error}"), failed_provenance(spec, metric))
+
+
+def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
+    """Of a metric that cannot be computed: its parameters as sent, or none where a text among them is too long."""
+    provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
+    # What this server knows nothing of it does not send back.
+    provenance.metric.DiscardUnknownFields()
+    getattr(provenance.metric, metric.info.name).SetInParent()
+    return provenance
+
+
+_CACHE_ENTRIES: Final = 256
+_MAX_CACHE_BYTES: Final = 4 << 20
+"""Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
+_MAX_REASONS_CHARACTERS: Final = 700
+"""Of an error of the call: what the metrics lack, so that what is here has room behind it."""
+
+
+class Planner:
+    """Resolves metric specs to plans, which it remembers.
+
+    Args:
+        ports: Say which encoders, judges and graders there are.
+        metrics: By name.
+        prompts: Where the prompts of judge metrics are looked up.
+        comparisons: What grades pairs, by name.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        metrics: Mapping[str, Metric[Any]],
+        prompts: PromptLibrary,
+        comparisons: Mapping[str, Metric[Any]] = COMPARISONS,
+    ) -> None:
+        self._encoders = ports.encoders
+        self._judges = ports.judge_models
+        self._graders = ports.grader_models
+        self._metrics = metrics
+        self._comparisons = comparisons
+        self._prompts = prompts
+        self._cache: OrderedDict[tuple[bytes, str, ModelMetadata], MetricPlan] = OrderedDict()
+        self._cache_bytes = 0
+
+    def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
+        """Resolves the metrics of a call.
+
+        Args:
+            specs: As sent; the same metric may come several times.
+            path: Where they stand in the request, for messages.
+
+        Raises:
+            InvalidRequestError: A spec with no metric, or an enum number that is not known here.
+            NothingLoadedError: Every metric fails, and at least one of them for want of its model.
+        """
+        return self._checked([self._plan_metric(spec, f"{path}[{index}]") for index, spec in enumerate(specs)])
+
+    def plan_comparison(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
+        """Resolves the comparison of a call; raises as `plan`.
+
+        Args:
+            spec: It, with its parameters.
+            path: Where these stand in the request, for messages.
+        """
+        (plan,) = self._checked([self._plan(spec, self._comparisons[spec.WhichOneof("metric") or ""], path)])
+        return plan
+
+    def _checked(self, plans: list[MetricPlan]) -> list[MetricPlan]:
+        failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
+        if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
+            known = (*self._encoders.statuses(), *self._graders.statuses(), *self._judges.statuses())
+            usable = [model.name for model in known if model.state in USABLE_STATES]
+            reasons = shortened("; ".join(failure.message for failure in failures), _MAX_REASONS_CHARACTERS)
+            raise NothingLoadedError(
+                f"nothing that the call asks for can be computed here: {reasons}. "
+                f"Models that are here: {', '.join(usable) or 'none'}"
+            )
+        return plans
+
+    def judge(self, written: str, path: str) -> ModelStatus | Failure:
+        """The judge that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
+
+        Args:
+            written: As sent.
+            path: Where it stands in the request, for messages.
+        """
+        try:
+            return find_model(written, path, self._judges)
+        except ParameterError as error:
+            return Failure(Status.INVALID_PARAMETER, f"{path.removesuffix('.model')}.{error}")
+
+    def check_models(self, plans: Sequence[MetricPlan]) -> None:
+        """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""
+        for plan in plans:
+            if isinstance(plan.request, Failure):
+                continue
+            provenance, info = plan.provenance, plan.request.metric.info
+            named = (
+                (provenance.model, provenance.model_digest, self._models_of(info)),
+                (provenance.judge_model, provenance.judge_digest, self._judges),
+                (provenance.grader_model, provenance.grader_digest, self._graders),
+            )
+            for name, digest, known in named:
+                now = known.status(name) if digest else None
+                if now is not None and not isinstance(now, Failure) and now.digest != digest:
+                    raise ModelReplacedError(
+                        f"model {name} was replaced: its digest was {digest}, it is {now.digest} now; results sent "
+                        "so far stand, send the other items again on a new stream"
+                    )
+
+    def _plan_metric(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
+        name = spec.WhichOneof("metric")
+        metric = None if name is None else self._metrics.get(name)
+        if name in self._comparisons:
+            raise InvalidRequestError(f"{path}.{name}", "compares two answers and scores no item: call Judging.Compare")
+        if name is None or metric is None:
+            known = ", ".join(self._metrics)
+            raise InvalidRequestError(path, f"no metric is set, or one that is not known here; this server has {known}")
+        return self._plan(spec, metric, f"{path}.{name}")
+
+    def _plan(self, spec: types_pb2.MetricSpec, metric: Metric[Any], path: str) -> MetricPlan:
+        message: Message = getattr(spec, metric.info.name)
+        size = spec.ByteSize()
+        if size > LEAST_BOUND_BYTES:  # else none of its strings can be too long
+            try:
+                check_strings(message)
+            except ParameterError as error:
+                return failed_plan(error, path, types_pb2.MetricSpec(), metric)
+        if size > MAX_SPEC_BYTES:
+            raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_SPEC_BYTES} are allowed")
+        try:
+            model = self._model(message, metric.info, f"{path}.model")
+            judge = self._judge(message, metric.info, path)
+            grader = self._grader(message, metric.info, path)
+            if isinstance(model, Failure):
+                return self._unusable(model, spec, metric, message, path)
+            if isinstance(grader, Failure):
+                return self._unusable(grader, spec, metric, message, path)
+            if isinstance(judge, Failure):
+                if not self._does_without_judge(metric, message, path, MetricModels(model, None)):
+                    return self._unusable(judge, spec, metric, message, path)
+                judge = None
+            return self._cached(spec, metric, message, path, MetricModels(model, judge, grader))
+        except ParameterError as error:
+            return failed_plan(error, path, spec, metric)
+
+    def _unusable(
+        self, model: Failure, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str
+    ) -> MetricPlan:
+        """Of a metric whose model cannot be used; what is wrong with its parameters goes first."""
+        read_parameters(message, metric, path, model=getattr(message, "model", ""), prompts=self._prompts)
+        return MetricPlan(model, failed_provenance(spec, metric))
+
+    def _cached(
+        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, models: MetricModels
+    ) -> MetricPlan:
+        key = (spec.SerializeToString(), models.digest, models.metadata)
+        plan = self._cache.get(key)
+        if plan is not None:
+            self._cache.move_to_end(key)
+            return plan
+        plan = self._resolve(metric, message, path, models)
+        self._cache[key] = plan
+        self._cache_bytes += len(key[0])
+        while len(self._cache) > _CACHE_ENTRIES or self._cache_bytes > _MAX_CACHE_BYTES:
+            (spec_bytes, *_), _ = self._cache.popitem(last=False)
+            self._cache_bytes -= len(spec_bytes)
+        return plan
+
+    def _resolve(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> MetricPlan:
+        name, digest, judge, grader = models.name, models.digest, models.judge, models.grader
+        named = {metric.info.judge_parameter: judge, metric.info.grader_parameter: grader}
+        beside = {parameter: each for parameter, each in named.items() if each}
+        parameters = read_parameters(
+            message,
+            metric,
+            path,
+            model=name,
+            beside={parameter: each.name for parameter, each in beside.items()},
+            prompts=self._prompts,
+        )
+        metadata = models.metadata.seen_by(metric.info)
+        parameters = parameters.resolved(metadata)
+        provenance = types_pb2.Provenance(
+            metric=write_spec(metric.info.name, parameters),
+            name=metric.info.name,
+            version=metric.info.version,
+            model=name,
+            model_digest=digest,
+            prompt=parameters.prompt_name,
+            prompt_digest=parameters.prompt_digest,
+            line=write_line(
+                metric, parameters, digest, beside={parameter: each.digest for parameter, each in beside.items()}
+            ),
+            calibration=parameters.calibration,
+            judge_model=judge.name if judge else "",
+            judge_digest=judge.digest if judge else "",
+            grader_model=grader.name if grader else "",
+            grader_digest=grader.digest if grader else "",
+        )
+        pinned = with_model(parameters, f"{name}@{digest}" if name else "")
+        values: dict[str, Any] = {parameter: f"{each.name}@{each.digest}" for parameter, each in beside.items()}
+        pinned = replace(pinned, **values) if values else pinned  # making it again may read a long prompt
+        return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
+
+    def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        if info.needs_judge or info.needs_grader or info.needs_model:
+            return find_model(message.model, path, self._models_of(info))
+        return None
+
+    def _models_of(self, info: MetricInfo) -> ModelIndex:
+        if info.needs_judge:
+            return self._judges
+        return self._graders if info.needs_grader else self._encoders
+
+    def _grader(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        """The grader that a metric names beside its model; None where it names none."""
+        name = info.grader_parameter
+        written = getattr(message, name) if name else ""
+        return find_model(written, f"{path}.{name}", self._graders) if written else None
+
+    def _judge(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        """The judge of a metric that names one beside its model."""
+        name = info.judge_parameter
+        return find_model(getattr(message, name), f"{path}.{name}", self._judges) if name else None
+
+    def _does_without_judge(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> bool:
+        """Whether nobody named a judge, and none would be asked."""
+        if getattr(message, metric.info.judge_parameter):
+            return False
+        parameters = read_parameters(message, metric, path, model=models.name, prompts=self._prompts)
+        return parameters.asks_no_judge(models.metadata.seen_by(metric.info))

@@ -1,1 +1,0 @@
-"""From a request's metric specs to what the scorer runs."""

@@ -1,1 +1,0 @@
-"""Prompt files of requests and of the operator, and what a judge is shown of an item."""

@@ -1,0 +1,413 @@
+"""Scoring.Score and Judging.Compare: grade all items or pairs of a request and answer in their order."""
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import Message
+
+from gradewire_proto.spans import record_result
+from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
+from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
+from gradewire_server.requests.admission import Admission, Work, work_of
+from gradewire_server.requests.context import CountResult, RequestContext
+from gradewire_server.requests.convert import YieldBudget, read_beside, reply_id
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.requests.forms import CallForm, NamedSet, find_set
+from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.scoring import MetricRequest, Scorer
+from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
+
+_FRAME_BYTES: Final = 2
+"""Of a message within another: its tag, and its length where that is small."""
+_LARGE_FRAME_BYTES: Final = 5
+"""The same with the longest length that a reply can have."""
+_SMALL: Final = 128
+"""Bytes from which a length takes more than one."""
+_LEAST_ITEM_BYTES: Final = 4
+"""The frame of an item, and `complete`."""
+
+
+class ReplySize:
+    """Counts the bytes of one reply.
+
+    Args:
+        max_bytes: Of the whole reply.
+        items: Of the request.
+        provenance_bytes: What stands in the reply beside the items.
+        form: Of the call.
+
+    Attributes:
+        form: As given.
+        overflowed: Whether more was to be put in than there is room for.
+    """
+
+    def __init__(self, max_bytes: int, items: int, provenance_bytes: int, form: CallForm) -> None:
+        self._max_bytes = max_bytes
+        self.form = form
+        self._items = items
+        self._fixed_bytes = provenance_bytes
+        self._bytes = provenance_bytes
+        self._results = 0
+        self._metrics = 1
+        self.overflowed = False
+
+    def check_room_for(self, requests: Sequence["MetricRequest | Failure"]) -> None:
+        """Raises InvalidRequestError where the reply cannot fit, however short the results of metrics that run are.
+
+        A metric that failed has the same result for each item, so that its size is known.
+        """
+        self._metrics = len(requests)
+        per_item = _LEAST_ITEM_BYTES + sum(self._least_bytes(index, request) for index, request in enumerate(requests))
+        if self._fixed_bytes + self._items * per_item > self._max_bytes:
+            raise self._too_large(per_item)
+
+    def add_item(self, row: Message) -> None:
+        """Counts an item that has no results yet."""
+        self._add(_LARGE_FRAME_BYTES + row.ByteSize())
+
+    def add_result(self, result: Message) -> bool:
+        """Counts a result; whether there was room for it."""
+        size_bytes = result.ByteSize()
+        self._results += 1
+        self._add(size_bytes + (_FRAME_BYTES if size_bytes < _SMALL else _LARGE_FRAME_BYTES))
+        return not self.overflowed
+
+    def check(self) -> None:
+        """Raises InvalidRequestError where the reply has become too large."""
+        if self.overflowed:
+            done = max(1.0, self._results / max(1, self._metrics))
+            raise self._too_large((self._bytes - self._fixed_bytes) / done)
+
+    def _add(self, size_bytes: int) -> None:
+        self._bytes += size_bytes
+        self.overflowed = self.overflowed or self._bytes > self._max_bytes
+
+    def _too_large(self, bytes_per_item: float) -> InvalidRequestError:
+        fit = max(0, int((self._max_bytes - self._fixed_bytes) / bytes_per_item))
+        return InvalidRequestError(
+            self.form.rows,
+            f"the reply to {self._items} of them would be larger than the {self._max_bytes} bytes that are allowed; "
+            f"send fewer: about {fit} at a time fit" + ("" if fit else ", for so many metrics in one request"),
+        )
+
+    def _least_bytes(self, index: int, request: "MetricRequest | Failure") -> int:
+        if not isinstance(request, Failure):
+            return self.form.least_result_bytes
+        result = self.form.blank_result()
+        self.form.fill(result, index, ScoredResult(MetricResult.failed(request)), diagnostics=False)
+        return _FRAME_BYTES + result.ByteSize()
+
+
+_log = logging.getLogger(__name__)
+
+
+def log_internal(metric: str, result: MetricResult) -> None:
+    """Logs a result that is INTERNAL: where it arose, in a run for many calls, its request id was not known."""
+    if result.status is Status.INTERNAL:
+        _log.error("a result of %s is INTERNAL: %s", metric, result.message)
+
+
+class ItemReplies:
+    """Fills the items of a reply in place: a slot per item and metric, in order, whenever its result is done.
+
+    Args:
+        reply: Without rows.
+        metric_names: Of the request, in its order.
+        size: Counts what is put in; a result that it has no room for is left out, and so are all that come later.
+        diagnostics: Whether results tell what they cost.
+        count_result: Told of every result.
+
+    Attributes:
+        items: Those that are to be scored.
+        on_overflow: Called once, with the first result that finds no room.
+    """
+
+    def __init__(
+        self,
+        reply: Any,
+        metric_names: Sequence[str],
+        size: ReplySize,
+        *,
+        diagnostics: bool,
+        count_result: CountResult,
+    ) -> None:
+        self.items: list[Item] = []
+        self.on_overflow: Callable[[], object] | None = None
+        self._form = size.form
+        self._reply = reply
+        self._count = 0
+        self._size = size
+        self._metric_names = metric_names
+        self._count_result = count_result
+        self._diagnostics = diagnostics
+        self._scored: list[list[Any]] = []
+        self._indices: list[int] = []
+        self._closed = False
+
+    def add(self, message: types_pb2.Item | judging_pb2.Pair, item: Item | Failure) -> None:
+        """Makes room for the next item or pair of the request; one that was refused gets its results at once."""
+        row = self._form.add_row(self._reply, self._count, reply_id(message))
+        self._form.complete(row)
+        self._count += 1
+        self._size.add_item(row)
+        results = [self._form.add_result(row) for _ in self._metric_names]
+        if isinstance(item, Item):
+            self.items.append(item)
+            self._scored.append(results)
+            self._indices.append(self._count - 1)
+            return
+        refused = ScoredResult(MetricResult.failed(item))
+        for index, name in enumerate(self._metric_names):
+            self._tell(name, self._count - 1, refused.result)
+            self._fill(results[index], index, refused, diagnostics=False)
+
+    def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
+        """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
+        if self._closed:
+            return
+        log_internal(self._metric_names[metric_index], scored.result)
+        self._tell(self._metric_names[metric_index], self._indices[item_index], scored.result)
+        result = self._scored[item_index][metric_index]
+        self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
+
+    def close(self, failure: Failure) -> None:
+        """Puts `failure` wherever there is no result yet."""
+        self._closed = True
+        late = ScoredResult(MetricResult.failed(failure))
+        for item_index, results in zip(self._indices, self._scored, strict=True):
+            for index, result in enumerate(results):
+                if result.status == types_pb2.STATUS_UNSPECIFIED:
+                    self._tell(self._metric_names[index], item_index, late.result)
+                    self._fill(result, index, late, diagnostics=False)
+
+    def _tell(self, metric: str, item_index: int, result: MetricResult) -> None:
+        self._count_result(metric, result.status)
+        record_result(metric, item_index, result)
+
+    def _fill(self, result: Any, index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
+        if self._size.overflowed:
+            return
+        self._form.fill(result, index, scored, diagnostics=diagnostics)
+        if not self._size.add_result(result):
+            self._closed = True
+            if self.on_overflow is not None:
+                self.on_overflow()
+
+
+ITEMS_PER_SLICE: Final = 64
+"""Items handed to the scorer together: enough to share texts, few enough that others soon get their turn."""
+
+
+class ItemScoring:
+    """The items of one request, and where their results go."""
+
+    def __init__(
+        self, scorer: Scorer, replies: ItemReplies, requests: Sequence[MetricRequest | Failure], named: NamedSet
+    ) -> None:
+        self._scorer = scorer
+        self._replies = replies
+        self._requests = requests
+        self._reference_set = named.name
+        self._told: Emitted | None = None
+        self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
+
+    def recall(self) -> bool:
+        """Answers a small request from what is remembered; whether that is all of it."""
+        items, metrics = len(self._replies.items), len(self._requests)
+        if not 0 < items * metrics <= RECALLED_AT_ONCE:
+            return False
+        self._told = self._scorer.recall(self._replies.items, self._requests, emit=self._replies.emit)
+        return len(self._told) == items * metrics
+
+    async def at_once(self, deadline_s: float) -> None:
+        """Scores all items together; what is not computed at `deadline_s`, `time.monotonic()` seconds, is TIMEOUT."""
+        await self._score(0, len(self._replies.items), deadline_s)
+
+    async def in_slices(self, admission: Admission, work: Work, deadline_s: float) -> None:
+        """Scores them slice by slice, each when its turn has come."""
+        count = len(self._replies.items)
+        async with asyncio.TaskGroup() as slices:
+            for start in range(0, count, ITEMS_PER_SLICE):
+                end = min(start + ITEMS_PER_SLICE, count)
+                part = replace(work, size_bytes=work.size_bytes * (end - start) // work.items, items=end - start)
+                slices.create_task(self._slice(admission, part, start, end, deadline_s))
+
+    async def _slice(self, admission: Admission, work: Work, start: int, end: int, deadline_s: float) -> None:
+        async with admission.bulk(work, source=self):
+            await self._score(start, end, deadline_s)
+
+    async def _score(self, start: int, end: int, deadline_s: float) -> None:
+        def emit(item_index: int, metric_index: int, scored: ScoredResult) -> None:
+            self._replies.emit(start + item_index, metric_index, scored)
+
+        await self._scorer.score(
+            self._replies.items[start:end],
+            self._requests,
+            reference_set=self._reference_set,
+            deadline_s=deadline_s,
+            corpora=self._corpora,
+            told=self._told,
+            emit=emit,
+        )
+
+
+RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
+_PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
+
+_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
+_LEAST_MARGIN_S: Final = 0.05
+_MARGIN_SHARE: Final = 0.05
+_MARGIN_PER_PAIR_S: Final = 0.0005
+_MAX_MARGIN_S: Final = 1.0
+_MAX_MARGIN_SHARE: Final = 0.2
+
+
+class ScoreHandler:
+    """Answers unary requests of one form; keeps scoring tasks that have outlived their deadline until they end."""
+
+    def __init__(self, context: RequestContext, form: CallForm) -> None:
+        self._context = context
+        self._form = form
+        self._cancelled: set[asyncio.Task[None]] = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no cancelled work is still to end."""
+        return not self._cancelled
+
+    async def close(self) -> None:
+        """Waits for cancelled work to end."""
+        if self._cancelled:
+            await asyncio.wait(self._cancelled)
+
+    async def run(self, request: RequestT, *, deadline_s: float | None, size_bytes: int | None, caller: Caller) -> Any:
+        """Answers one request; arguments and errors as `Handlers.score`."""
+        context, form = self._context, self._form
+        started = time.monotonic()
+        rows = form.rows_of(request)
+        context.check_count(len(rows), form.rows)
+        plans = await form.plan(context, request)
+        named = await find_set(context, getattr(request, "reference_set", ""), plans)
+        reply = form.reply([plan.provenance_in(named.name, named.corpus_digest) for plan in plans])
+        if rows:
+            ends_s = started + self._total_s(deadline_s)
+            size_bytes = request.ByteSize() if size_bytes is None else size_bytes
+            size = ReplySize(context.limits.max_message_bytes, len(rows), reply.ByteSize(), form)
+            requests = [plan.request for plan in plans]
+            size.check_room_for(requests)
+            work = work_of(caller, plans, size_bytes, len(rows))
+            left_s = ends_s - time.monotonic()
+            interactive = _is_urgent(request) and context.admission.is_interactive(work)
+            with context.admission.interactive(work, left_s) if interactive else context.admission.large(work, left_s):
+                replies = await self._read_items(request, reply, plans, size, size_bytes)
+                size.check()
+                scoring = ItemScoring(context.scorer, replies, requests, named)
+                if not (interactive and left_s > 0 and scoring.recall()):
+                    run = scoring.at_once if interactive else partial(scoring.in_slices, context.admission, work)
+                    await self._until(ends_s, replies, len(plans), run)
+                size.check()
+        reply.server_s = time.monotonic() - started
+        return reply
+
+    def _total_s(self, deadline_s: float | None) -> float:
+        deadlines = self._context.deadlines
+        return min(deadlines.default_s if deadline_s is None else max(0.0, deadline_s), deadlines.max_s)
+
+    async def _read_items(
+        self,
+        request: RequestT,
+        reply: Any,
+        plans: list[MetricPlan],
+        size: ReplySize,
+        size_bytes: int,
+    ) -> ItemReplies:
+        """Reads the items and makes room for their results."""
+        context = self._context
+        check_bytes = size_bytes > context.limits.max_item_bytes
+        replies = ItemReplies(
+            reply,
+            [plan.provenance.name for plan in plans],
+            size,
+            diagnostics=not request.omit_diagnostics,
+            count_result=context.count_result,
+        )
+        budget = YieldBudget(size_bytes)
+        for message in self._form.rows_of(request):
+            if budget.is_exceeded_by(message):
+                await asyncio.sleep(0)
+            read = partial(self._form.read, message, context.limits, check_bytes=check_bytes)
+            replies.add(message, await read_beside(budget.last_bytes, read))
+        return replies
+
+    async def _until(
+        self, ends_s: float, replies: ItemReplies, metrics: int, work: Callable[[float], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Has the items scored; what is not there shortly before `ends_s` is told as late, and cancelled."""
+        left_s = ends_s - time.monotonic()
+        if left_s <= 0:
+            raise DeadlineExceededError("the deadline passed before scoring began")
+        margin_s = reply_margin_s(left_s, len(replies.items) * metrics)
+        # Earlier than ours by another margin: what has been computed by then is still scored.
+        scoring = asyncio.create_task(work(ends_s - 2 * margin_s))
+        replies.on_overflow = scoring.cancel  # its results would go nowhere
+        try:
+            await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
+        finally:
+            replies.on_overflow = None  # the task has the replies: both were a cycle
+            if not scoring.done():
+                self._cancel(scoring)
+        if scoring in self._cancelled:
+            replies.close(_LATE)
+        elif scoring.cancelled():
+            _clear_frames(scoring)
+        else:
+            scoring.result()
+
+    def _cancel(self, scoring: asyncio.Task[None]) -> None:
+        """Cancels work that nobody waits for any more; how long it takes to end is not the caller's affair."""
+        scoring.cancel()
+        self._cancelled.add(scoring)
+        scoring.add_done_callback(self._ended)
+
+    def _ended(self, scoring: asyncio.Task[None]) -> None:
+        self._cancelled.discard(scoring)
+        if scoring.cancelled():
+            _clear_frames(scoring)
+        elif (error := scoring.exception()) is not None:
+            _log.error("scoring failed after its deadline", exc_info=error)
+
+
+def _clear_frames(cancelled: asyncio.Task[None]) -> None:
+    """Frees what a cancelled task worked on: its error leads to its frames, and that of a task group to the error."""
+    try:
+        cancelled.exception()
+    except asyncio.CancelledError as error:
+        traceback.clear_frames(error.__traceback__)
+
+
+def _is_urgent(request: RequestT) -> bool:
+    """Whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
+    if request.priority not in _PRIORITIES:
+        raise InvalidRequestError("priority", f"{request.priority} is no number of gradewire.v1.Priority")
+    return request.priority != scoring_pb2.PRIORITY_BULK
+
+
+def reply_margin_s(left_s: float, pairs: int) -> float:
+    """Time to keep back at the end of a call, so that its reply reaches the caller before the deadline.
+
+    It covers telling of every (item, metric) pair and an event loop busy with their texts; at most 1 s and a
+    fifth of the time.
+
+    Args:
+        left_s: Seconds until the deadline; may be negative.
+        pairs: Results of the reply.
+    """
+    wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
+    return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

@@ -1,0 +1,298 @@
+"""ScoreStream and CompareStream: read while the window has room, score, and send results as they are done."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from gradewire_proto.spans import record_result
+from gradewire_proto.v1 import judging_pb2, types_pb2
+from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
+from gradewire_server.requests.admission import work_of
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.convert import YieldBudget, read_beside, reply_id
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.requests.forms import CallForm, NamedSet, find_set
+from gradewire_server.requests.score import log_internal
+from gradewire_server.requests.turns import Permits
+
+if TYPE_CHECKING:
+    from gradewire_server.requests.plan import MetricPlan
+    from gradewire_server.scoring import MetricRequest
+
+
+_MAX_REPLY_RESULTS: Final = 1024
+_MAX_REPLY_CHARS: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class OpenItem:
+    """An item, with how many of its results are not out yet, and how many places of the window it takes."""
+
+    index: int
+    id: str
+    missing: int
+    places: int = 1
+
+
+class Outbox:
+    """Replies that wait for their reader; `get` hands them out in order."""
+
+    def __init__(self, form: CallForm) -> None:
+        self._form = form
+        self._replies: deque[_Reply] = deque()
+        self._ready = asyncio.Event()
+        self._error: BaseException | None = None
+        self._finished = False
+
+    def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
+        """Adds a result; cost and time only with `diagnostics`."""
+        if not self._replies or self._replies[-1].full:
+            self._replies.append(_Reply(self._form))
+        self._replies[-1].put(item, metric_index, scored, diagnostics=diagnostics)
+        self._ready.set()
+
+    def finish(self, reading: asyncio.Task[None]) -> None:
+        """Marks the end of the results: all is read and scored, or `reading` failed."""
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            self.fail(error)
+        self._finished = True
+        self._ready.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Has the next `get` raise `error`, unless an earlier one waits."""
+        self._error = self._error or error
+        self._ready.set()
+
+    async def get(self) -> tuple[Any, int] | None:
+        """The next message and how many places of the window it frees; None at the end; raises what `fail` took."""
+        await self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        if not self._replies:
+            return None
+        reply = self._replies.popleft()
+        if not self._replies and not self._finished:
+            self._ready.clear()
+        return reply.message, reply.completed
+
+
+class _Reply:
+    """A reply being filled."""
+
+    def __init__(self, form: CallForm) -> None:
+        self._form = form
+        self.message = form.streamed()
+        self.completed = 0
+        self._results = 0
+        self._chars = 0
+        self._by_index: dict[int, Any] = {}
+
+    @property
+    def full(self) -> bool:
+        return self._results >= _MAX_REPLY_RESULTS or self._chars >= _MAX_REPLY_CHARS
+
+    def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
+        target = self._by_index.get(item.index)
+        if target is None:
+            target = self._by_index[item.index] = self._form.add_row(self.message, item.index, item.id)
+            self._chars += len(item.id)
+        self._form.fill(self._form.add_result(target), metric_index, scored, diagnostics=diagnostics)
+        self._results += 1
+        self._chars += len(scored.result.message) + self._form.text_characters(scored)
+        item.missing -= 1
+        if item.missing == 0:
+            self._form.complete(target)
+            self.completed += item.places
+
+
+RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
+
+_ITEMS_PER_SLICE: Final = 64
+"""Items handed to the scorer together: enough to share texts, few enough that results come early."""
+_BYTES_PER_PLACE: Final = 512
+"""An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
+_MOST_PLACES: Final = 10
+"""Of one item: no metric looks at more windows, however long a text is."""
+
+
+class _Slice(NamedTuple):
+    """Items that are scored together.
+
+    Attributes:
+        messages: As sent, items or pairs.
+        places: How many of the window each takes.
+    """
+
+    messages: Sequence[RowMessage]
+    places: Sequence[int]
+
+
+def _slices(messages: Sequence[RowMessage]) -> Iterator[_Slice]:
+    start = 0
+    places: list[int] = []
+    for index, message in enumerate(messages):
+        wanted = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MOST_PLACES)
+        if places and sum(places) + wanted > _ITEMS_PER_SLICE:
+            yield _Slice(messages[start:index], places)
+            start, places = index, []
+        places.append(wanted)
+    if places:
+        yield _Slice(messages[start:], places)
+
+
+def _text_bytes(message: RowMessage) -> int:
+    """Size of an item without its pictures, which no encoder reads."""
+    return message.ByteSize() - sum(image.ByteSize() for image in message.images)
+
+
+class ScoreStream:
+    """One stream; `run` is to be called once.
+
+    The window bounds its memory: an item leaves it when the reader has taken the item's last result.
+    """
+
+    def __init__(self, context: RequestContext, form: CallForm, *, deadline_s: float | None, caller: Caller) -> None:
+        self._form = form
+        self._context = context
+        self._caller = caller
+        self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
+        self._window = Permits(context.limits.stream_window_items, "items of a stream")
+        self._out = Outbox(form)
+        self._plans: list[MetricPlan] = []
+        self._requests: list[MetricRequest | Failure] = []
+        self._metric_names: list[str] = []
+        self._set = NamedSet("")
+        self._diagnostics = True
+        self._index = 0
+        self._message_index = 0
+        self._slices: set[asyncio.Task[None]] = set()
+
+    async def run(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
+        """Yields replies; raises the first error of reading or scoring, after which nothing more is sent."""
+        config = await anext(requests, None)
+        if config is None:
+            return
+        head = await self._configure(config)
+        del config  # as in `_read`
+        yield head
+        reading = asyncio.create_task(self._read(requests))
+        reading.add_done_callback(self._out.finish)
+        try:
+            while (ready := await self._next()) is not None:
+                reply, completed = ready
+                yield reply
+                self._window.release(completed)
+        finally:
+            for task in (reading, *self._slices):
+                task.cancel()
+            await asyncio.gather(reading, *self._slices, return_exceptions=True)
+
+    async def _next(self) -> tuple[Any, int] | None:
+        try:
+            async with asyncio.timeout_at(self._loop_deadline()):
+                return await self._out.get()
+        except TimeoutError as error:
+            raise DeadlineExceededError("the stream did not finish within its deadline") from error
+
+    def _loop_deadline(self) -> float | None:
+        if self._ends_s is None:
+            return None
+        return asyncio.get_running_loop().time() + self._ends_s - time.monotonic()
+
+    async def _configure(self, first: Any) -> Any:
+        if first.WhichOneof("kind") != "config":
+            raise InvalidRequestError("config", "the first message of a stream must set it")
+        plans = self._plans = await self._form.plan(self._context, first.config, "config.")
+        written = getattr(first.config, "reference_set", "")
+        named = self._set = await find_set(self._context, written, plans, "config.reference_set")
+        self._requests = [plan.streamed() for plan in plans]
+        self._metric_names = [plan.provenance.name for plan in plans]
+        self._diagnostics = not first.config.omit_diagnostics
+        provenance = [plan.provenance_in(named.name, named.corpus_digest) for plan in plans]
+        return self._form.streamed(provenance)
+
+    async def _read(self, requests: AsyncIterator[Any]) -> None:
+        """Reads until the caller has sent all, then waits for the slices; ends early with a slice's error."""
+        async for message in requests:
+            await self._take(message)
+            del message  # a stream that idles keeps none of what it has sent
+        while self._slices:
+            await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _take(self, message: Any) -> None:
+        self._message_index += 1
+        path = f"requests[{self._message_index}]"
+        rows = self._form.rows
+        if message.WhichOneof("kind") != rows:
+            raise InvalidRequestError(path, f"{rows} must be set in every message but the first")
+        items = self._form.rows_of(getattr(message, rows))
+        self._context.planner.check_models(self._plans)
+        self._context.check_count(len(items), f"{path}.{rows}")
+        for part in _slices(items):
+            await self._begin(part)
+
+    async def _begin(self, part: "_Slice") -> None:
+        await self._window.acquire(sum(part.places))
+        task = asyncio.create_task(self._score(part, self._index))
+        self._index += len(part.messages)
+        self._slices.add(task)
+        task.add_done_callback(self._slice_done)
+
+    def _slice_done(self, task: asyncio.Task[None]) -> None:
+        self._slices.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._out.fail(error)
+
+    async def _score(self, part: "_Slice", first_index: int) -> None:
+        items: list[Item] = []
+        open_items: list[OpenItem] = []
+        budget = YieldBudget()
+        for offset, message in enumerate(part.messages):
+            if budget.is_exceeded_by(message):
+                await asyncio.sleep(0)
+            target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
+            item = await read_beside(
+                budget.last_bytes, partial(self._form.read, message, self._context.limits, check_bytes=True)
+            )
+            if isinstance(item, Item):
+                items.append(item)
+                open_items.append(target)
+                continue
+            refused = ScoredResult(MetricResult.failed(item))
+            for index in range(len(self._requests)):
+                self._put(target, index, refused)
+
+        def emit(item_index: int, metric_index: int, scored: ScoredResult) -> None:
+            self._put(open_items[item_index], metric_index, scored)
+
+        if items:
+            work = work_of(self._caller, self._plans, sum(message.ByteSize() for message in part.messages), len(items))
+            async with self._context.admission.bulk(work, source=self):
+                deadlines = self._context.deadlines
+                await self._context.scorer.score(
+                    items,
+                    self._requests,
+                    reference_set=self._set.name,
+                    corpora=self._context.scorer.corpora_of(
+                        items, reference_set=self._set.name, corpus_digest=self._set.corpus_digest
+                    ),
+                    deadline_s=self._until_s(deadlines.default_s),
+                    judge_deadline_s=self._until_s(deadlines.judge_s),
+                    emit=emit,
+                )
+
+    def _put(self, item: OpenItem, metric_index: int, scored: ScoredResult) -> None:
+        log_internal(self._metric_names[metric_index], scored.result)
+        self._context.count_result(self._metric_names[metric_index], scored.result.status)
+        record_result(self._metric_names[metric_index], item.index, scored.result)
+        self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
+
+    def _until_s(self, seconds: float) -> float:
+        """That many seconds from now, or the stream's own deadline where that is sooner."""
+        soonest = time.monotonic() + seconds
+        return soonest if self._ends_s is None else min(soonest, self._ends_s)

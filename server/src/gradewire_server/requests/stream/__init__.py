@@ -1,1 +1,0 @@
-"""ScoreStream: items come and results go at the same time."""

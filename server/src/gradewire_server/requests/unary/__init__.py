@@ -1,1 +1,0 @@
-"""Score: one request with all items, one reply with all results."""

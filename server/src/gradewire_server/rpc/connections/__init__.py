@@ -1,1 +1,0 @@
-"""What bounds connections: how calls are taken in, how many there are, who may open none for now."""

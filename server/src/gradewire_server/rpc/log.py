@@ -1,0 +1,311 @@
+"""The log: one JSON line a call on stderr, off the event loop, without user text, and bounded."""
+
+import asyncio
+import json
+import logging
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TextIO, TypeVar
+
+from typing_extensions import override
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+_log = logging.getLogger(__name__)
+MESSAGES_PER_S: Final = 5
+"""Of one place in the code."""
+_WINDOW_S: Final = 1.0
+_GRPC_LOGGER: Final = "grpc._cython.cygrpc"
+_LOST_CALL: Final = "ExecuteBatchError"
+"""What gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
+_BROKEN_METADATA: Final = "Invalid encoding on "
+"""How gRPC begins what it logs of metadata that are not UTF-8, twice for each, with their value and a traceback."""
+
+
+class RateBound(Generic[KeyT]):
+    """Lets so many of a kind pass within a second, and counts the others; for any thread.
+
+    Args:
+        per_s: How many of one kind.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, per_s: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._windows: dict[KeyT, _Window] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was left out that `left_out` has not told yet."""
+        with self._lock:
+            return any(window.left_out for window in self._windows.values())
+
+    def admit(self, kind: KeyT) -> bool:
+        """Whether one more of this kind passes."""
+        with self._lock:
+            now_s = self._clock()
+            window = self._windows.setdefault(kind, _Window(now_s, now_s))
+            if now_s - window.started_s >= _WINDOW_S:
+                window.started_s, window.seen = now_s, 0
+            window.seen += 1
+            if window.seen <= self._per_s:
+                return True
+            window.left_out += 1
+            return False
+
+    def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
+        """How many were left out since this was last told, of each kind at most once a second unless `at_once`."""
+        with self._lock:
+            now_s = self._clock()
+            found = {}
+            for kind, window in list(self._windows.items()):
+                if window.left_out and (at_once or now_s - window.told_s >= _WINDOW_S):
+                    found[kind] = window.left_out
+                    window.left_out, window.told_s = 0, now_s
+                elif not window.left_out and now_s - window.started_s >= _WINDOW_S:
+                    del self._windows[kind]
+            return found
+
+
+@dataclass(slots=True)
+class _Window:
+    """What came of one kind: in the second that began at `started_s`, and left out since `told_s`."""
+
+    started_s: float
+    told_s: float
+    seen: int = 0
+    left_out: int = 0
+
+
+class FloodFilter(logging.Filter):
+    """Of a log's handler: bounds what one place in the code says, and knows gRPC's lost calls.
+
+    A reply that nobody waits for any more is no defect, whatever gRPC thinks: its traceback becomes a counted line of
+    level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception
+    of a handler is logged as it was.
+
+    Attributes:
+        on_left_out: Called for each message that is left out.
+        on_lost_call: Called for each reply that had nobody to go to.
+    """
+
+    def __init__(self, *, per_s: int = MESSAGES_PER_S, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._bound: RateBound[tuple[str, str, int]] = RateBound(per_s, clock=clock)
+        self.on_left_out: Callable[[], None] = lambda: None
+        self.on_lost_call: Callable[[], None] = lambda: None
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        if _is_lost_call(record):
+            self.on_lost_call()
+            if not logging.getLogger().isEnabledFor(logging.DEBUG):
+                return False
+            record.levelno, record.levelname, record.exc_info = logging.DEBUG, "DEBUG", None
+        elif record.name == _GRPC_LOGGER and str(record.msg).startswith(_BROKEN_METADATA):
+            record.msg, record.args, record.exc_info = "a caller sent metadata that are not UTF-8", (), None
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+        if self._bound.admit((record.name, record.pathname, record.lineno)):
+            return True
+        self.on_left_out()
+        return False
+
+    def tell(self, *, at_once: bool = False) -> None:
+        """Logs how many messages were left out, of each place one line; to be called again and again."""
+        for (name, _, line), count in self._bound.left_out(at_once=at_once).items():
+            _log.warning("%d more messages of %s (line %d) were left out", count, name, line)
+
+
+def _is_lost_call(record: logging.LogRecord) -> bool:
+    kind = record.exc_info[0] if record.exc_info else None
+    return record.name == _GRPC_LOGGER and kind is not None and kind.__name__ == _LOST_CALL
+
+
+request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
+"""Id of the call that is being worked on; tasks that work starts inherit it."""
+
+_FLUSH_AFTER_S: Final = 0.2
+_MAX_WAITING: Final = 10_000
+_FAILED_PER_S: Final = 50
+"""Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
+_MAX_CHARACTERS: Final = 256
+"""Of each text of a record."""
+_MAX_LISTED: Final = 64
+_MAX_EVENT_CHARACTERS: Final = 4096
+_MAX_TRACEBACK_CHARACTERS: Final = 8192
+_CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """What is known of a call; filled while it runs.
+
+    Attributes:
+        request_id: Given by the caller or made here.
+        method: ``gradewire.v1.Scoring/Score``.
+        peer: Network address of the caller.
+        tenant: Name of the caller's tenant; empty where its token has none.
+        items: Items or entries so far.
+        metrics: Names of the metrics asked for; the first of them are logged.
+        code: gRPC code; empty while running.
+        at: Path of the field at fault, for INVALID_ARGUMENT.
+        request_bytes: All messages that came in.
+        reply_bytes: All messages that went out.
+        duration_s: From arrival to end.
+    """
+
+    request_id: str
+    method: str
+    peer: str
+    items: int = 0
+    metrics: list[str] = field(default_factory=list)
+    code: str = ""
+    at: str = ""
+    request_bytes: int = 0
+    reply_bytes: int = 0
+    duration_s: float = 0.0
+    tenant: str = ""
+
+
+class RequestLog:
+    """Gathers records and writes them on a thread a few times a second; what a full buffer cannot take is counted."""
+
+    def __init__(
+        self,
+        *,
+        share: float = 1.0,
+        level: int = logging.INFO,
+        stream: TextIO | None = None,
+        on_drop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._share = share
+        self._level = level
+        self._stream = stream or sys.stderr
+        self._on_drop = on_drop
+        self._waiting: list[tuple[float, CallRecord]] = []
+        self._bound: RateBound[tuple[str, str]] = RateBound(_FAILED_PER_S)
+        self._timer: asyncio.TimerHandle | None = None
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="gradewire-log")
+
+    def add(self, record: CallRecord) -> None:
+        """Logs a call that has ended: failures always (if the level lets them), the rest by the share."""
+        if _level(record.code) < self._level:
+            return
+        if record.code == "OK" and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
+            return
+        if len(self._waiting) >= _MAX_WAITING:
+            self._on_drop()
+            return
+        if record.code == "OK" or self._bound.admit((record.method, record.code)):
+            self._waiting.append((time.time(), record))
+        else:
+            self._on_drop()
+        self._flush_soon()
+
+    async def close(self) -> None:
+        """Writes the records that are left, and ends the thread."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush(at_once=True)
+        await asyncio.to_thread(self._writer.shutdown)
+
+    def _flush_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER_S, self._flush)
+
+    def _flush(self, *, at_once: bool = False) -> None:
+        self._timer = None
+        waiting, self._waiting = self._waiting, []
+        lines = [_left_out(*kind, count) for kind, count in self._bound.left_out(at_once=at_once).items()]
+        if waiting or lines:
+            self._writer.submit(self._write, waiting, lines)
+        if self._bound.waiting:
+            self._flush_soon()
+
+    def _write(self, records: list[tuple[float, CallRecord]], others: list[dict[str, Any]]) -> None:
+        lines = [*(_line(time_s, record) for time_s, record in records), *others]
+        self._stream.write("".join(json.dumps(line) + "\n" for line in lines))
+        self._stream.flush()
+
+
+def _left_out(method: str, code: str, count: int) -> dict[str, Any]:
+    return {
+        "time": _iso(time.time()),
+        "level": logging.getLevelName(_level(code)).lower(),
+        "event": "calls left out",
+        "method": method,
+        "code": code,
+        "calls": count,
+    }
+
+
+def _level(code: str) -> int:
+    if code == "OK":
+        return logging.INFO
+    return logging.WARNING if code in _CLIENT_FAULTS else logging.ERROR
+
+
+def _line(time_s: float, record: CallRecord) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "time": _iso(time_s),
+        "level": logging.getLevelName(_level(record.code)).lower(),
+        "event": "call",
+        "request_id": _cut(record.request_id),
+        "method": record.method,
+        "code": record.code,
+        "duration_s": round(record.duration_s, 6),
+        "items": record.items,
+        "metrics": [_cut(name) for name in record.metrics[:_MAX_LISTED]],
+        "request_bytes": record.request_bytes,
+        "reply_bytes": record.reply_bytes,
+        "peer": _cut(record.peer),
+    }
+    if record.tenant:
+        line["tenant"] = record.tenant
+    if record.at:
+        line["field"] = _cut(record.at)
+    return line
+
+
+def _cut(text: str, most: int = _MAX_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _iso(time_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_s)) + f".{int(time_s % 1 * 1000):03d}Z"
+
+
+class JsonFormatter(logging.Formatter):
+    """Server messages as JSON lines beside the request log's; what a call has caused carries its request id."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        line = {
+            "time": _iso(record.created),
+            "level": record.levelname.lower(),
+            "event": _cut(record.getMessage(), _MAX_EVENT_CHARACTERS),
+            "logger": record.name,
+        }
+        if call := request_id.get():
+            line["request_id"] = call
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # the end says what
+        return json.dumps(line)
+
+
+def configure_log(level: str) -> FloodFilter:
+    """Has this process log to standard error, and bounds what repeats."""
+    flood = FloodFilter()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    handler.addFilter(flood)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    return flood

@@ -1,1 +1,0 @@
-"""What comes in, bounded before it is parsed."""

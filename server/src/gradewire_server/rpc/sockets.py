@@ -1,0 +1,228 @@
+"""Sockets of the server: errors of binding, limits of descriptors, and bytes received by connection."""
+
+import ctypes
+import errno
+import logging
+import os
+import resource
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+
+class BindError(OSError):
+    """The address cannot be listened on."""
+
+
+def bind_error(address: str, flag: str) -> BindError:
+    """Says what is wrong with an address (HOST:PORT) that could not be bound, and the flag that changes its port."""
+    return BindError(f"cannot listen on {address}: {_why_not(address, flag)}")
+
+
+def _why_not(address: str, flag: str) -> str:
+    host, _, port = address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, ValueError, OverflowError):
+        return f"{host} is no name or address that is known here: set another host"
+    family, kind, protocol, _, place = found[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(place)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return f"another program listens on port {port}: end it, or choose another port with --{flag}"
+            if error.errno == errno.EACCES:
+                return f"port {port} is for the administrator: choose one above 1023 with --{flag}"
+            return f"{host} is not an address of this machine ({error.strerror}): choose another with --host"
+    return f"port {port} was taken a moment ago: try again, or choose another port with --{flag}"
+
+
+_log = logging.getLogger(__name__)
+
+_KEPT_FOR_OTHERS: Final = 128
+"""Stores, models, HTTP, threads and the event loop need fewer."""
+
+
+def raise_descriptor_limit() -> None:
+    """Raises the process's limit of open files as far as it may, which systems leave low for old programs' sake."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:  # where the hard limit is said to be endless, and the system has another
+        _log.warning("the limit of open files stays at %d: %s", soft, error)
+
+
+def most_connections(wanted: int) -> int:
+    """As many connections as are wanted, or as there are descriptors for."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    most = max(1, soft - _KEPT_FOR_OTHERS)
+    if most < wanted:
+        _log.warning(
+            "max_connections is %d, and there are file descriptors for %d: ulimit -n says %d", wanted, most, soft
+        )
+    return min(wanted, most)
+
+
+def listening_sockets(port: int) -> Iterator[socket.socket]:
+    """Duplicates of the sockets of this process that listen on a port of TCP, closed as the next one is asked for."""
+    for link in list(Path("/proc/self/fd").iterdir()):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if not str(link.readlink()).startswith("socket:"):
+                continue
+            with closing(_duplicate(int(link.name))) as ours:
+                if _listens(ours, port):
+                    yield ours
+
+
+def stop_listening(port: int) -> None:
+    """Has new connections go to the other processes that listen on the port; those there are stay.
+
+    gRPC listens until its server stops, and that drops calls that it has read and not handed over yet. So its sockets
+    are shut down, and it takes them for broken.
+    """
+    for ours in listening_sockets(port):
+        with suppress(OSError):  # gRPC has ended it
+            ours.shutdown(socket.SHUT_RDWR)
+
+
+def _listens(ours: socket.socket, port: int) -> bool:
+    return (
+        ours.family in {socket.AF_INET, socket.AF_INET6}
+        and ours.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+        and ours.getsockname()[1] == port
+    )
+
+
+def _duplicate(descriptor: int) -> socket.socket:
+    try:
+        return socket.socket(fileno=os.dup(descriptor))
+    except OSError as error:  # closed meanwhile
+        raise FileNotFoundError from error
+
+
+_BYTES: Final = struct.Struct("=Q")
+_BYTES_AT: Final = 128
+"""Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
+_TCP_INFO_BYTES: Final = 256
+_ADDRESS_BYTES: Final = 128
+_PORT: Final = struct.Struct(">H")
+
+
+_NO_ADDRESS: Final = struct.pack("=H14x", socket.AF_UNSPEC)
+
+
+class Received(NamedTuple):
+    """One connection.
+
+    Attributes:
+        descriptor: Its number in this process.
+        size_bytes: What has come in.
+    """
+
+    descriptor: int
+    size_bytes: int
+
+
+class Sockets:
+    """Connections to one port of this process; knows none on systems other than Linux, which count otherwise.
+
+    Args:
+        port: That callers connect to.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._libc = ctypes.PyDLL(None) if sys.platform == "linux" else None
+        self._info = ctypes.create_string_buffer(_TCP_INFO_BYTES)
+        self._address = ctypes.create_string_buffer(_ADDRESS_BYTES)
+        self._size = ctypes.c_uint32()
+
+    def received(self, least_bytes: int) -> dict[str, Received]:
+        """Connections on which at least so much has come in, by the peer's address as gRPC writes it."""
+        libc = self._libc
+        if libc is None:
+            return {}
+        found: dict[str, Received] = {}
+        size = ctypes.byref(self._size)
+        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths, and a thousand of them
+            descriptor = int(name)
+            self._size.value = _TCP_INFO_BYTES
+            if libc.getsockopt(descriptor, socket.IPPROTO_TCP, socket.TCP_INFO, self._info, size):
+                continue  # no connection
+            count = _BYTES.unpack_from(self._info, _BYTES_AT)[0]
+            if count >= least_bytes and self._port_of(descriptor, libc) == self._port:
+                peer = self._peer_of(descriptor, libc)
+                if peer:
+                    found[peer] = Received(descriptor, count)
+        return found
+
+    def cut(self, peer: str, descriptor: int) -> bool:
+        """Ends the connection to `peer` at once; what has come in on it and was not read is thrown away.
+
+        Returns:
+            Whether it was still there: a number that was free for a moment may stand for another connection now.
+        """
+        libc = self._libc
+        if libc is None:
+            return False
+        try:
+            ours = os.dup(descriptor)
+        except OSError:
+            return False
+        try:
+            if self._peer_of(ours, libc) != peer:
+                return False
+            end_connection(ours, libc)
+        except OSError:
+            return False
+        finally:
+            os.close(ours)
+        return True
+
+    def _port_of(self, descriptor: int, libc: ctypes.PyDLL) -> int:
+        self._size.value = _ADDRESS_BYTES
+        if libc.getsockname(descriptor, self._address, ctypes.byref(self._size)):
+            return 0
+        port: int = _PORT.unpack_from(self._address, 2)[0]
+        return port
+
+    def _peer_of(self, descriptor: int, libc: ctypes.PyDLL) -> str:
+        self._size.value = _ADDRESS_BYTES
+        if libc.getpeername(descriptor, self._address, ctypes.byref(self._size)):
+            return ""
+        raw = self._address.raw
+        port = _PORT.unpack_from(raw, 2)[0]
+        if int.from_bytes(raw[:2], sys.byteorder) == socket.AF_INET:
+            return f"ipv4:{socket.inet_ntop(socket.AF_INET, raw[4:8])}:{port}"
+        host = socket.inet_ntop(socket.AF_INET6, raw[8:24])
+        if host.startswith("::ffff:"):
+            return f"ipv4:{host.removeprefix('::ffff:')}:{port}"
+        return f"ipv6:%5B{host}%5D:{port}"
+
+
+def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
+    """Ends a connection of TCP at once, without waiting for anybody.
+
+    A socket that is only shut down goes on handing over what has come in, which can be megabytes. One that is connected
+    to no address is reset by Linux, and what it holds is thrown away.
+
+    Args:
+        descriptor: Its number in this process.
+        libc: The C library, where it is at hand.
+
+    Raises:
+        OSError: It is no connection any more.
+    """
+    if (libc or ctypes.PyDLL(None)).connect(descriptor, _NO_ADDRESS, len(_NO_ADDRESS)):
+        with socket.socket(fileno=os.dup(descriptor)) as ours:
+            ours.shutdown(socket.SHUT_RDWR)

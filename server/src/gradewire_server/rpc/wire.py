@@ -1,0 +1,384 @@
+"""A message on the wire: count fields and memory before parsing, and parse large ones in turns."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.settings.limits import Limits
+
+_MAX_OTHER_FIELDS: Final = 1024
+"""Fields of a message beside its items, entries and metrics; far more than it has, and than later versions will."""
+_VARINT: Final = 0
+_FIXED_64: Final = 1
+_BYTES: Final = 2
+_FIXED_32: Final = 5
+_MAX_VARINT_BYTES: Final = 10
+
+
+class MalformedError(ValueError):
+    """The bytes are no protobuf message."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedFields:
+    """What of a message is counted.
+
+    Attributes:
+        limits: By field number: which attribute of `Limits` bounds how often the field may stand there.
+        paths: Their names, for messages.
+        inner: By field number: messages in which something is counted too.
+    """
+
+    limits: Mapping[int, str] = field(default_factory=dict)
+    paths: Mapping[int, str] = field(default_factory=dict)
+    inner: Mapping[int, "CountedFields"] = field(default_factory=dict)
+
+
+_LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "items": "max_items_per_request",
+        "pairs": "max_items_per_request",
+        "entries": "max_items_per_request",
+        "metrics": "max_metrics_per_request",
+    }
+)
+
+
+@dataclass(slots=True)
+class Counts:
+    """How much a message holds.
+
+    Attributes:
+        items: Items or entries.
+        metrics: Metrics asked for.
+    """
+
+    items: int = 0
+    metrics: int = 0
+
+
+@cache
+def counted_in(descriptor: Descriptor) -> CountedFields:
+    """What is counted of a message type: its items, entries and metrics, and those of messages in it."""
+    limits, paths, inner = {}, {}, {}
+    for each in descriptor.fields:
+        if each.type != FieldDescriptor.TYPE_MESSAGE:
+            continue
+        if each.is_repeated and each.name in _LIMIT_OF:
+            limits[each.number], paths[each.number] = _LIMIT_OF[each.name], each.name
+        elif not each.is_repeated and each.message_type is not None:
+            below = counted_in(each.message_type)
+            if below.limits or below.inner:
+                # A list in a message of its own has the same name twice, and once for people.
+                outer = {
+                    number: path if path == each.name else f"{each.name}.{path}" for number, path in below.paths.items()
+                }
+                inner[each.number] = replace(below, paths=outer)
+    return CountedFields(limits, paths, inner)
+
+
+def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str = "") -> Counts:
+    """Counts items, entries and metrics; about 0.3 µs for each.
+
+    Args:
+        data: A message of the type, as it came.
+        descriptor: Its type.
+        limits: How many are allowed.
+        path: What stands before the names of fields in errors.
+
+    Raises:
+        InvalidRequestError: There are more than allowed, or more other fields than any message has.
+        MalformedError: It cannot be parsed.
+    """
+    counts = Counts()
+    _count(data, 0, len(data), _Run(counted_in(descriptor), limits, counts, path))
+    return counts
+
+
+def counts_in(message: Message) -> Counts:
+    """What a message holds that has been parsed already: a small one, which cannot hold much."""
+    counts = Counts()
+    _count_parsed(message, counts)
+    return counts
+
+
+def _count_parsed(message: Message, counts: Counts) -> None:
+    items, metrics, inner = _names_in(message.DESCRIPTOR)
+    for name in items:
+        counts.items += len(getattr(message, name))
+    for name in metrics:
+        counts.metrics += len(getattr(message, name))
+    for name in inner:
+        if message.HasField(name):
+            _count_parsed(getattr(message, name), counts)
+
+
+@cache
+def _names_in(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Names of a message's lists of items or entries, of metrics, and of messages that have such."""
+    counted, names = counted_in(descriptor), descriptor.fields_by_number
+    limits = {names[number].name: limit for number, limit in counted.limits.items()}
+    metrics = tuple(name for name, limit in limits.items() if limit == _LIMIT_OF["metrics"])
+    return tuple(set(limits) - set(metrics)), metrics, tuple(names[number].name for number in counted.inner)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One pass over a message.
+
+    Attributes:
+        counted: What is counted at this level.
+        limits: See `count_fields`.
+        counts: So far, over all levels.
+        path: See `count_fields`.
+        others: Other fields so far.
+    """
+
+    counted: CountedFields
+    limits: Limits
+    counts: Counts
+    path: str
+    others: int = 0
+
+
+def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Fields of a message: number, where a text or message begins (else 0), where the field ends.
+
+    Raises:
+        MalformedError: While iterating.
+    """
+    position = start
+    while position < end:
+        tag, position = _varint(data, position, end)
+        if tag & 7 != _BYTES:
+            position = _skip(data, position, end, tag & 7)
+            yield tag >> 3, 0, position
+            continue
+        size, position = _varint(data, position, end)
+        stop = position + size
+        if stop > end:
+            raise MalformedError
+        yield tag >> 3, position, stop
+        position = stop
+
+
+def elements(data: bytes, descriptor: Descriptor) -> Iterator[tuple[int, int, str]]:
+    """Where each item, entry and metric of a message begins and ends, and the path of their list."""
+    yield from _elements(data, 0, len(data), counted_in(descriptor))
+
+
+def _elements(data: bytes, start: int, end: int, counted: CountedFields) -> Iterator[tuple[int, int, str]]:
+    for number, body, stop in fields_of(data, start, end):
+        if body and number in counted.limits:
+            yield body, stop, counted.paths[number]
+        elif body and number in counted.inner:
+            yield from _elements(data, body, stop, counted.inner[number])
+
+
+def _count(data: bytes, start: int, end: int, run: _Run) -> None:
+    counted = run.counted
+    for number, body, stop in fields_of(data, start, end):
+        limit = counted.limits.get(number) if body else None
+        if limit is not None:
+            _count_element(run, number, limit)
+            continue
+        run.others += 1
+        if run.others > _MAX_OTHER_FIELDS:
+            raise InvalidRequestError("message", f"has more than {_MAX_OTHER_FIELDS} fields beside items and metrics")
+        below = counted.inner.get(number) if body else None
+        if below is not None:
+            inside = replace(run, counted=below)
+            _count(data, body, stop, inside)
+            run.others = inside.others
+
+
+def _count_element(run: _Run, number: int, limit: str) -> None:
+    if limit == "max_metrics_per_request":
+        count = run.counts.metrics = run.counts.metrics + 1
+    else:
+        count = run.counts.items = run.counts.items + 1
+    most = getattr(run.limits, limit)
+    if count > most:
+        path = f"{run.path}{run.counted.paths[number]}"
+        raise InvalidRequestError(path, f"more than {most} of them; at most {most} are allowed in one message")
+
+
+def _skip(data: bytes, position: int, end: int, kind: int) -> int:
+    if kind == _VARINT:
+        return _varint(data, position, end)[1]
+    if kind == _FIXED_64:
+        position += 8
+    elif kind == _FIXED_32:
+        position += 4
+    else:  # a group, which no message of ours has
+        raise MalformedError
+    if position > end:
+        raise MalformedError
+    return position
+
+
+def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """A number and where it ends."""
+    if position < end:
+        byte = data[position]
+        if byte < 0x80:
+            return byte, position + 1
+    value = shift = 0
+    for place in range(position, min(end, position + _MAX_VARINT_BYTES)):
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place + 1
+        shift += 7
+    raise MalformedError
+
+
+_PER_BYTE: Final = 6
+"""The message as it came, as protobuf holds it, as texts, and what metrics make of them: words, windows, forms."""
+_PER_STRING: Final = 120
+"""A string or picture of a list, however short it is: in protobuf, as a text and its place in a tuple."""
+_PER_ITEM: Final = 1500
+_PER_RESULT: Final = 1200
+"""A result with its parts, its timing and where they come from."""
+_MAX_STRINGS: Final = 500_000
+"""Of one message: far more than people send, and 60 MB."""
+_SMALL_BYTES: Final = 4096
+_SLICE_BYTES: Final = 1 << 20
+_LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
+"""Tags of lists of strings and of pictures in items and entries, and the last byte of a tag that is written longer than
+it needs."""
+_STRINGS_AT_ONCE: Final = 16_384
+
+
+async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> int:
+    """About the most that a message and the answer to it take.
+
+    Args:
+        data: As it came, well-formed as far as `count_fields` looks.
+        counts: What it holds.
+        descriptor: Its type.
+
+    Raises:
+        InvalidRequestError: It has more references, synthetic answers, captions and pictures than any message may.
+        MalformedError: It cannot be parsed.
+    """
+    strings = await _strings_at_most(data)
+    if strings > _MAX_STRINGS:
+        strings = await _count_strings(data, descriptor)
+    return _memory(len(data), strings, counts)
+
+
+def small_memory_bytes(size_bytes: int, counts: Counts) -> int:
+    """The same of a message that is so small that nothing but its items need be counted.
+
+    Args:
+        size_bytes: As it came; at least two bytes for each string.
+        counts: What it holds.
+    """
+    return _memory(size_bytes, size_bytes // 2, counts)
+
+
+def _memory(size_bytes: int, strings: int, counts: Counts) -> int:
+    return (
+        _PER_BYTE * size_bytes
+        + _PER_STRING * strings
+        + counts.items * (_PER_ITEM + _PER_RESULT * max(1, counts.metrics))
+    )
+
+
+async def _strings_at_most(data: bytes) -> int:
+    """No list of strings is longer than the bytes that could begin one of its strings; texts hold a few of them too."""
+    if len(data) <= _SMALL_BYTES:
+        return sum(map(data.count, map(_byte, _LIST_TAGS)))
+    found = 0
+    for start in range(0, len(data), _SLICE_BYTES):
+        if start:
+            await asyncio.sleep(0)
+        part = np.frombuffer(data, np.uint8, min(_SLICE_BYTES, len(data) - start), start)
+        found += sum(int(np.count_nonzero(part == tag)) for tag in _LIST_TAGS)
+    return found
+
+
+async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
+    """Fields of all items and entries, one by one: where texts are full of what could be tags."""
+    found = 0
+    for start, end, path in elements(data, descriptor):
+        count = 0
+        for count, _ in enumerate(fields_of(data, start, end), 1):
+            if not count % _STRINGS_AT_ONCE:
+                await asyncio.sleep(0)
+            if found + count > _MAX_STRINGS:
+                problem = f"more than {_MAX_STRINGS} texts and pictures in one message; send fewer items"
+                raise InvalidRequestError(path, problem)
+        found += count
+    return found
+
+
+def _byte(value: int) -> bytes:
+    return bytes((value,))
+
+
+_BYTES_AT_ONCE: Final = 512 * 1024
+"""Parsed in 5 ms at the most, unless a single text or picture is larger."""
+_FIELDS_AT_ONCE: Final = 4096
+"""Looked at in some milliseconds."""
+
+M = TypeVar("M", bound=Message)
+
+
+async def parse(kind: type[M], data: bytes) -> M:
+    """A message of the type; raises DecodeError.
+
+    Args:
+        kind: Class of the message.
+        data: Well-formed as far as `count_fields` looks.
+    """
+    if len(data) <= _BYTES_AT_ONCE:
+        return kind.FromString(data)
+    message = kind()
+    try:
+        await _merge(message, data, 0, len(data))
+    except MalformedError as error:
+        raise DecodeError("a message in it is malformed") from error
+    return message
+
+
+async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
+    """Merges the fields between `start` and `end` into a message; messages among them that are large field by field."""
+    messages = _messages_in(message.DESCRIPTOR)
+    begin = position = start
+    for count, (number, body, stop) in enumerate(fields_of(data, start, end), 1):
+        if number in messages and body and stop - body > _BYTES_AT_ONCE:
+            message.MergeFromString(data[begin:position])
+            field = messages[number]
+            held: Any = getattr(message, field.name)
+            child = held.add() if field.is_repeated else held
+            child.SetInParent()
+            await _merge(child, data, body, stop)
+            begin = stop
+        elif stop - begin >= _BYTES_AT_ONCE:
+            message.MergeFromString(data[begin:stop])
+            begin = stop
+            await asyncio.sleep(0)
+        elif count % _FIELDS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        position = stop
+    message.MergeFromString(data[begin:end])
+
+
+@cache
+def _messages_in(descriptor: Descriptor) -> Mapping[int, FieldDescriptor]:
+    """Fields of a message that are messages themselves, by number; maps are none."""
+    return {field.number: field for field in descriptor.fields if _is_message(field.message_type)}
+
+
+def _is_message(kind: Descriptor | None) -> bool:
+    return kind is not None and not kind.GetOptions().map_entry

@@ -1,0 +1,418 @@
+"""Synthetic answers: a judge writes the sentence that stands for a reference, and the sentence is checked."""
+
+import re
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from gradewire_server.domain.items import Failure
+from gradewire_server.domain.judge import Generate
+from gradewire_server.domain.needs import Need, ask
+from gradewire_server.metrics.judged.prompt import demonstration_set, text_prompt
+from gradewire_server.metrics.prompts import PromptFile, Variant
+from gradewire_server.metrics.prompts.neutralise import cut_to_words, neutralise
+from gradewire_server.metrics.text.normalise import bare_words, normalise
+from gradewire_server.metrics.text.words import MAX_WORDS, split_words
+
+MAX_CHARACTERS: Final = 4096
+"""Characters of a text that are looked at."""
+
+# A mark that ends a sentence, with the quotes and brackets that close behind it. Scripts whose marks need no blank
+# behind them: CJK full stops, Devanagari's danda, Arabic's question mark and full stop, Ethiopic's.
+_SPACED: Final = r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]]*(?=\s|$)"
+_UNSPACED: Final = r"[\u3002\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u1362]+[\"'\u201d\u2019\u300d\u300f)\]]*"
+_END: Final = re.compile(f"{_SPACED}|{_UNSPACED}")
+_NEXT_WORD: Final = re.compile(r"\s*(\S+)")
+_LAST_WORD: Final = re.compile(r"\S+$")
+_QUOTES: Final = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u300c": "\u300d"}
+_ABBREVIATION: Final = re.compile(
+    r"mrs?|ms|dr|st|[js]r|prof|rev|gen|col|lt|sgt|capt|hon|gov|sen|rep|vs|etc|inc|ltd|co|corp|mt|ft|ave|approx|e\.g|i\.e|"
+    r"u\.[sk]|[ap]\.m|b\.c|a\.d|ph\.d|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec",
+    re.IGNORECASE,
+)
+_STARTER: Final = re.compile(
+    r"[\"'(\u201c]*(?:it|s?he|they|we|i|this|that|these|those|the|an?|in|on|its|his|her|their|there)\W*", re.IGNORECASE
+)
+"""Words that, with a capital, begin a new sentence even behind an initial or an abbreviation."""
+
+
+def first_sentence(text: str, *, keep: str = "") -> tuple[str, bool]:
+    """The first sentence of the first line that is not blank, without quotes around it.
+
+    Args:
+        text: At most its first MAX_CHARACTERS are looked at.
+        keep: A phrase whose own marks end no sentence ("Yahoo!", "St. Louis").
+
+    Returns:
+        The sentence, and whether a mark ends it; the whole line where none does.
+    """
+    line = text[:MAX_CHARACTERS].strip().partition("\n")[0].strip()
+    closing = _QUOTES.get(line[:1])
+    if closing and len(line) > 1 and line.endswith(closing) and line.count(closing) <= 1 + (closing == line[0]):
+        line = line[1:-1].strip()
+    kept = _spans(line, keep.strip().rstrip("."))
+    for match in _END.finditer(line):
+        inside = any(start <= match.start() < end for start, end in kept)
+        if not inside and _ends_here(line, match):
+            return line[: match.end()], True
+    return line, False
+
+
+def _spans(line: str, phrase: str) -> list[tuple[int, int]]:
+    return [(found.start(), found.end()) for found in re.finditer(re.escape(phrase), line)] if phrase else []
+
+
+def _ends_here(line: str, match: re.Match[str]) -> bool:
+    """Whether a mark ends the sentence: not a dot within a name or an abbreviation."""
+    following = _NEXT_WORD.match(line, match.end())
+    if following is None or match[0][0] not in ".!?\u2026":
+        return True
+    word = following[1]
+    if word[0].islower():
+        return False
+    if match[0] != "." or _STARTER.fullmatch(word):
+        return True
+    before = _LAST_WORD.search(line, max(0, match.start() - 32), match.start())
+    last = before[0].lstrip("(\"'\u201c") if before else ""
+    initial = len(last) == 1 and last.isalpha()
+    number = last.lower() == "no" and word[0].isdigit()
+    return not (initial or number or _ABBREVIATION.fullmatch(last))
+
+
+MAX_REFERENCE_WORDS: Final = 16
+"""A longer reference is as long as an answer of a model: it stands for itself."""
+MAX_REFERENCE_CHARACTERS: Final = 200
+"""The same in characters, for words without end and scripts without blanks."""
+MAX_SENTENCE_WORDS: Final = 48
+"""Words of a sentence beside those of its reference."""
+
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
+_ASKING: Final = frozenset({"who", "whom", "whose", "what", "when", "where", "which", "why", "how"})
+_BEGINNING: Final = re.compile(r"is|are|was|were|do|does|did|can|could|will|would|has|have|had|should|may|might")
+_CLOSING: Final = " \t\"'\u201d\u2019)]"
+_LEAST_COPY_WORDS: Final = 3
+
+
+class Flaw(StrEnum):
+    """What is wrong with a sentence, in words that the second prompt shows to the judge."""
+
+    EMPTY = "it was empty"
+    UNFINISHED = "it was too long"
+    MISSING_WORDS = "it did not contain the words of the answer"
+    ONLY_ANSWER = "it only repeated the answer, which is not a sentence"
+    QUESTION = "it repeated the question"
+    MARKUP = "it held text that looks like the markup of a chat"
+    INSTRUCTIONS = "it repeated the instructions"
+    EXAMPLE = "it repeated an example"
+    UNRELATED = "it held no word of the question"
+
+
+def stands_for_itself(reference: str) -> bool:
+    """Whether a reference needs no sentence because it is as long as one."""
+    return len(reference) > MAX_REFERENCE_CHARACTERS or len(bare_words(reference)) > MAX_REFERENCE_WORDS
+
+
+def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -> Flaw | None:
+    """What is wrong with a sentence, the gravest first; None where it may stand for the reference.
+
+    Args:
+        sentence: One sentence at most (`first_sentence`).
+        question: What was asked; not blank.
+        reference: The answer; not blank, not one that `stands_for_itself`.
+        finished: Whether the sentence came to its end.
+    """
+    words = split_words(sentence) if sentence.strip() else []
+    if not words:
+        return Flaw.EMPTY
+    if not finished or len(words) > MAX_SENTENCE_WORDS + len(split_words(reference)):
+        return Flaw.UNFINISHED
+    if _is_question(sentence, words, question, reference):
+        return Flaw.QUESTION
+    if not holds_answer(sentence, reference):
+        return Flaw.MISSING_WORDS
+    if not _beyond(words, split_words(reference)) or not _beyond(normalise(sentence).words, normalise(reference).words):
+        return Flaw.ONLY_ANSWER
+    return None
+
+
+def holds_answer(sentence: str, reference: str) -> bool:
+    """Whether the words of the reference are in the sentence.
+
+    Either every word of N(reference) is a word of N(sentence), in any order and articles aside, or the reference
+    stands there letter for letter, with whole words: so it is for scripts without blanks, and for compounds with a
+    hyphen. A reference without a word character has to stand there as it is.
+    """
+    bare = bare_words(reference)
+    if not bare:
+        return reference.strip().lower() in sentence.lower()
+    wanted = set(normalise(reference).words)
+    if (wanted - _ARTICLES or wanted) <= set(normalise(sentence).words):
+        return True
+    return _has_run(split_words(sentence), split_words(reference))
+
+
+def _is_question(sentence: str, words: list[str], question: str, reference: str) -> bool:
+    """Whether the sentence asks, or is the question with the answer put beside it."""
+    ending = sentence.rstrip(_CLOSING)
+    if ending.endswith(tuple(_QUESTION_MARKS)) and not reference.rstrip(_CLOSING).endswith(tuple(_QUESTION_MARKS)):
+        return True
+    asked = split_words(question.lstrip()[: len(sentence) + 1])  # a longer question cannot be in the sentence
+    if words == asked:
+        return True
+    # A question that is a phrase, or a sentence to be ended ("Capital of France?", "Mustangs are a type of?"), has to
+    # be in a good sentence.
+    if _ASKING.isdisjoint(asked) and _BEGINNING.fullmatch(asked[0]) is None:
+        return False
+    answer = split_words(reference)
+    return words in (asked + answer, answer + asked) or (len(asked) >= _LEAST_COPY_WORDS and _has_run(words, asked))
+
+
+def _beyond(words: Iterable[str], answer: Iterable[str]) -> set[str]:
+    """Words that are not the answer's, articles aside."""
+    return set(words) - set(answer) - _ARTICLES
+
+
+def _has_run(words: list[str], run: list[str]) -> bool:
+    """Whether `run` stands in `words`, one after the other."""
+    if len(run) > len(words):
+        return False
+    # Words hold no blank, so a run of them is a piece of the text between two.
+    return re.search(rf"(?:^| ){re.escape(' '.join(run))}(?: |$)", " ".join(words)) is not None
+
+
+LEAST_RUN_WORDS: Final = 4
+LEAST_RUN_LETTERS: Final = 12
+"""A shorter run of words is no repetition, above all in scripts whose words are single letters."""
+_LEAST_FOREIGN_WORDS: Final = 2
+_LEAST_STEM_LETTERS: Final = 3
+
+# Words that say nothing of what a question is about.
+_FUNCTION_WORDS: Final = frozenset(
+    """
+    a about after all also an and any are as at be been before being both but by can could did do does doing for from
+    had has have having he her hers him his how i if in into is it its many may me might more most much must my no
+    nor not of on one or other our out over s shall she should so some such t than that the their them then there
+    these they this those to too under up very was we were what when where which who whom whose why will with would
+    yes you your
+    """.split()  # noqa: SIM905 - as a list it would take a line for each
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTexts:
+    """What the judge was shown.
+
+    Attributes:
+        prompt: A file of the metric "synthetic".
+        variant_name: One of its variants.
+        problem: What it said was wrong before; "" for nothing.
+    """
+
+    prompt: PromptFile
+    variant_name: str
+    problem: str = ""
+
+
+def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
+    """What of the prompt a sentence repeats; words of question and reference are nobody's own.
+
+    Args:
+        sentence: Not blank, MAX_WORDS words at most.
+        shown: What may be repeated.
+        question: What was asked.
+        reference: The answer.
+    """
+    words = split_words(sentence)
+    known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))
+    own = _own_words(shown)
+    for start in range(len(words)):
+        run = _run_from(words[start:])
+        if run and f" {' '.join(run)} " in own and not _content(run) <= known:
+            return Flaw.INSTRUCTIONS
+    said = _content(words)
+    for whole, frame in _examples(shown.prompt, shown.variant_name):
+        if any(kept <= said and len(kept - known) >= _LEAST_FOREIGN_WORDS for kept in (whole, frame)):
+            return Flaw.EXAMPLE
+    return None
+
+
+def is_about(sentence: str, question: str, reference: str) -> bool:
+    """Whether a word of the question that says what it is about stands in the sentence, beside the reference.
+
+    Inflections count where one word is the beginning of the other ("swim", "swimming"). True where the question has no
+    such word, or none that is not in the reference.
+    """
+    answer = set(split_words(_head(reference)))
+    asked = _content(split_words(_head(question))) - answer
+    said = _content(split_words(_head(sentence))) - answer
+    return not asked or any(_related(one, other) for one in asked for other in said)
+
+
+def _related(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or (len(shorter) >= _LEAST_STEM_LETTERS and longer.startswith(shorter))
+
+
+def _run_from(words: list[str]) -> list[str]:
+    """The shortest run at the begin of `words` that counts as one; empty where they are too few."""
+    letters = 0
+    for count, word in enumerate(words, 1):
+        letters += len(word)
+        if count >= LEAST_RUN_WORDS and letters >= LEAST_RUN_LETTERS:
+            return words[:count]
+    return []
+
+
+def _content(words: Iterable[str]) -> frozenset[str]:
+    # Where a text has no word, `split_words` gives its punctuation.
+    return frozenset(word for word in words if word[0].isalnum()) - _FUNCTION_WORDS
+
+
+def _head(text: str) -> str:
+    return cut_to_words(text, MAX_WORDS)[0]
+
+
+@lru_cache(maxsize=256)
+def _own_words(shown: ShownTexts) -> str:
+    """The words of instructions and of an item without its texts, one blank around each."""
+    variant = shown.prompt.variants[shown.variant_name]
+    item = variant.item.render({"question": "", "answer": "", "problem": shown.problem}).text
+    texts = [text for text in (variant.system, item) if text.strip()]
+    # A mark between the texts that is no word: no run goes on over it.
+    return " | ".join(["", *(" ".join(split_words(text)) for text in texts), ""])
+
+
+@lru_cache(maxsize=64)
+def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """Of each demonstrated sentence the words that say something, with those of its answer and without them."""
+    variant = prompt.variants[variant_name]
+    shown = demonstration_set(prompt, variant, "", None)
+    found = []
+    for demonstration in prompt.demonstrations[shown] if shown else ():
+        whole = _content(split_words(demonstration.answers[variant.last.name]))
+        answers = (split_words(reference) for reference in demonstration.references)
+        found.append((whole, whole.difference(*answers)))
+    return tuple(found)
+
+
+FIRST = "sentence"
+AGAIN = "again"
+_STOP = ("\n",)
+_OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How synthetic answers are written.
+
+    Attributes:
+        model: Judge, NAME@DIGEST.
+        prompt: A file of the metric "synthetic". It has the variant "sentence"; where "again" is missing there is no
+            second try.
+    """
+
+    model: str
+    prompt: PromptFile
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The sentence that stands for a reference.
+
+    Attributes:
+        text: The judge's, or the reference itself.
+        tries: How often the judge was asked.
+        fault: Why the reference stands for itself although it is short; "" where it does not.
+    """
+
+    text: str
+    tries: int = 0
+    fault: str = ""
+
+
+WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, Written | Failure]
+
+
+def write_sentence(question: str, reference: str, writing: Writing) -> WritingProgram:
+    """Asks for a sentence, once more where the first one is no good, and falls back on the reference.
+
+    The second time the judge is told what was wrong, and its sentence is begun for it with the reference, word for
+    word: greedy as it is, it would else write the same again ("Moscow" for "Moskva"). That it holds the answer then
+    says nothing any more, so it has to be about the question too. A long reference stands for itself, as does one that
+    imitates a chat's markup, and the judge is not asked.
+
+    Args:
+        question: NFC, not blank.
+        reference: NFC, not blank.
+        writing: Judge and prompt.
+
+    Returns:
+        What stands for the reference, or why the judge did not answer: then nothing is to be kept.
+    """
+    if stands_for_itself(reference):
+        return Written(reference)
+    answer, _ = cut_to_words(reference, MAX_WORDS)
+    if neutralise(answer, writing.prompt.variants[FIRST].delimiters) != answer:
+        return Written(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
+    flaw: Flaw | None = None
+    tries = 0
+    for name, begun in ((FIRST, ""), (AGAIN, _without_stop(answer))):
+        if name not in writing.prompt.variants:
+            continue
+        problem = flaw or ""
+        said = yield from ask(_need(writing, name, {"question": question, "answer": answer}, problem, begun))
+        if isinstance(said, Failure):
+            return said
+        tries += 1
+        variant = writing.prompt.variants[name]
+        text = _joined(begun, _without_opening(said.text, variant.last.opening))
+        sentence, flaw = _read(text, question, answer, variant, finished=said.complete)
+        if flaw is None:
+            flaw = find_echo(sentence, ShownTexts(writing.prompt, name, problem), question=question, reference=answer)
+        if flaw is None and begun and not is_about(sentence, question, answer):
+            flaw = Flaw.UNRELATED
+        if flaw is None:
+            return Written(sentence, tries)
+    return Written(reference, tries, fault=f"of the judge's last sentence, {flaw}")
+
+
+def _without_stop(answer: str) -> str:
+    """An answer that a sentence can go on behind: "Wonderbra" for "Wonderbra.", but "U.S." as it is."""
+    bare = answer.rstrip(". \u3002")
+    return bare if bare and "." not in bare else answer
+
+
+def _need(writing: Writing, name: str, fields: Mapping[str, str], problem: str, begun: str) -> Generate:
+    prompt = text_prompt(writing.prompt, name, {**fields, "problem": problem})
+    if begun:
+        prompt = replace(prompt, opening=f"{prompt.opening} {begun}".strip())
+    return Generate(writing.model, prompt, writing.prompt.variants[name].last.max_tokens, _STOP)
+
+
+def _without_opening(said: str, opening: str) -> str:
+    """What was said, where a judge that cannot go on in the middle of its turn began it anew, as it was shown."""
+    return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
+
+
+def _joined(begun: str, said: str) -> str:
+    """The judge's sentence, what was begun for it included; whether a blank stood between the two is not told."""
+    if not begun or not said:
+        return begun + said
+    if said[: len(begun)].lower() == begun.lower():
+        return said  # begun anew
+    edge = begun[-1] + said[0]
+    together = not said[0].isalnum() and said[0] not in _OPENING
+    # Letters of scripts without blanks are words of their own.
+    return begun + said if together or (edge.isalnum() and len(split_words(edge)) == len(edge)) else f"{begun} {said}"
+
+
+def _read(text: str, question: str, answer: str, variant: Variant, *, finished: bool) -> tuple[str, Flaw | None]:
+    """The first sentence of what the judge said, tidied, and what is wrong with it."""
+    found, ended = first_sentence(text, keep=answer)
+    sentence, _ = cut_to_words(found, MAX_WORDS)
+    if neutralise(sentence, variant.delimiters) != sentence:
+        return sentence, Flaw.MARKUP
+    return sentence, find_flaw(sentence, question=question, reference=answer, finished=ended or finished)

@@ -1,0 +1,345 @@
+"""Levels of the cache: LRU memory, the second level, writes behind the scenes, and their metrics."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from sys import getsizeof
+from typing import Final, NamedTuple, Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from gradewire_server.concurrency import BreakerState
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.storage.codec import pack
+from gradewire_server.storage.keys import EntryKind
+
+ENTRY_OVERHEAD_BYTES = 240
+"""What a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""
+
+
+class SegmentedLru:
+    """Bytes by key. Not thread-safe: it belongs to the event loop's thread.
+
+    Args:
+        max_bytes: Bound of everything it keeps alive: keys, values and its own structure.
+        protected_share: Largest share of `max_bytes` for the protected segment, 0 to 1.
+
+    Attributes:
+        evicted_entries: Total since the start.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_max_bytes",
+        "_probation",
+        "_protected",
+        "_protected_bytes",
+        "_protected_max",
+        "evicted_entries",
+    )
+
+    def __init__(self, max_bytes: int, *, protected_share: float = 0.8) -> None:
+        if max_bytes < 1 or not 0 <= protected_share <= 1:
+            raise ValueError("max_bytes must be positive and protected_share between 0 and 1")
+        self._max_bytes = max_bytes
+        self._protected_max = int(max_bytes * protected_share)
+        self._probation: OrderedDict[bytes, bytes] = OrderedDict()
+        self._protected: OrderedDict[bytes, bytes] = OrderedDict()
+        self._bytes = 0
+        self._protected_bytes = 0
+        self.evicted_entries = 0
+
+    def __len__(self) -> int:
+        return len(self._probation) + len(self._protected)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._protected or key in self._probation
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes accounted for, at most `max_bytes`."""
+        return self._bytes
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of `key`, which becomes the most recently used one, or None."""
+        value = self._protected.get(key)
+        if value is not None:
+            self._protected.move_to_end(key)
+            return value
+        value = self._probation.pop(key, None)
+        if value is not None:
+            self._protect(key, value)
+        return value
+
+    def peek(self, key: bytes) -> bytes | None:
+        """The value of `key` or None; not a use."""
+        value = self._protected.get(key)
+        return self._probation.get(key) if value is None else value
+
+    def refresh(self, key: bytes, value: bytes) -> None:
+        """Replaces the value of `key`, if it is there, by one of equal length; not a use."""
+        for segment in (self._protected, self._probation):
+            if key in segment:
+                segment[key] = value
+
+    def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
+        """Keeps `value`, replacing what is there.
+
+        Args:
+            key: Name of the entry.
+            value: What to keep; refused where it alone would not fit.
+            pinned: Goes to the protected segment at once; else to probation, unless it is protected already.
+        """
+        size = _size(key, value)
+        if size > self._max_bytes:
+            self.discard(key)
+            return
+        protected = pinned or key in self._protected
+        self.discard(key)
+        self._bytes += size
+        if protected:
+            self._protect(key, value)
+        else:
+            self._probation[key] = value
+        self._evict()
+
+    def discard(self, key: bytes) -> None:
+        """Forgets `key`."""
+        value = self._probation.pop(key, None)
+        if value is None:
+            value = self._protected.pop(key, None)
+            if value is None:
+                return
+            self._protected_bytes -= _size(key, value)
+        self._bytes -= _size(key, value)
+
+    def _protect(self, key: bytes, value: bytes) -> None:
+        self._protected[key] = value
+        self._protected_bytes += _size(key, value)
+        while self._protected_bytes > self._protected_max:
+            old_key, old_value = self._protected.popitem(last=False)
+            self._protected_bytes -= _size(old_key, old_value)
+            self._probation[old_key] = old_value
+
+    def _evict(self) -> None:
+        while self._bytes > self._max_bytes:
+            segment = self._probation or self._protected
+            key, value = segment.popitem(last=False)
+            size = _size(key, value)
+            self._bytes -= size
+            if segment is self._protected:
+                self._protected_bytes -= size
+            self.evicted_entries += 1
+
+
+def _size(key: bytes, value: bytes) -> int:
+    return getsizeof(key) + getsizeof(value) + ENTRY_OVERHEAD_BYTES
+
+
+_SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+_PREFIX: Final = "gradewire_engine"
+_STORE_OPERATION: Final = ("store", "operation")
+
+
+class StorageTelemetry:
+    """Counters, gauges and histograms of memory and stores.
+
+    Args:
+        registry: Where they are registered; one per registry.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+
+        def counter(name: str, what: str, labels: tuple[str, ...]) -> Counter:
+            return Counter(f"{_PREFIX}_{name}", what, labels, registry=registry)
+
+        self.store_operations = counter("store_operations", "Calls of a second level.", _STORE_OPERATION)
+        self.store_errors = counter("store_errors", "Failed calls of a second level.", _STORE_OPERATION)
+        self.store_rejected = counter("store_rejected_values", "Values that failed their check: misses.", ("store",))
+        self.refused_macs = counter(
+            "store_refused_macs", "Values in Redis whose MAC is missing or wrong: misses.", ("reason",)
+        )
+        self.store_s = Histogram(
+            f"{_PREFIX}_store_seconds",
+            "Time of one call of a second level.",
+            _STORE_OPERATION,
+            registry=registry,
+            buckets=_SECONDS,
+        )
+        self.unwritten = counter("unwritten_values", "Values that did not reach the second level.", ("reason",))
+        self._breaker = Gauge(
+            f"{_PREFIX}_breaker_state",
+            "1 for the state the breaker before Redis is in.",
+            ("state",),
+            registry=registry,
+        )
+        self.set_breaker(BreakerState.CLOSED)
+
+    def expose(self, memory: SegmentedLru) -> None:
+        """Shows how full the in-process cache is, read when it is asked for."""
+        self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
+        self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))
+        self.registry.register(
+            _ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
+        )
+
+    def set_breaker(self, state: BreakerState) -> None:
+        """Shows the breaker's state."""
+        for each in BreakerState:
+            self._breaker.labels(each).set(each is state)
+
+    def _gauge(self, name: str, what: str, read: Callable[[], float]) -> None:
+        Gauge(f"{_PREFIX}_{name}", what, registry=self.registry).set_function(read)
+
+
+class _ReadCounter(Collector):
+    """A counter that something else counts."""
+
+    def __init__(self, name: str, what: str, read: Callable[[], float]) -> None:
+        self._name, self._what, self._read = name, what, read
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        yield CounterMetricFamily(self._name, self._what, value=self._read())
+
+
+class Write(NamedTuple):
+    """A vector to keep.
+
+    Attributes:
+        key: `KeySpace.stored`.
+        blob: See `codec`.
+        tier: REFERENCE is kept without a time to live.
+        dims: Length of the model's vectors.
+        kind: Of the blob.
+    """
+
+    key: bytes
+    blob: bytes
+    tier: Tier
+    dims: int
+    kind: EntryKind = EntryKind.SENTENCE
+
+    def packed(self, expires_unix_s: int) -> bytes:
+        """As the value to store; 0 for never expiring."""
+        return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
+
+
+CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256, EntryKind.LOGIT: 256}
+"""Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
+
+
+class SecondLevel(Protocol):
+    """A store of checked values. Nothing it does can change a vector, delay one for long, or raise."""
+
+    @property
+    def source(self) -> AnswerSource:
+        """What its answers are counted as."""
+
+    @property
+    def available(self) -> bool:
+        """Whether writing is worth trying now."""
+
+    async def read(
+        self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
+    ) -> list[bytes | None]:
+        """Blobs by key, None for what is not there, cannot be read in time or fails its check."""
+
+    async def write(self, writes: Sequence[Write]) -> int:
+        """Keeps vectors; returns how many, counted from the front, it has."""
+
+    def degraded(self) -> str:
+        """Why it does not work as it should, "" when it does."""
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+
+
+_log = logging.getLogger(__name__)
+_CHUNK = 256
+_CHUNK_BYTES = 4 << 20
+_PENDING_BYTES_EACH = 2048
+
+
+class WriteBehind:
+    """Queue before a second level.
+
+    Args:
+        store: Where vectors go.
+        telemetry: Counts what was left out.
+        max_pending: Bound of the queue in entries, and times 2 KiB in bytes; what does not fit is dropped and offered
+            again at the next hit.
+        written: Called with name and tier of each vector that is stored.
+    """
+
+    def __init__(
+        self,
+        store: SecondLevel,
+        telemetry: StorageTelemetry,
+        *,
+        max_pending: int,
+        written: Callable[[bytes, Tier], None],
+    ) -> None:
+        self._store = store
+        self._telemetry = telemetry
+        self._max_pending = max_pending
+        self._written = written
+        self._pending: dict[bytes, Write] = {}
+        self._pending_bytes = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, name: bytes, write: Write) -> None:
+        """Queues one vector; the stronger tier of two for one name stays."""
+        if not self._store.available:
+            self._telemetry.unwritten.labels("unavailable").inc()
+            return
+        known = self._pending.get(name)
+        if known is not None:
+            if known.tier < write.tier:
+                self._pending[name] = write
+            return
+        grown = self._pending_bytes + len(write.blob)
+        if len(self._pending) >= self._max_pending or grown > self._max_pending * _PENDING_BYTES_EACH:
+            self._telemetry.unwritten.labels("queue_full").inc()
+            return
+        self._pending[name] = write
+        self._pending_bytes = grown
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._drain())
+
+    async def flush(self) -> None:
+        """Returns when all that was queued is written or given up."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _drain(self) -> None:
+        while self._pending:
+            names = self._next()
+            writes = [self._pending[name] for name in names]
+            try:
+                kept = await self._store.write(writes)
+            except Exception:  # noqa: BLE001 - a defect of a store must not stop what comes after
+                _log.exception("writing %d vectors failed", len(writes))
+                kept = 0
+            for position, (name, write) in enumerate(zip(names, writes, strict=True)):
+                if self._pending.get(name) is write:
+                    del self._pending[name]
+                    self._pending_bytes -= len(write.blob)
+                if position < kept:
+                    self._written(name, write.tier)
+            if kept < len(writes):
+                self._telemetry.unwritten.labels("failed").inc(len(writes) - kept)
+
+    def _next(self) -> list[bytes]:
+        names, size = [], 0
+        for name, write in self._pending.items():
+            names.append(name)
+            size += len(write.blob)
+            if len(names) == _CHUNK or size > _CHUNK_BYTES:
+                break
+        return names

@@ -1,1 +1,0 @@
-"""The second level on this machine's disk, in LMDB."""

@@ -1,0 +1,337 @@
+"""The second level on this machine's disk: references in a map of their own, predictions in two generations."""
+
+import asyncio
+import logging
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import lmdb
+from typing_extensions import override
+
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.settings.cache import DiskConfig
+from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelemetry, Write
+from gradewire_server.storage.codec import Stored, unpack
+from gradewire_server.storage.keys import EntryKind
+from gradewire_server.storage.lmdb_environment import StoreDirectory, TruncatedError, WatchedEnvironment
+
+_KEPT = 2
+_MOST_ROTATIONS = 4
+_NAME = re.compile(r"predictions-(\d{6,})")
+
+
+class Generations:
+    """The generations of one directory, as this process has them open.
+
+    `read` may run in one thread while `write` runs in another. A process that holds a generation that another has
+    removed goes on with it until its own map is full.
+
+    Args:
+        directory: Where they lie.
+        max_bytes: Of all generations together.
+
+    Raises:
+        OSError: As `open_environment`.
+        lmdb.Error: As `open_environment`.
+    """
+
+    def __init__(self, directory: StoreDirectory, *, max_bytes: int) -> None:
+        self._directory = directory
+        self._map_bytes = max_bytes // _KEPT
+        self._lock = threading.Lock()  # of the list below and of closing what is in it, never of a write
+        self._open: list[tuple[int, WatchedEnvironment]] = []
+        with directory.rotating():
+            self._adopt(alone=directory.alone)
+
+    @property
+    def numbers(self) -> list[int]:
+        """Generations that are open, newest first."""
+        return [number for number, _ in self._open]
+
+    def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
+        """Values by key, None for what no generation has; and positions of those that an older one had.
+
+        Raises:
+            TruncatedError: A file has shrunk.
+            lmdb.Error: A map misbehaves.
+        """
+        values: list[bytes | None] = [None] * len(keys)
+        older: list[int] = []
+        with self._lock:
+            missing = list(range(len(keys)))
+            for age, (_, environment) in enumerate(self._open):
+                if not missing:
+                    break
+                with environment.reading() as transaction:
+                    for position in missing:
+                        values[position] = transaction.get(keys[position])
+                if age:
+                    older += [position for position in missing if values[position] is not None]
+                missing = [position for position in missing if values[position] is None]
+        return values, older
+
+    def write(self, values: Mapping[bytes, bytes]) -> None:
+        """Keeps values in the newest generation, which may have to be made.
+
+        Raises:
+            OSError: A new generation cannot be made.
+            lmdb.Error: A map misbehaves, or all values together do not fit into an empty one.
+        """
+        for _ in range(_MOST_ROTATIONS):
+            try:
+                self._put(values)
+            except (lmdb.MapFullError, lmdb.MapResizedError):
+                self._rotate()  # to a generation of another process, perhaps, that is full by now as well
+            else:
+                return
+        self._put(values)
+
+    def close(self, *, suspect: bool) -> None:
+        """Closes all maps; says whether one of them misbehaved."""
+        with self._lock:
+            for _, environment in self._open:
+                environment.close(suspect=suspect)
+            self._open = []
+
+    def _put(self, values: Mapping[bytes, bytes]) -> None:
+        _, newest = self._open[0]
+        with newest.on_writer(write=True) as transaction:
+            for key, value in values.items():
+                transaction.put(key, value)
+
+    def _rotate(self) -> None:
+        with self._directory.rotating():
+            found = _scan(self._directory.path)
+            mine = self._open[0][0]
+            newest = max([mine, *(number for number, _ in found)])
+            if newest == mine:  # else another process has rotated already
+                (self._directory.path / _name(newest + 1)).mkdir(exist_ok=True)
+            for _, path in _scan(self._directory.path)[_KEPT:]:
+                shutil.rmtree(path)
+            self._adopt(alone=False)
+
+    def _adopt(self, *, alone: bool) -> None:
+        """Opens the generations that are there now, and closes those that are not kept any more."""
+        found = _scan(self._directory.path)[:_KEPT] or [(1, self._directory.path / _name(1))]
+        known = dict(self._open)
+        opened = []
+        for number, path in found:
+            if number in known:
+                opened.append((number, known.pop(number)))
+            else:
+                environment = WatchedEnvironment(
+                    self._directory, path, max_bytes=self._map_bytes, durable=False, alone=alone
+                )
+                opened.append((number, environment))
+        with self._lock:
+            self._open = opened
+            for environment in known.values():
+                environment.drop()
+
+
+def _name(number: int) -> str:
+    return f"predictions-{number:06d}"
+
+
+def _scan(path: Path) -> list[tuple[int, Path]]:
+    """Generations on disk, newest first."""
+    found = ((_NAME.fullmatch(child.name), child) for child in path.iterdir())
+    return sorted(((int(match[1]), child) for match, child in found if match), reverse=True)
+
+
+_log = logging.getLogger(__name__)
+_STORE = "disk"
+_MAX_COPIED_BYTES = 1 << 20
+_PAUSE_AFTER_FAILED_WRITE_S = 10.0
+
+
+class DiskVectors(SecondLevel):
+    """Vectors in LMDB maps; processes may share the directory.
+
+    Args:
+        directory: Held by the caller, and closed by it after this.
+        config: See `DiskConfig`.
+        telemetry: Where calls are counted.
+        prediction_ttl_s: See `CacheConfig`.
+        clock: Unix seconds; values carry their expiry across restarts and processes.
+
+    Raises:
+        OSError: As `open_environment`.
+        lmdb.Error: As `open_environment`.
+    """
+
+    source = AnswerSource.DISK
+
+    def __init__(
+        self,
+        directory: StoreDirectory,
+        config: DiskConfig,
+        telemetry: StorageTelemetry,
+        *,
+        prediction_ttl_s: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._directory = directory
+        self._telemetry = telemetry
+        self._rejected = telemetry.store_rejected.labels(_STORE)
+        self._prediction_ttl_s = prediction_ttl_s
+        self._clock = clock
+        self._references = WatchedEnvironment(
+            directory,
+            directory.path / "references",
+            max_bytes=config.reference_max_bytes,
+            durable=False,
+            alone=directory.alone,
+        )
+        self._references_full = False
+        self._generations = Generations(directory, max_bytes=config.max_bytes)
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="disk-write")
+        self._broken = ""
+        self._rebuilding: set[WatchedEnvironment] = set()
+        self._no_writes_before_s = 0.0
+        self._copy_forward: dict[bytes, bytes] = {}
+        self._copied_bytes = 0
+
+    @property
+    @override
+    def available(self) -> bool:
+        return not self._broken and self._directory.ours and time.monotonic() >= self._no_writes_before_s
+
+    @override
+    async def read(
+        self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
+    ) -> list[bytes | None]:
+        blobs: list[bytes | None] = []
+        for start in range(0, len(keys), CHUNK_KEYS[kind]):
+            if start:
+                await asyncio.sleep(0)
+            if self._broken or not self._directory.ours:
+                break
+            started_s = time.perf_counter()
+            self._telemetry.store_operations.labels(_STORE, "read").inc()
+            chunk = keys[start : start + CHUNK_KEYS[kind]]
+            try:
+                blobs += self._read(chunk, dims, kind)
+            except lmdb.MapResizedError:
+                blobs += [None] * len(chunk)  # a process with a larger limit has outgrown ours: a miss, not a defect
+            except TruncatedError as error:
+                self._telemetry.store_errors.labels(_STORE, "read").inc()
+                self._rebuild_soon(error.environment)
+                break
+            except lmdb.Error as error:
+                self._telemetry.store_errors.labels(_STORE, "read").inc()
+                self._misbehaved(error)
+                break
+            self._telemetry.store_s.labels(_STORE, "read").observe(time.perf_counter() - started_s)
+        return blobs + [None] * (len(keys) - len(blobs))
+
+    @override
+    async def write(self, writes: Sequence[Write]) -> int:
+        if not self.available:
+            return 0
+        started_s = time.perf_counter()
+        self._telemetry.store_operations.labels(_STORE, "write").inc()
+        forward, self._copy_forward, self._copied_bytes = self._copy_forward, {}, 0
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._writing, self._write, writes, forward)
+        except (lmdb.Error, OSError) as error:
+            self._telemetry.store_errors.labels(_STORE, "write").inc()
+            self._no_writes_before_s = time.monotonic() + _PAUSE_AFTER_FAILED_WRITE_S
+            _log.warning("writing to %s fails: %s", self._directory.path, error)
+            return 0
+        self._telemetry.store_s.labels(_STORE, "write").observe(time.perf_counter() - started_s)
+        return len(writes)
+
+    @override
+    def degraded(self) -> str:
+        if self._broken or not self._directory.ours:
+            return f"disk: {self._broken or 'opened before a fork'}"
+        return "" if self.available else "disk: writing fails"
+
+    @override
+    async def close(self) -> None:
+        if not self._directory.ours:
+            return
+        await asyncio.to_thread(self._writing.shutdown)
+        self._references.close(suspect=bool(self._broken))
+        self._generations.close(suspect=bool(self._broken))
+
+    def _read(self, keys: Sequence[bytes], dims: int, kind: EntryKind) -> list[bytes | None]:
+        with self._references.reading() as transaction:
+            values = [transaction.get(key) for key in keys]
+        stored = [self._unpack(key, value, dims, kind) for key, value in zip(keys, values, strict=True)]
+        missing = [position for position, entry in enumerate(stored) if entry is None]
+        if missing:
+            found, older = self._generations.read([keys[position] for position in missing])
+            for position, value in zip(missing, found, strict=True):
+                stored[position] = self._unpack(keys[position], value, dims, kind)
+            for index in older:
+                value = found[index]
+                if value is not None and stored[missing[index]] is not None:
+                    self._copy(keys[missing[index]], value)
+        return [None if entry is None else entry.blob for entry in stored]
+
+    def _copy(self, key: bytes, value: bytes) -> None:
+        if self._copied_bytes < _MAX_COPIED_BYTES:
+            self._copy_forward[key] = value
+            self._copied_bytes += len(value)
+
+    def _unpack(self, key: bytes, value: bytes | None, dims: int, kind: EntryKind) -> Stored | None:
+        if value is None:
+            return None
+        stored = unpack(key, value, dims, kind=kind)
+        if stored is None:
+            self._rejected.inc()
+        elif 0 < stored.expires_unix_s <= self._clock():
+            return None
+        return stored
+
+    def _write(self, writes: Sequence[Write], forward: dict[bytes, bytes]) -> None:
+        try:
+            self._write_once(writes, forward)
+        except TruncatedError as error:
+            self._rebuild(error.environment)
+            self._write_once(writes, forward)
+
+    def _write_once(self, writes: Sequence[Write], forward: dict[bytes, bytes]) -> None:
+        expires_unix_s = int(self._clock()) + self._prediction_ttl_s
+        references = {w.key: w.packed(0) for w in writes if w.tier is Tier.REFERENCE}
+        predictions = {w.key: w.packed(expires_unix_s) for w in writes if w.tier is not Tier.REFERENCE}
+        if references and not self._references_full:
+            try:
+                with self._references.on_writer(write=True) as transaction:
+                    for key, value in references.items():
+                        transaction.put(key, value)
+                references = {}
+            except lmdb.MapFullError:
+                self._references_full = True
+                _log.warning("the map of references is full; further ones are kept with the predictions")
+        values = forward | predictions | references
+        if values:
+            self._generations.write(values)
+
+    def _rebuild_soon(self, environment: WatchedEnvironment) -> None:
+        """Has the writer's thread rebuild it; until then its reads are misses."""
+        if environment not in self._rebuilding:
+            self._rebuilding.add(environment)
+            done = asyncio.get_running_loop().run_in_executor(self._writing, self._rebuild, environment)
+            done.add_done_callback(lambda done: self._rebuilt(environment, done))
+
+    def _rebuild(self, environment: WatchedEnvironment) -> None:
+        environment.rebuild()
+        if environment is self._references:
+            self._references_full = False
+
+    def _rebuilt(self, environment: WatchedEnvironment, done: asyncio.Future[None]) -> None:
+        self._rebuilding.discard(environment)
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._misbehaved(error)
+
+    def _misbehaved(self, error: BaseException) -> None:
+        self._broken = f"{type(error).__name__}, switched off until the next start"
+        _log.warning("%s misbehaves (%s); going on without it", self._directory.path, error)

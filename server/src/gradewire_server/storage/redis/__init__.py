@@ -1,1 +1,0 @@
-"""The second level in Redis or Valkey, shared by several processes."""

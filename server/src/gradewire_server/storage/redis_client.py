@@ -1,0 +1,347 @@
+"""One Redis or Valkey server, or a cluster, behind short timeouts and a breaker; values carry a keyed MAC."""
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from prometheus_client import Counter
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ClusterDownError, RedisError, ResponseError
+from redis.maint_notifications import MaintNotificationsConfig
+
+from gradewire_server.concurrency import Breaker, BreakerState
+from gradewire_server.settings.cache import RedisConfig
+from gradewire_server.storage.cache import StorageTelemetry
+
+_log = logging.getLogger(__name__)
+_HEADER: Final = b"gm\x02"
+"""Magic and version of a value with a MAC; version 1 of every format has none."""
+_MAC_BYTES: Final = 16
+_START: Final = len(_HEADER) + _MAC_BYTES
+_LOG_EVERY_S: Final = 60.0
+MIN_KEY_BYTES: Final = 16
+
+
+class MacKeyError(OSError):
+    """The key of the MAC cannot be read, or is too short."""
+
+
+def read_mac_key(secret: str, file: Path | None) -> bytes:
+    """The key from a setting or from a file, whose white space at both ends does not count; b"" where there is none.
+
+    Raises:
+        MacKeyError: The file cannot be read, or the key has fewer than 16 bytes.
+    """
+    key = secret.strip().encode()
+    if file is not None:
+        try:
+            key = file.read_bytes().strip()
+        except OSError as error:
+            raise MacKeyError(f"redis_mac_key_file: cannot read {file}: {error.strerror}") from error
+    if (secret or file is not None) and len(key) < MIN_KEY_BYTES:
+        name = "redis_mac_key" if file is None else "redis_mac_key_file"
+        raise MacKeyError(f"{name}: has {len(key)} bytes, at least {MIN_KEY_BYTES} are needed (openssl rand -hex 32)")
+    return key
+
+
+class ValueMac:
+    """Puts the MAC before values and takes it off again.
+
+    Args:
+        key: At least `MIN_KEY_BYTES`; b"" leaves all values as they are.
+        refused: Counts, by ``reason``, values that were refused: ``missing``: it has no MAC; ``wrong``: it has another.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, key: bytes, refused: Counter, *, clock: Callable[[], float] = time.monotonic) -> None:
+        # Keys of any length become one of 32 bytes; the first block, with the key, is hashed once and copied.
+        derived = blake2b(key, digest_size=32, person=b"gradewire-redis").digest()
+        self._keyed = blake2b(key=derived, digest_size=_MAC_BYTES)
+        self._on = bool(key)
+        self._missing = refused.labels("missing")
+        self._wrong = refused.labels("wrong")
+        self._clock = clock
+        self._unlogged = 0
+        self._quiet_before_s = -1.0
+
+    def put(self, name: bytes, value: bytes) -> bytes:
+        """The value as the store keeps it under `name`."""
+        return b"".join((_HEADER, self._mac(name, value), value)) if self._on else value
+
+    def take(self, name: bytes, stored: bytes) -> bytes | None:
+        """The value that was `put` under `name`; None, counted and logged, for any other."""
+        if not self._on:
+            return stored
+        if not stored.startswith(_HEADER):
+            self._refuse(self._missing)
+            return None
+        value = stored[_START:]
+        if not hmac.compare_digest(stored[len(_HEADER) : _START], self._mac(name, value)):
+            self._refuse(self._wrong)
+            return None
+        return value
+
+    def _mac(self, name: bytes, value: bytes) -> bytes:
+        state = self._keyed.copy()
+        state.update(len(name).to_bytes(4, "little") + name)  # the length keeps name and value apart
+        state.update(value)
+        return state.digest()
+
+    def _refuse(self, counter: Counter) -> None:
+        counter.inc()
+        self._unlogged += 1
+        now_s = self._clock()
+        if now_s >= self._quiet_before_s:
+            _log.warning(
+                "redis: %d values without this server's MAC were not used: written before redis_mac_key was set, by a "
+                "server with another key, or by somebody else",
+                self._unlogged,
+            )
+            self._unlogged, self._quiet_before_s = 0, now_s + _LOG_EVERY_S
+
+
+_STORE = "redis"
+_MAX_CONNECTIONS = 32
+_PAUSE_AFTER_REFUSAL_S = 10.0
+_REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
+T = TypeVar("T")
+
+
+class RedisAwayError(Exception):
+    """The server did not answer, or the breaker says not to ask it."""
+
+
+class RedisRefusedError(RedisAwayError):
+    """The server answered that it will not: it is full, a replica, or we lack a permission."""
+
+
+class RedisClient:
+    """Connection pool, timeouts, breaker and probe of one server.
+
+    A command that is cut off closes its connection, so its late reply cannot be taken for another command's.
+
+    Args:
+        config: See `RedisConfig`.
+        telemetry: Where calls and the breaker's state are counted.
+        mac_key: What values are authenticated with; b"": they are not.
+
+    Attributes:
+        mac: Put before values and taken off again by the stores.
+    """
+
+    def __init__(self, config: RedisConfig, telemetry: StorageTelemetry, *, mac_key: bytes = b"") -> None:
+        self._config = config
+        self._telemetry = telemetry
+        self.address = _address(config.url)
+        self.mac = ValueMac(mac_key, telemetry.refused_macs)
+        self._client: Any = _connect(config)
+        self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
+        self._probe: asyncio.Task[None] | None = None
+        self._closing = False
+        self._refused_before_s: dict[str, float] = {}
+        self._breaker = Breaker(
+            failures_to_open=config.failures_to_open,
+            window_s=config.failure_window_s,
+            clock=time.monotonic,
+            changed=self._breaker_changed,
+        )
+
+    @property
+    def available(self) -> bool:
+        """Whether writing is worth trying now: the breaker is closed and no write was refused a short while ago."""
+        return self._breaker.closed and not self._refused("write")
+
+    def degraded(self) -> str:
+        """Why it does not work as it should, "" when it does."""
+        if not self._breaker.closed:
+            return "redis: breaker open"
+        if self._refused("read"):
+            return "redis: reading fails"
+        return "redis: writing fails" if self._refused("write") else ""
+
+    async def connect(self) -> None:
+        """Opens a first connection, so that the first request need not; a server that is away is only noted."""
+        try:
+            await self._timed("probe", self._config.write_timeout_s, self._client.ping)
+        except RedisAwayError as error:
+            _log.warning("redis at %s does not answer yet (%s)", self.address, error)
+
+    async def get(self, keys: Sequence[bytes]) -> list[object]:
+        """Values by key; per slot on a cluster.
+
+        Raises:
+            RedisAwayError: There is no answer, or one with another number of values.
+            RedisRefusedError: The answer is an error.
+        """
+
+        async def work() -> list[object]:
+            fetch = self._client.mget_nonatomic if self._config.cluster else self._client.mget
+            values: list[object] = await fetch(keys)
+            if len(values) != len(keys):
+                raise RedisError(f"{len(values)} values for {len(keys)} keys")
+            return values
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def set(self, values: Mapping[bytes, bytes], *, ttl_s: Mapping[bytes, int]) -> None:
+        """Keeps values in one round trip; those in `ttl_s` for that long.
+
+        Raises:
+            RedisAwayError: At least one was not kept.
+            RedisRefusedError: The same, and the server says so.
+        """
+        await self._set_each(values, lambda key: {"ex": ttl_s.get(key)})
+
+    async def add(self, values: Mapping[bytes, bytes]) -> None:
+        """Keeps values whose key has none yet, in one round trip; what is there stays, whoever else writes.
+
+        Raises:
+            RedisAwayError: At least one of those that were free was not kept.
+            RedisRefusedError: The same, and the server says so.
+        """
+        await self._set_each(values, lambda _: {"nx": True})
+
+    async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
+        """Replaces one value, unless another one than `expected` stands there by now; errors as `add`."""
+
+        async def work() -> None:
+            await self._client.eval(_REPLACE, 1, key, expected, value)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def hash_length(self, key: bytes) -> int:
+        """How many fields a hash has, 0 where there is none; errors as `get`."""
+
+        async def work() -> int:
+            return int(await self._client.hlen(key))
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
+        """About `count` fields of a hash, and the next cursor: 0 begins and ends; errors as `get`."""
+
+        async def work() -> tuple[int, dict[bytes, bytes]]:
+            next_cursor, fields = await self._client.hscan(key, cursor, count=count)
+            return int(next_cursor), dict(fields)
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
+        """Values of a hash by field; errors as `get`."""
+
+        async def work() -> list[object]:
+            values: list[object] = await self._client.hmget(key, fields)
+            if len(values) != len(fields):
+                raise RedisError(f"{len(values)} values for {len(fields)} fields")
+            return values
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
+        """Sets fields of a hash, which has no time to live; errors as `add`."""
+
+        async def work() -> None:
+            await self._client.hset(key, mapping=values)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def close(self) -> None:
+        """Ends the probe and the connections."""
+        self._closing = True
+        if self._probe is not None:
+            self._probe.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._probe
+        await self._client.aclose()
+
+    async def _set_each(self, values: Mapping[bytes, bytes], options: Callable[[bytes], dict[str, Any]]) -> None:
+        async def work() -> None:
+            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
+            for key, value in values.items():
+                pipeline.set(key, value, **options(key))
+            await pipeline.execute(raise_on_error=True)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def _call(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
+        # Waiting for a slot is not timed: those before us are, and the breaker empties the line.
+        async with self._slots:
+            if not self._breaker.closed:
+                raise RedisAwayError(self.degraded())
+            return await self._timed(operation, timeout_s, work)
+
+    async def _timed(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
+        started_s = time.perf_counter()
+        self._telemetry.store_operations.labels(_STORE, operation).inc()
+        try:
+            async with asyncio.timeout(timeout_s):
+                result = await work()
+        except ResponseError as error:
+            self._telemetry.store_errors.labels(_STORE, operation).inc()
+            if isinstance(error, ClusterDownError):  # part of the cluster answers for the part that does not
+                self._breaker.failed()
+                raise RedisAwayError(type(error).__name__) from error
+            # An answer all the same. The text of the error is not logged: it may quote what was sent.
+            self._breaker.succeeded()
+            if not self._refused(operation):
+                _log.warning("redis at %s refuses a %s (%s)", self.address, operation, type(error).__name__)
+            self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
+            raise RedisRefusedError(type(error).__name__) from error
+        except Exception as error:  # a broken server can make the client raise anything; all of it is a miss
+            self._telemetry.store_errors.labels(_STORE, operation).inc()
+            self._breaker.failed()
+            raise RedisAwayError(type(error).__name__) from error
+        self._refused_before_s.pop(operation, None)
+        took_s = time.perf_counter() - started_s
+        self._telemetry.store_s.labels(_STORE, operation).observe(took_s)
+        if operation == "read" and took_s > self._config.slow_s:
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
+        return result
+
+    def _refused(self, operation: str) -> bool:
+        return time.monotonic() < self._refused_before_s.get(operation, 0.0)
+
+    def _breaker_changed(self, state: BreakerState) -> None:
+        self._telemetry.set_breaker(state)
+        if state is BreakerState.CLOSED:
+            _log.warning("redis at %s answers again", self.address)
+        elif state is BreakerState.OPEN and (self._probe is None or self._probe.done()) and not self._closing:
+            _log.warning("redis at %s fails or is slow; going on without it", self.address)
+            self._probe = asyncio.get_running_loop().create_task(self._probe_until_closed())
+
+    async def _probe_until_closed(self) -> None:
+        while not self._breaker.closed:
+            await asyncio.sleep(self._config.open_s)
+            self._breaker.probing()
+            with contextlib.suppress(RedisAwayError):
+                await self._timed("probe", self._config.timeout_s, self._client.ping)
+
+
+def _connect(config: RedisConfig) -> Any:
+    # One attempt: what fails is a miss at once. A cluster needs a second one, to follow a slot that has moved.
+    common: dict[str, Any] = {
+        "socket_timeout": max(config.timeout_s, config.write_timeout_s),
+        "socket_connect_timeout": config.timeout_s,
+        "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+    }
+    if config.cluster:
+        return RedisCluster.from_url(config.url, retry=Retry(NoBackoff(), 1), **common)
+    return Redis.from_url(config.url, retry=Retry(NoBackoff(), 0), **common)
+
+
+def _address(url: str) -> str:
+    """The server's address without user and password, for people."""
+    parts = urlsplit(url)
+    return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"

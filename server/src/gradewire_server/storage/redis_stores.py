@@ -1,0 +1,230 @@
+"""Vectors, synthetic answers and corpora in Redis, shared by all gradewire processes that use the server."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import override
+
+from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelemetry, Write
+from gradewire_server.storage.codec import unpack
+from gradewire_server.storage.keys import EntryKind
+from gradewire_server.storage.redis_client import RedisAwayError, RedisClient, RedisRefusedError
+from gradewire_server.storage.reference_sets import TAKEN, PreparedStore, differs
+
+_CHUNK_KEYS = 512
+_PAGE_MEMBERS = 128
+_MAX_GROUP_BYTES = 1 << 30
+_AWAY = Failure(Status.UNAVAILABLE, "the store of prepared references (Redis) does not answer; try again later")
+_REFUSED = Failure(
+    Status.UNAVAILABLE, "the store of prepared references (Redis) refuses the command; the log of gradewire says why"
+)
+_TOO_LARGE = Failure(
+    Status.UNAVAILABLE, "the corpus of the reference set is larger than 1 GiB, more than is read; prepare a smaller set"
+)
+
+
+class RedisVectors(SecondLevel):
+    """The second level in Redis. References have no time to live, predictions have one.
+
+    Args:
+        client: The server.
+        telemetry: Where rejected values are counted.
+        prediction_ttl_s: See `CacheConfig`.
+    """
+
+    source = AnswerSource.REDIS
+
+    def __init__(self, client: RedisClient, telemetry: StorageTelemetry, *, prediction_ttl_s: int) -> None:
+        self._client = client
+        self._mac = client.mac
+        self._rejected = telemetry.store_rejected.labels("redis")
+        self._prediction_ttl_s = prediction_ttl_s
+
+    @property
+    @override
+    def available(self) -> bool:
+        return self._client.available
+
+    @override
+    async def read(
+        self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
+    ) -> list[bytes | None]:
+        blobs: list[bytes | None] = []
+        step = _CHUNK_KEYS if kind is EntryKind.SENTENCE else CHUNK_KEYS[kind]
+        for start in range(0, len(keys), step):
+            chunk = keys[start : start + step]
+            try:
+                values = await self._client.get(chunk)
+            except RedisAwayError:
+                break
+            blobs += [self._blob(key, value, dims, kind) for key, value in zip(chunk, values, strict=True)]
+        return blobs + [None] * (len(keys) - len(blobs))
+
+    @override
+    async def write(self, writes: Sequence[Write]) -> int:
+        if not self.available:
+            return 0
+        expires_unix_s = int(time.time()) + self._prediction_ttl_s
+        for start in range(0, len(writes), _CHUNK_KEYS):
+            chunk = writes[start : start + _CHUNK_KEYS]
+            passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
+            try:
+                values = {
+                    write.key: write.packed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk
+                }
+                await self._client.set(
+                    {key: self._mac.put(key, value) for key, value in values.items()},
+                    ttl_s={write.key: self._prediction_ttl_s for write in passing},
+                )
+            except RedisAwayError:
+                return start
+        return len(writes)
+
+    @override
+    def degraded(self) -> str:
+        return self._client.degraded()
+
+    @override
+    async def close(self) -> None:
+        # The client is closed by the prepared answers, which are closed last.
+        return
+
+    def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
+        if value is None:
+            return None
+        taken = self._mac.take(key, value) if isinstance(value, bytes) else None
+        stored = None if taken is None else unpack(key, taken, dims, kind=kind)
+        if stored is None:
+            self._rejected.inc()
+            return None
+        return stored.blob
+
+
+class RedisPrepared(PreparedStore):
+    """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
+
+    A group is one hash, so that a cluster keeps it in one place. A value whose MAC is refused is shown as b"", which
+    passes no check: a synthetic answer is as if it were not there, an entry of a corpus is damaged.
+
+    Args:
+        client: The server; closed with this store.
+    """
+
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
+        self._mac = client.mac
+
+    @override
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        stored = await self._stored(keys)
+        if isinstance(stored, Failure):
+            return stored
+        return [self._taken(key, value) for key, value in zip(keys, stored, strict=True)]
+
+    @override
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        wanted = {key: self._mac.put(key, value) for key, value in values.items()}
+        # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
+        there = await self._there(values)
+        if isinstance(there, Failure):
+            return there
+        if there == wanted:
+            return None
+        missing = [(key, value) for key, value in wanted.items() if there[key] is None]
+        try:
+            for start in range(0, len(missing), _CHUNK_KEYS):
+                await self._client.add(dict(missing[start : start + _CHUNK_KEYS]))
+            for key, found in there.items():
+                if found is not None and found != wanted[key]:
+                    await self._client.replace(key, found, wanted[key])  # damaged, or it would be TAKEN
+        except RedisAwayError as error:
+            return _failure(error)
+        # Who came first has the key; and only what is read back is known to be there.
+        there = await self._there(values)
+        if isinstance(there, Failure):
+            return there
+        return None if there == wanted else _AWAY
+
+    @override
+    async def member_count(self, group: bytes) -> int | Failure:
+        try:
+            return await self._client.hash_length(group)
+        except RedisAwayError as error:
+            return _failure(error)
+
+    @override
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        found: dict[bytes, bytes] = {}
+        count = await self.member_count(group)
+        if isinstance(count, Failure):
+            return count
+        cursor = read_bytes = 0
+        try:
+            while True:
+                cursor, page = await self._client.hash_page(group, cursor, _PAGE_MEMBERS)
+                found |= page
+                read_bytes += sum(map(len, page.values()))
+                if read_bytes > _MAX_GROUP_BYTES:
+                    return _TOO_LARGE
+                if not cursor:
+                    break
+        except RedisAwayError as error:
+            return _failure(error)
+        if len(found) < count:
+            return _AWAY
+        return {name: self._taken(group + name, value) or b"" for name, value in found.items()}
+
+    @override
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        names = list(values)
+        try:
+            for start in range(0, len(names), _CHUNK_KEYS):
+                chunk = names[start : start + _CHUNK_KEYS]
+                # Looked at first and last as in `write`.
+                there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
+                wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
+                missing = {name: wanted[name] for name, value in there if value != wanted[name]}
+                if not missing:
+                    continue
+                await self._client.hash_set(group, missing)
+                if await self._client.hash_get(group, list(missing)) != list(missing.values()):
+                    return _AWAY
+        except RedisAwayError as error:
+            return _failure(error)
+        return None
+
+    @override
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """Values as the server keeps them, in front of each its MAC where there is a key."""
+        values: list[bytes | None] = []
+        for start in range(0, len(keys), _CHUNK_KEYS):
+            try:
+                found = await self._client.get(keys[start : start + _CHUNK_KEYS])
+            except RedisAwayError as error:
+                return _failure(error)
+            values += [value if isinstance(value, bytes) else None for value in found]
+        return values
+
+    async def _there(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
+        """What the server keeps under the keys now; `TAKEN` where that is another answer."""
+        stored = await self._stored(list(values))
+        if isinstance(stored, Failure):
+            return stored
+        there = dict(zip(values, stored, strict=True))
+        taken = any(differs(key, self._taken(key, there[key]), value) for key, value in values.items())
+        return TAKEN if taken else there
+
+    def _taken(self, key: bytes, stored: bytes | None) -> bytes | None:
+        if stored is None:
+            return None
+        value = self._mac.take(key, stored)
+        return b"" if value is None else value
+
+
+def _failure(error: RedisAwayError) -> Failure:
+    return _REFUSED if isinstance(error, RedisRefusedError) else _AWAY

@@ -1,0 +1,334 @@
+"""NVIDIA Triton for encoders and judges: errors, counters, and the one client of Triton's library."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+from tritonclient.grpc import InferInput, InferRequestedOutput
+from tritonclient.grpc.aio import InferenceServerClient
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+
+from gradewire_models.repository.config import ServedModel, served_from_wire
+from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.ports import REPLACED
+from gradewire_server.settings.engine import TritonConfig
+
+
+class Counts(NamedTuple):
+    """Requests since the model was loaded.
+
+    Attributes:
+        succeeded: Answered well.
+        failed: Answered with an error. Of a model that is ill it tells a load more surely than `succeeded`, which
+            a model under traffic soon brings to where it was.
+    """
+
+    succeeded: int
+    failed: int
+
+    def may_follow(self, earlier: "Counts") -> bool:
+        """Whether these can be later counts of the same load, which both only rise."""
+        return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
+
+
+class Fault(StrEnum):
+    """Kinds of errors; also the label of the counter of failed inferences."""
+
+    UNREACHABLE = "unreachable"
+    NOT_READY = "not_ready"
+    QUEUE_FULL = "queue_full"
+    QUEUE_TIMEOUT = "queue_timeout"
+    LATE = "late"
+    DENIED = "denied"
+    REFUSED = "refused"
+    FAILED = "failed"
+    WRONG_ANSWER = "wrong_answer"
+    REPLACED = "replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a kind of error means.
+
+    Attributes:
+        failure: What callers are told; says whether to try again, and nothing of the inside.
+        breaks: Whether it counts for the breaker: another inference would most likely fail alike.
+    """
+
+    failure: Failure
+    breaks: bool
+
+
+def _unavailable(message: str) -> Failure:
+    return Failure(Status.UNAVAILABLE, message)
+
+
+MEANINGS: Final[dict[Fault, Meaning]] = {
+    Fault.UNREACHABLE: Meaning(_unavailable("the encoder's Triton server cannot be reached; try again"), breaks=True),
+    Fault.NOT_READY: Meaning(_unavailable("Triton does not have the model ready; try again"), breaks=True),
+    Fault.QUEUE_FULL: Meaning(_unavailable("Triton's queue is full; try again later"), breaks=False),
+    Fault.QUEUE_TIMEOUT: Meaning(
+        _unavailable("Triton kept this in its queue for longer than it allows; try again later"), breaks=False
+    ),
+    Fault.LATE: Meaning(_unavailable("Triton did not answer in time; try again"), breaks=True),
+    Fault.DENIED: Meaning(
+        _unavailable("Triton refuses this server's credentials; trying again helps once its operator has set them"),
+        breaks=True,
+    ),
+    Fault.REFUSED: Meaning(
+        Failure(Status.INTERNAL, "Triton refused a request of the engine's; trying again does not help"), breaks=True
+    ),
+    Fault.FAILED: Meaning(_unavailable("the encoder failed in Triton; try again"), breaks=True),
+    Fault.WRONG_ANSWER: Meaning(
+        Failure(Status.INTERNAL, "Triton answered with something else than the model's vectors"), breaks=True
+    ),
+    Fault.REPLACED: Meaning(REPLACED, breaks=False),
+}
+
+_BY_CODE: Final = {
+    "UNAVAILABLE": Fault.UNREACHABLE,
+    "CANCELLED": Fault.UNREACHABLE,  # by the other side: ours raises asyncio's own error
+    "NOT_FOUND": Fault.NOT_READY,
+    "DEADLINE_EXCEEDED": Fault.LATE,
+    "RESOURCE_EXHAUSTED": Fault.QUEUE_FULL,
+    "UNAUTHENTICATED": Fault.DENIED,
+    "PERMISSION_DENIED": Fault.DENIED,
+    "INVALID_ARGUMENT": Fault.REFUSED,
+}
+# Triton says UNAVAILABLE for several things; its words tell them apart.
+_BY_WORDS: Final = (
+    ("maximum queue size", Fault.QUEUE_FULL),
+    ("timeout expired", Fault.QUEUE_TIMEOUT),
+    ("not ready", Fault.NOT_READY),
+    ("no available versions", Fault.NOT_READY),
+    ("stopping", Fault.NOT_READY),
+    ("unloading", Fault.NOT_READY),
+)
+
+OVERLOAD: Final = frozenset({Fault.QUEUE_FULL, Fault.QUEUE_TIMEOUT})
+"""More to do than can be done in time; nothing is wrong with the model while it does something."""
+
+
+class TritonError(Exception):
+    """A call of Triton's went wrong.
+
+    Attributes:
+        kind: What it is.
+        meaning: What follows from it.
+    """
+
+    def __init__(self, kind: Fault, detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.meaning = MEANINGS[kind]
+
+
+def kind_of(code: str, message: str) -> Fault:
+    """Which kind a gRPC status is.
+
+    Args:
+        code: Its name, e.g. ``"UNAVAILABLE"``.
+        message: Its details.
+    """
+    if code in {"UNAVAILABLE", "CANCELLED"}:
+        for words, kind in _BY_WORDS:
+            if words in message:
+                return kind
+    return _BY_CODE.get(code, Fault.FAILED)
+
+
+def kind_of_words(message: str) -> Fault:
+    """Which kind an answer's error within a stream is, which has no status."""
+    if "unknown model" in message or "unavailable due to" in message:
+        return Fault.NOT_READY
+    return next((kind for words, kind in _BY_WORDS if words in message), Fault.FAILED)
+
+
+_CONTROL_TIMEOUT_S: Final = 5.0
+_LOAD_TIMEOUT_S: Final = 120.0
+_CHANNEL: Final = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    # A server that comes back is found within a second, where gRPC's own patience grows to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 5000),  # in fact the time that connecting may take
+    ("grpc.use_local_subchannel_pool", 1),
+    # A host that vanished without a word is noticed while calls are open.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 5000),
+)
+
+
+class TritonClient:
+    """One connection, for all models. Lives on the event loop it was made on; connects when it is used.
+
+    Args:
+        config: Where Triton is.
+
+    Attributes:
+        timeout_s: Longest wait for one inference where nothing else is said.
+
+    Raises:
+        OSError: A certificate cannot be read.
+    """
+
+    def __init__(self, config: TritonConfig) -> None:
+        self.timeout_s = config.timeout_s
+        self._control_timeout_s = min(config.timeout_s, _CONTROL_TIMEOUT_S)
+        self._headers = {"authorization": f"Bearer {config.token}"} if config.token else None
+        self._client: Any = InferenceServerClient(
+            config.url,
+            ssl=config.tls,
+            root_certificates=_text(config.tls_ca),
+            private_key=_text(config.tls_key),
+            certificate_chain=_text(config.tls_cert),
+            channel_args=list(_CHANNEL),
+        )
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._client.close()
+
+    async def is_ready(self, model: str) -> bool:
+        """Whether Triton says that it can run a model; a process of the model's that died does not change that."""
+        with _translated():
+            ready: bool = await self._client.is_model_ready(
+                model, headers=self._headers, client_timeout=self._control_timeout_s
+            )
+            return ready
+
+    async def served(self, model: str) -> ServedModel:
+        """How Triton describes a model that it has loaded."""
+        with _translated():
+            reply = await self._client.get_model_config(
+                model, headers=self._headers, client_timeout=self._control_timeout_s
+            )
+        return served_from_wire(reply.config.SerializeToString())
+
+    async def states(self, model: str) -> frozenset[str]:
+        """What Triton's index says of a model's versions: READY, LOADING, UNLOADING, UNAVAILABLE; empty: unknown."""
+        with _translated():
+            index = await self._client.get_model_repository_index(
+                headers=self._headers, client_timeout=self._control_timeout_s
+            )
+        return frozenset(each.state for each in index.models if each.name == model)
+
+    async def counts(self, model: str) -> Counts:
+        """What a model has answered since it was loaded."""
+        with _translated():
+            reply = await self._client.get_inference_statistics(
+                model, headers=self._headers, client_timeout=self._control_timeout_s
+            )
+        statistics = [each.inference_stats for each in reply.model_stats]
+        return Counts(sum(each.success.count for each in statistics), sum(each.fail.count for each in statistics))
+
+    async def load(self, model: str) -> None:
+        """Has Triton load a model, or what has changed of it."""
+        with _translated():
+            await self._client.load_model(model, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)
+
+    async def unload(self, model: str) -> None:
+        """Has Triton unload a model."""
+        with _translated():
+            await self._client.unload_model(model, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)
+
+    async def infer(
+        self, model: str, inputs: Mapping[str, NDArray[np.int64]], outputs: Sequence[str], *, timeout_s: float
+    ) -> dict[str, NDArray[Any]]:
+        """Runs one request; cancelling it cancels it in Triton too.
+
+        Args:
+            model: Name.
+            inputs: int64 tensors with a batch dimension.
+            outputs: What to compute and send.
+            timeout_s: For the whole call, and for its wait in Triton's queue.
+
+        Returns:
+            The outputs by name; read-only views of the reply.
+
+        Raises:
+            TritonError: It failed, or an output is missing.
+        """
+        tensors = [InferInput(name, list(value.shape), "INT64") for name, value in inputs.items()]
+        for tensor, value in zip(tensors, inputs.values(), strict=True):
+            tensor.set_data_from_numpy(value)
+        with _translated():
+            reply = await self._client.infer(
+                model,
+                tensors,
+                outputs=[InferRequestedOutput(name) for name in outputs],
+                timeout=max(1, int(timeout_s * 1e6)),
+                client_timeout=timeout_s,
+                headers=self._headers,
+            )
+        answers = {name: reply.as_numpy(name) for name in outputs}
+        missing = [name for name, value in answers.items() if value is None]
+        if missing:
+            raise TritonError(Fault.WRONG_ANSWER, f"the answer lacks {missing}")
+        return answers
+
+    async def stream(
+        self, model: str, inputs: Mapping[str, NDArray[Any]], *, timeout_s: float
+    ) -> list[dict[str, NDArray[Any]]]:
+        """Runs one request of a decoupled model, which answers any number of times.
+
+        Each request has a gRPC stream of its own, all of them on the one connection: a stream is the smallest thing
+        that can be cancelled in Triton, and cancelling one must not take the others with it.
+
+        Args:
+            model: Name.
+            inputs: Tensors of bytes (dtype object), booleans or numbers, without a batch dimension.
+            timeout_s: For all of it.
+
+        Returns:
+            The outputs of each answer by name, in the order of their coming.
+
+        Raises:
+            TritonError: It failed.
+        """
+        tensors = [
+            InferInput(name, list(value.shape), np_to_triton_dtype(value.dtype)) for name, value in inputs.items()
+        ]
+        for tensor, value in zip(tensors, inputs.values(), strict=True):
+            tensor.set_data_from_numpy(value)
+        answers = []
+        with _translated():
+            replies = self._client.stream_infer(
+                _once({"model_name": model, "inputs": tensors}), stream_timeout=timeout_s, headers=self._headers
+            )
+            try:
+                async for reply, error in replies:
+                    if error is not None:
+                        raise TritonError(kind_of_words(error.message() or ""), error.message() or "")
+                    names = [each.name for each in reply.get_response().outputs]
+                    answers.append({name: reply.as_numpy(name) for name in names})
+            finally:
+                replies.cancel()
+        return answers
+
+
+async def _once(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    yield request
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:  # which the client library translates of unary calls only
+        message = error.details() or ""
+        raise TritonError(kind_of(error.code().name, message), f"{error.code().name}: {message}") from error
+    except InferenceServerException as error:
+        message = error.message() or ""
+        code = (error.status() or "").removeprefix("StatusCode.")
+        raise TritonError(kind_of(code, message), f"{code}: {message}") from error
+
+
+def _text(path: object) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,213 @@
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn_metrics
+from tests.cli.scoring.conftest import Command, figures_of, write_rows
+from tests.cli.scoring.judged import CUT_LETTERS, judging_stub, rows_of
+
+from gradewire.testing import StubTransport
+from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+
+def benched(command: Command, tmp_path: Path, name: str, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
+    """JSON of `bench NAME` on these rows."""
+    return figures_of(partial(command, "bench", name, stub=judging_stub()), tmp_path, rows, *options)
+
+
+def lines(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(line["evaluator"], line["model"]): line for line in document["evaluators"]}
+
+
+BERTSCORE = "bertscore?threshold=0.5&with_question=true"
+
+
+def test_knvqa_scores_its_evaluators_and_equals_scikit_learn(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(120)
+    document = benched(command, tmp_path, "knvqa", rows)
+    assert list(document["metrics"]) == ["lexical_match", "vqa_accuracy", BERTSCORE]
+    assert "with_question=true" in document["metrics"][BERTSCORE]["line"]
+    assert "threshold=0.5" in document["metrics"][BERTSCORE]["line"]
+    for model in ("big", "small"):
+        chosen = [row for row in rows if row["model"] == model]
+        human = np.array([row["label"] for row in chosen])
+        said = np.array([len(row["prediction"]) >= CUT_LETTERS for row in chosen])
+        found = lines(document)[BERTSCORE, model]["estimates"]
+        assert found["accuracy"]["value"] == pytest.approx(sklearn_metrics.accuracy_score(human, said))
+        assert found["f1"]["value"] == pytest.approx(sklearn_metrics.f1_score(human, said))
+        assert found["macro_f1"]["value"] == pytest.approx(sklearn_metrics.f1_score(human, said, average="macro"))
+        assert found["precision"]["value"] == pytest.approx(sklearn_metrics.precision_score(human, said))
+        assert found["recall"]["value"] == pytest.approx(sklearn_metrics.recall_score(human, said))
+        assert found["positive_rate"]["value"] == pytest.approx(said.mean())
+    human_rates = {model["model"]: model["human_rate"]["value"] for model in document["models"]}
+    assert human_rates["big"] == pytest.approx(np.mean([row["label"] for row in rows if row["model"] == "big"]))
+    assert {model["mean_length_words"] for model in document["models"]} == {1.0}
+
+
+def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(100)
+    mixed = [*rows, *({**row, "prediction": "", "id": f"failed-{row['id']}"} for row in rows_of(42, seed=3))]
+    before, after = (benched(command, tmp_path, "knvqa", given) for given in (rows, mixed))
+    clean, found = lines(before), lines(after)
+    for model, other in zip(after["models"], before["models"], strict=True):
+        assert model["rows"] == other["rows"] + 21
+        assert model["mean_length_words"] == other["mean_length_words"] == 1.0
+        line = found[BERTSCORE, model["model"]]
+        # People's figures over all rows are other ones; on those that it judged they are those of the rest.
+        assert model["human_rate"]["value"] != line["human_rate"]["value"]
+        assert line["human_rate"]["value"] == pytest.approx(other["human_rate"]["value"])
+        assert (line["human_rank"], line["mean_length_words"]) == (other["human_rank"], 1.0)
+    for key, line in found.items():
+        assert (line["rows"], line["failed"]) == (clean[key]["rows"], 21)
+        for name, estimate in line["estimates"].items():
+            assert estimate["value"] == pytest.approx(clean[key]["estimates"][name]["value"])
+    done = command("bench", "knvqa", tmp_path / "rows.jsonl", "--resamples", "100", "--all-tables", stub=judging_stub())
+    text = " ".join(done.stdout.split())
+    assert "Rows without a verdict" in text
+    assert "Models as people judge them, over all labelled rows" in text
+    assert f"Models as people judge them, on the rows that {BERTSCORE} judged" in text
+    said = next(text for text in done.stdout.splitlines() if f"human, rows of {BERTSCORE}"[:30] in text)
+    assert f"{before['models'][0]['human_rate']['value']:.3f} [" in said
+
+
+def test_knvqa_ranks_and_cuts(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(60, model="only")
+    document = benched(command, tmp_path, "knvqa", rows, "--metrics", "rouge_l,sbert,meteor", "--cut", "rouge_l=0.05")
+    found = lines(document)
+    share = np.mean([len(row["prediction"]) >= 5 for row in rows])
+    assert found["rouge_l", "only"]["estimates"]["positive_rate"]["value"] == pytest.approx(share)
+    assert (found["rouge_l", "only"]["rank"], found["meteor", "only"]["rank"]) == (1, 2)
+    # Nobody gave sbert a cut, and it has no verdict of its own.
+    assert found["sbert", "only"]["rank"] is None
+    assert found["sbert", "only"]["estimates"]["accuracy"]["value"] is None
+    assert document["metrics"]["rouge_l"]["cut"] == 0.05
+
+
+def test_knvqa_without_flagged_items(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "flags": "time-dependent" if index % 3 == 0 else ""} for index, row in enumerate(rows_of(60))]
+    document = benched(command, tmp_path, "knvqa", rows, "--without-flag", "time-dependent")
+    assert document["flags"] == {"rows": {"time-dependent": 20}, "without": ["time-dependent"], "left_out": 20}
+    assert sum(model["rows"] for model in document["models"]) == 40
+
+
+def test_accuracy_of_models_and_deviation_from_people(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(80)
+    failed = [{**row, "prediction": ""} for row in rows_of(34, seed=5)]
+    clean, document = (
+        benched(command, tmp_path, "accuracy", given, "--metrics", "rouge_l,sbert,cider", "--cut", "0.11")
+        for given in (rows, [*rows, *failed])
+    )
+    assert (document["metrics"]["sbert"]["cut"], document["metrics"]["rouge_l"]["cut"]) == (0.11, None)
+    for before, after in zip(clean["evaluators"], document["evaluators"], strict=True):
+        assert after["mean_absolute_deviation"]["value"] == before["mean_absolute_deviation"]["value"]
+        assert sum(cell["failed"] for cell in after["cells"]) == 34
+        for judged, alone in zip(after["cells"], clean["human"], strict=True):
+            if judged["accuracy"]["value"] is not None:
+                assert judged["human"]["value"] == pytest.approx(alone["human"]["value"])
+                assert judged["deviation"]["value"] == pytest.approx(
+                    judged["accuracy"]["value"] - judged["human"]["value"]
+                )
+    sbert = next(found for found in clean["evaluators"] if found["evaluator"] == "sbert")
+    sizes = []
+    for cell in sbert["cells"]:
+        chosen = [row for row in rows if (row["dataset"], row["model"]) == (cell["dataset"], cell["model"])]
+        said = np.mean([len(row["prediction"]) >= 11 for row in chosen])
+        human = np.mean([row["label"] for row in chosen])
+        assert cell["accuracy"]["value"] == pytest.approx(said)
+        assert cell["deviation"]["value"] == pytest.approx(said - human)
+        sizes.append(abs(said - human))
+    assert sbert["mean_absolute_deviation"]["value"] == pytest.approx(np.mean(sizes))
+
+
+def test_printed_deviations_are_the_differences_of_what_is_printed(command: Command, tmp_path: Path) -> None:
+    judged = [{**row, "model": "big", "dataset": row["dataset"].replace("nq", "")} for row in rows_of(80)]
+    failed = rows_of(24, seed=5, prediction="", label=1, model="big", dataset="")
+    file = write_rows(tmp_path / "rows.jsonl", [*judged, *failed])
+    page = tmp_path / "tables.md"
+    done = command(
+        *("bench", "accuracy", file, "--metrics", "rouge_l", "--resamples", "100", "--markdown", page),
+        stub=judging_stub(),
+    )
+    assert done.exit_code == 0, done.output
+    cells = [row.strip("| ").split(" | ") for row in page.read_text().splitlines() if row.startswith("| ")]
+
+    def printed(name: str) -> list[float]:
+        return [float(row[1].split()[0]) for row in cells if row[0] == name]
+
+    deviation, accuracy = printed("rouge_l")[:2]
+    (human,), everyone = printed("human, rows of rouge_l"), printed("human, all rows")
+    assert deviation == pytest.approx(accuracy - human, abs=0.0015)
+    assert human != everyone[0]
+    # "(none)" are the rows without a data set, no total of the others.
+    head = next(row for row in cells if row[0] == "metric")
+    assert head[1:] == ["(none) big", "tq big", "mean size"]
+
+
+def test_the_default_cut_is_the_one_of_smiles_table(command: Command, tmp_path: Path) -> None:
+    # Scores .01 to .20, so multiplied: of 60, 66, 67 and 70 letters the last two are right from 2/3 upward.
+    rows = [{**row, "prediction": "x" * (60, 66, 67, 70)[index % 4]} for index, row in enumerate(rows_of(40))]
+    document = benched(command, tmp_path, "accuracy", rows, "--metrics", "sbert")
+    assert document["metrics"]["sbert"]["cut"] == pytest.approx(2 / 3)
+    cells = document["evaluators"][0]["cells"]
+    assert sum(cell["accuracy"]["value"] * cell["judged"] for cell in cells) == pytest.approx(20)
+
+
+@pytest.mark.parametrize(("name", "statistic"), [("knvqa", "macro-F1"), ("accuracy", "deviation")])
+def test_the_draws_behind_the_intervals_are_told(command: Command, tmp_path: Path, name: str, statistic: str) -> None:
+    few = [{**row, "model": "rare"} for row in rows_of(6, seed=2)]
+    file, page = write_rows(tmp_path / "rows.jsonl", [*rows_of(120), *few]), tmp_path / "tables.md"
+    done = command("bench", name, file, "--resamples", "150", "--markdown", page, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    for text in (done.stdout, page.read_text()):
+        line = next(line for line in text.splitlines() if line.startswith("intervals: draws of whole questions, "))
+        assert "150 for" in line
+        assert statistic in line
+        assert "rare" in next(line for line in text.splitlines() if line.startswith("no interval and no p, for"))
+
+
+def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path: Path) -> None:
+    def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = scoring_pb2.ScoreResponse(provenance=[{"name": "cider", "version": 1, "line": "cider/1"}])
+        for index, item in enumerate(request.items):
+            score = float(len(item.prediction))
+            reply.items.add(index=index, id=item.id, complete=True).results.add(score=score, status=types_pb2.STATUS_OK)
+        return reply
+
+    file = write_rows(tmp_path / "rows.jsonl", rows_of(20))
+    options = ("--metrics", "cider?corpus=prepared", "--reference-set", "s", "--resamples", "100")
+    done = command("bench", "accuracy", file, *options, stub=StubTransport(answer))
+    assert "cider?corpus=prepared: cider/1, no verdicts (give --cut)" in done.stdout
+    done = command("bench", "accuracy", file, *options, "--cut", "cider?corpus=prepared=5", stub=StubTransport(answer))
+    assert "cider?corpus=prepared: cider/1, right from 5" in done.stdout
+
+
+def test_wrong_cuts_say_the_way_out(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "rows.jsonl", rows_of(10))
+    done = command("bench", "knvqa", file, "--cut", "sbert=high")
+    assert (done.exit_code, "write METRIC=SCORE" in done.stderr) == (2, True)
+    done = command("bench", "knvqa", file, "--cut", "fame=0.5", stub=judging_stub())
+    assert (done.exit_code, "there is no such metric, there are lexical_match" in done.stderr) == (2, True)
+
+
+def test_the_list_of_tables(command: Command) -> None:
+    listed = command("bench", "--help").stdout
+    assert all(name in listed for name in ("accuracy", "ave", "knvqa", "pairs"))
+    assert command("bench", "elo").exit_code == 2
+
+
+def test_a_table_has_a_manifest_beside_its_figures(command: Command, tmp_path: Path) -> None:
+    document = benched(
+        command, tmp_path, "accuracy", rows_of(40), "--metrics", "smile,exact_match", "--cut", "smile=0.5"
+    )
+    found = read_manifest(tmp_path / "figures.json.manifest.json")
+    assert found.command == "bench accuracy"
+    assert found.metrics == {label: each["line"] for label, each in document["metrics"].items()}
+    assert found.counts.statuses == {label: each["statuses"] for label, each in document["metrics"].items()}
+    assert found.counts.rows == 40
+    assert found.parameters["cuts"] == {"smile": 0.5}
+    assert (found.parameters["resamples"], found.parameters["seed"]) == (100, 0)
+    assert [each.path for each in found.inputs] == [str(tmp_path / "rows.jsonl")]
+    assert found.versions.server == "stub"

@@ -1,0 +1,332 @@
+"""`gradewire calibrate` on a tiny encoder: fitted, stored, read by the engine, taken away."""
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.scoring.judged import judging_stub, rows_of
+from tests.support.models.grader_adapter import build_tiny_grader
+from tests.support.models.tiny_models import make_package
+
+from gradewire import AsyncClient, ScoreWarning, Status
+from gradewire.api import embedded_transport
+from gradewire_cli.group import gradewire
+from gradewire_models.build import build_model
+from gradewire_models.repository.built import load_built
+from gradewire_stats.calibration import model as correctness_fit
+
+NAME = "tiny-bert"
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("calibrate")
+    package = make_package(root / "package", "bert")
+    build_model(package.model, root / "models", wheels=package.wheels)
+    return root
+
+
+@pytest.fixture
+def run(built: Path) -> Iterator[Run]:
+    """Runs the command with the engine in this process, over the tiny encoder; nothing is stored in the end."""
+
+    def call(*arguments: str | Path, quiet: bool = True) -> Result:
+        places = ["--model", NAME, "--models-dir", built / "models"]
+        scored = ["--cache-dir", built / "cache", "--resamples", "100", *(["--quiet"] if quiet else [])]
+        given = [*arguments, *places, *([] if "--undo" in arguments or "--show" in arguments else scored)]
+        return CliRunner().invoke(gradewire, ["calibrate", *map(str, given)])
+
+    yield call
+    call("--undo")
+
+
+def answers(count: int) -> list[dict[str, Any]]:
+    """Right answers say the reference, wrong ones half of it or none; the tiny encoder finds all texts alike."""
+    found = []
+    for number in range(count):
+        words = [f"w{number % 50}", f"w{(number * 7 + 3) % 50}"]
+        said = [words, [f"w{(number + 11) % 50}", words[1]], [f"w{(number + 13) % 50}", f"w{(number + 17) % 50}"]]
+        found.append(
+            {
+                "question": f"question {number // 2}",
+                "references": [" ".join(words)],
+                "prediction": " ".join(said[number % 3]),
+                "label": int(number % 3 == 0),
+            }
+        )
+    return found
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "rows.jsonl", answers(60))
+
+
+def scored(built: Path, metrics: str) -> Any:
+    """An answer that says half of its reference, by an engine that is started now; and the model's remarks."""
+
+    async def ask() -> Any:
+        settings = {"model_repository": built / "models", "disk_directory": built / "cache"}
+        async with AsyncClient(transport=embedded_transport(**settings)) as client:
+            item = {"references": ["w1 w10"], "prediction": "w12 w10"}
+            (answer,) = await client.score([item], metrics=metrics, model=NAME)
+            (score,) = answer.scores.values()
+            models = {model.name: model for model in (await client.models()).models}
+            return score, models[NAME].remarks
+
+    return asyncio.run(ask())
+
+
+def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built: Path, run: Run, rows: Path) -> None:
+    before, remarks = scored(built, "smile")
+    assert (before.correct, before.warnings, remarks) == (True, (ScoreWarning.UNCALIBRATED,), ())
+    digest = load_built(built / "models", NAME).digest
+    done = run(rows)
+    assert done.exit_code == 0, done.output
+    assert "fitted on 60 rows, 20 of them right" in done.stdout
+    assert "60 rows are few to fit on" in done.stderr
+    after, remarks = scored(built, "smile")
+    assert (after.score, after.correct, after.warnings) == (before.score, False, ())
+    (stored,) = load_built(built / "models", NAME).calibrations
+    assert f"threshold={stored.threshold}" in after.provenance.line
+    assert after.provenance.calibration == stored.described
+    assert "user: fitted on 60 rows, rows.jsonl, SHA-256" in remarks[0]
+    assert load_built(built / "models", NAME).digest == digest
+    assert dict(stored.figures)["accuracy_after"] == 1.0
+    # Whoever wants the old verdict says so; other presets have not been calibrated.
+    assert scored(built, "smile?threshold=0.6")[0].correct is True
+    assert ScoreWarning.UNCALIBRATED in scored(built, "smile:paper")[0].warnings
+    shown = run("--show")
+    assert stored.told in shown.stdout
+    assert "taken away: fitted for smile/1" in run("--undo").stdout
+    assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
+
+
+def test_a_metric_without_verdict_gets_one(built: Path, run: Run, rows: Path) -> None:
+    assert scored(built, "sbert")[0].correct is None
+    assert run(rows, "--metric", "sbert", "--objective", "balanced_accuracy").exit_code == 0
+    score, _ = scored(built, "sbert")
+    assert score.correct in {True, False}
+    # Of another metric nothing is taken away.
+    assert "nothing of a user's was stored" in run("--undo", "--metric", "smile").stdout
+    assert scored(built, "sbert")[0].correct is not None
+
+
+def test_a_fitted_weight_is_used_and_named(built: Path, run: Run, rows: Path) -> None:
+    before, _ = scored(built, "smile")
+    assert run(rows, "--fit", "both", "--half", "a").exit_code == 0
+    (stored,) = load_built(built / "models", NAME).calibrations
+    after, _ = scored(built, "smile")
+    assert f"sentence_weight={stored.sentence_weight}" in after.provenance.line
+    terms = after.parts
+    expected = stored.sentence_weight * terms.sentence + (1 - stored.sentence_weight) * terms.lexical
+    assert after.score == pytest.approx(expected, abs=1e-6)
+    usual, _ = scored(built, "smile?sentence_weight=0.3")
+    assert (usual.score, usual.warnings) == (before.score, (ScoreWarning.UNCALIBRATED,))
+
+
+def test_a_probability_is_fitted_and_served(
+    built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
+    fit, again, out = (tmp_path / name for name in ("fit.json", "again.json", "scores.jsonl"))
+    rows = write_rows(tmp_path / "rows.jsonl", answers(240))
+    before, _ = scored(built, "correctness")
+    assert "gradewire calibrate FILE --metric correctness" in before.message
+    done = run(rows, "--metric", "correctness", "--half", "a", "--json", fit)
+    assert done.exit_code == 0, done.output
+    assert "rows are few" in done.stderr
+    assert "probability minus smile" in done.stdout
+    (stored,) = load_built(built / "models", NAME).calibrations
+    assert json.loads(stored.fit) == json.loads(fit.read_text())
+    assert json.loads(stored.fit)["model_digest"] == stored.model_digest
+    after, remarks = scored(built, "correctness")
+    assert after.correct is False
+    assert after.score < 0.1
+    assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
+    assert after.provenance.calibration == stored.described
+    assert "fitted for correctness/2: a probability; user: fitted on" in remarks[0]
+    assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
+    # Scores with the probability have the features and SMILE's score, too.
+    arguments = ["score", rows, "--metrics", "smile,correctness", "--model", NAME, "--cache-dir", built / "cache"]
+    assert CliRunner().invoke(gradewire, [*map(str, arguments), "--out", str(out), "--quiet"]).exit_code == 0
+    more = ["--metric", "correctness", "--half", "a", "--scores", out, "--json", again, "--dry-run"]
+    refitted = run(rows, *more)
+    assert json.loads(again.read_text()) == json.loads(fit.read_text())
+    (tables, _), (expected, _) = (each.stdout.split("a probability: fitted on") for each in (refitted, done))
+    assert tables == expected
+
+
+def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
+    grader, models = "tiny-grader", tmp_path / "models"
+    shutil.copytree(built / "models", models)
+    shutil.copytree(build_tiny_grader(tmp_path / "grader") / grader, models / grader)
+    file, out = write_rows(tmp_path / "rows.jsonl", answers(240)), tmp_path / "scores.jsonl"
+
+    def command(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(gradewire, [*map(str, arguments), "--cache-dir", str(tmp_path / "cache")])
+
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(models))
+    fitting = ["--model", NAME, "--models-dir", models, "--resamples", "100", "--quiet"]
+    done = command("calibrate", file, "--metric", f"correctness?grader={grader}", *fitting)
+    assert done.exit_code == 0, done.output
+    (stored,) = load_built(models, NAME).calibrations
+    assert stored.parameters == (("grader", grader),)
+    digest = load_built(models, grader).digest
+    assert json.loads(stored.fit)["grader_digest"] == digest
+    assert json.loads(stored.fit)["features"][-1]["name"] == "grader"
+    metric = f"correctness?grader={grader}"
+    scored = command("score", file, "--metrics", metric, "--model", NAME, "--out", out, "--quiet")
+    assert scored.exit_code == 0, scored.output
+    (result,) = json.loads(out.read_text().splitlines()[0])["scores"].values()
+    assert result["status"] == "OK"
+    assert f"grader={grader}@{digest[:12]}" in result["line"]
+    # Scores name the grader with its digest; who asks need not.
+    again = command("calibrate", file, "--metric", metric, "--scores", out, *fitting, "--dry-run")
+    assert again.exit_code == 0, again.output
+    without = command("calibrate", file, "--metric", "correctness", *fitting)
+    assert without.exit_code == 0, without.output
+    kept = {each.parameters for each in load_built(models, NAME).calibrations}
+    assert kept == {(), (("grader", grader),)}
+
+
+def test_without_its_extra_a_probability_says_what_to_install(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    done = run(write_rows(tmp_path / "rows.jsonl", answers(150)), "--metric", "correctness")
+    assert done.exit_code == 2
+    assert "needs sklearn.ensemble, which is not installed: pip install 'gradewire[calibrate]'" in done.stderr
+
+
+def test_the_same_rows_give_the_same_record_from_a_run_and_from_scores(
+    built: Path, run: Run, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
+    out = tmp_path / "scores.jsonl"
+    arguments = ["score", rows, "--model", NAME, "--cache-dir", built / "cache", "--out", out, "--quiet"]
+    assert CliRunner().invoke(gradewire, list(map(str, arguments))).exit_code == 0
+    records = []
+    for more in ([], ["--scores", out]):
+        assert run(rows, *more).exit_code == 0
+        records.append(load_built(built / "models", NAME).calibrations)
+        run("--undo")
+    assert records[0] == records[1]
+    assert records[0][0].rows == 60
+
+
+def test_of_scores_of_several_metrics_that_of_metric_is_taken(
+    built: Path, run: Run, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
+    out = tmp_path / "scores.jsonl"
+    arguments = ["score", rows, "--metrics", "smile,smile:paper,sbert", "--model", NAME, "--cache-dir", built / "cache"]
+    assert CliRunner().invoke(gradewire, [*map(str, arguments), "--out", str(out), "--quiet"]).exit_code == 0
+    for line in ("sbert", "smile:paper"):
+        alone, among = tmp_path / "alone.json", tmp_path / "among.json"
+        assert run(rows, "--metric", line, "--json", alone, "--dry-run").exit_code == 0
+        done = run(rows, "--metric", line, "--scores", out, "--json", among, "--dry-run")
+        assert done.exit_code == 0, done.stderr
+        assert json.loads(alone.read_text()) == json.loads(among.read_text())
+    for line, said in (("smile", "names 2 of the scores"), ("sfve", "names none of the scores")):
+        done = run(rows, "--metric", line, "--scores", out)
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
+def test_a_record_that_cannot_be_read_fails_its_metric_alone(built: Path, run: Run, rows: Path) -> None:
+    assert run(rows).exit_code == 0
+    path = built / "models" / NAME / "config.pbtxt"
+    path.write_text(path.read_text().replace('\\"format\\":1', '\\"format\\":2'))
+    failed, remarks = scored(built, "smile")
+    assert (failed.status, failed.score) == (Status.INVALID_PARAMETER, None)
+    assert "its format is 2, this gradewire reads 1): fit it again, or take it away with" in failed.message
+    assert remarks == (failed.message.partition("model: ")[2],)
+    assert scored(built, "sbert")[0].status is Status.OK
+    assert scored(built, "smile?threshold=0.6&sentence_weight=0.3")[0].status is Status.OK
+    assert remarks[0] in run("--show").stdout
+    assert f"taken away: {remarks[0]}" in run("--undo").stdout
+    assert scored(built, "smile")[0].status is Status.OK
+
+
+def test_a_dry_run_stores_nothing(built: Path, run: Run, rows: Path) -> None:
+    before = (built / "models" / NAME / "config.pbtxt").read_text()
+    done = run(rows, "--dry-run", quiet=False)
+    assert "nothing was stored (--dry-run)" in done.stdout
+    assert "60 rows scored" in done.stderr
+    assert (built / "models" / NAME / "config.pbtxt").read_text() == before
+
+
+def test_scores_of_another_model_are_refused(built: Path, tmp_path: Path, command: Command) -> None:
+    file = write_rows(tmp_path / "a.jsonl", rows_of(40))
+    done = command("calibrate", file, "--models-dir", built / "models", "--quiet", stub=judging_stub())
+    assert done.exit_code == 2
+    assert "is not built in" in done.stderr or "score with that one" in done.stderr
+    assert load_built(built / "models", NAME).calibrations == ()
+
+
+def labelled(*labels: float) -> list[dict[str, Any]]:
+    return [
+        {"question": f"q {number}", "references": ["a"], "prediction": "x" * (number + 1), "label": label}
+        for number, label in enumerate(labels)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "arguments", "says"),
+    [
+        (labelled(1, 1, 1), [], "all answers are right: a threshold needs right and wrong answers"),
+        (labelled(0, 0), [], "no answer is right"),
+        (labelled(1, 5), [], "line 2: the label is 5, and labels lie outside [0, 1]"),
+        ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),
+        ([{"references": ["a"], "prediction": "", "label": 1}], [], "no row has a score of smile: EMPTY_PREDICTION 1"),
+        (
+            labelled(0, 1),
+            ["--metric", "exact_match"],
+            "there is something to fit for smile, sbert, sfve, bertscore, correctness and auto",
+        ),
+        (labelled(0, 1), ["--metric", "smile?colour=1"], "no parameter"),
+        (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "sentence_weight is a parameter of smile"),
+        (labelled(0, 1)[:1] * 2, ["--half", "a"], "all rows belong to one half"),
+        (labelled(0, 1), ["--scores", "nowhere.jsonl"], "there is no such file"),
+        (labelled(0, 1), ["--scores", "x.jsonl", "--fit", "both"], "leave --scores out"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said_and_exits_2(
+    command: Command, tmp_path: Path, rows: list[dict[str, Any]], arguments: list[str], says: str
+) -> None:
+    done = command("calibrate", write_rows(tmp_path / "a.jsonl", rows), "--quiet", *arguments, stub=judging_stub())
+    assert done.exit_code == 2
+    assert says in done.stderr
+
+
+def test_a_file_is_needed_unless_nothing_is_fitted(command: Command) -> None:
+    done = command("calibrate")
+    assert done.exit_code == 2
+    assert "name a FILE of labelled answers" in done.stderr
+
+
+def test_the_figures_are_those_of_rows_held_out(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(400)
+    done = command(
+        "calibrate", write_rows(tmp_path / "a.jsonl", rows), "--dry-run", "--resamples", "100", stub=judging_stub()
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "each by a threshold fitted on other questions (5 folds)" in done.stdout
+    # The stub scores by length, and calls right what has 8 letters: by hand, on the rows themselves.
+    before = sum((len(row["prediction"]) >= 8) == bool(row["label"]) for row in rows) / len(rows)
+    line = next(line for line in done.stdout.splitlines() if line.strip().startswith("accuracy"))
+    assert f"{before:.3f}" in line

@@ -1,0 +1,89 @@
+"""Which column of an output file `gradewire calibrate --scores` reads."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from gradewire.metrics.line import parse_metric_line
+from gradewire_cli.calibrate.rows import labelled_scores, source_of
+from gradewire_cli.problems import InputError
+from gradewire_cli.rows.labels import read_labels
+from gradewire_cli.rows.row import Row
+from gradewire_cli.scoring.labelled_rows import LabelledRows
+
+ONE = "smile:v1/1?model=one@111111111111&sentence_weight=0.3&synthetic=none"
+TWO = ONE.replace("one@111111111111", "two@222222222222")
+BOTH = {"smile:v1?model=one": ONE, "smile:v1?model=two": TWO}
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked", "label"),
+    [
+        ({"smile": ONE, "correctness": ""}, "smile", "smile"),
+        ({"smile": ONE, "correctness": ""}, "correctness", "correctness"),
+        ({"smile:v1": ONE, "smile:paper": ""}, "smile:v1", "smile:v1"),
+        ({"smile": ""}, "smile:paper", "smile"),
+        ({"a remark": "", "smile": ONE}, "smile", "smile"),
+        (BOTH, "smile?model=one", "smile:v1?model=one"),
+        (BOTH, "smile?model=two@222222222222", "smile:v1?model=two"),
+        (BOTH | {"smile:v1?model=two": ""}, "smile?model=one", "smile:v1?model=one"),
+        ({"one": ONE, "other": ONE.replace("@1", "@3")}, "smile?model=one@1111", "one"),
+    ],
+)
+def test_columns_are_told_apart_by_model_and_by_label_where_all_rows_failed(
+    lines: dict[str, str], asked: str, label: str
+) -> None:
+    columns, metric = columns_of(lines), parse_metric_line(asked)
+    if lines[label]:
+        assert labelled_scores(columns, metric, half=None)[0].line == lines[label]
+    else:
+        with pytest.raises(InputError, match=f"no row has a score of {label}: INVALID_PARAMETER 1"):
+            labelled_scores(columns, metric, half=None)
+
+
+def test_models_that_nobody_tells_apart_are_asked_for() -> None:
+    told = r"--metric smile names 2 of the scores that are there: add the preset or parameters, or --model NAME@DIGEST"
+    with pytest.raises(InputError, match=told) as raised:
+        labelled_scores(columns_of(BOTH), parse_metric_line("smile"), half=None)
+    assert f"smile:v1?model=one ({ONE}), smile:v1?model=two ({TWO})" in str(raised.value)
+
+
+def test_a_model_that_no_column_is_of_is_refused_with_what_each_column_is_of() -> None:
+    columns = columns_of({"smile": ONE, "sbert": "", "rouge_l/1": "rouge_l/1"})
+    with pytest.raises(InputError, match=r"--metric smile of model three names none of the scores") as raised:
+        labelled_scores(columns, parse_metric_line("smile?model=three"), half=None)
+    assert str(raised.value).endswith(f"there are smile ({ONE}), sbert, rouge_l/1")
+
+
+def columns_of(lines: Mapping[str, str]) -> LabelledRows:
+    """One labelled row with a score by every line, and a failure where there is none."""
+    failure = {"score": None, "status": "INVALID_PARAMETER", "line": ""}
+    scores = {label: {"score": 0.5, "status": "OK", "line": line} if line else failure for label, line in lines.items()}
+    columns = LabelledRows(keeps_rows=True)
+    item = {"references": ["a"], "prediction": "b"}
+    row = Row(index=0, place="line 1", id="1", item=item, problem="", digest="0" * 32, human=read_labels(1, None))
+    columns.add(row, {"scores": scores})
+    return columns
+
+
+def row(grouping: dict[str, str]) -> Row:
+    return Row(
+        index=0, place="line 1", id="1", item={}, problem="", digest="", dataset="nq", file="b.jsonl", grouping=grouping
+    )
+
+
+@pytest.mark.parametrize(
+    ("grouping", "files", "source"),
+    [
+        ({"source": "tq"}, 2, "tq"),
+        ({"source": ""}, 2, "b.jsonl"),
+        ({"source": ""}, 1, "nq"),
+        ({}, 1, "nq"),
+        ({"dataset": "own"}, 2, "own"),
+        ({"dataset": ""}, 2, ""),  # asked for by name: what lacks it is of one source
+    ],
+)
+def test_a_column_counts_before_files_and_files_before_data_sets(
+    grouping: dict[str, str], files: int, source: str
+) -> None:
+    assert source_of(row(grouping), several_files=files > 1) == source

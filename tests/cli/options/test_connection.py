@@ -1,0 +1,147 @@
+"""The client that the connection options make."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.scoring.conftest import Command, write_rows
+
+from gradewire.testing import StubTransport
+from gradewire_cli.options import connection
+from gradewire_cli.options.connection import ConnectionOptions, judge_server_of
+from gradewire_cli.problems import InputError
+
+
+@pytest.mark.parametrize(("threads", "settings"), [(None, {}), (3, {"workers": 3, "lone_run_threads": 3})])
+def test_an_engine_takes_as_many_threads_as_it_is_given(
+    threads: int | None, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+
+    def transport(**values: Any) -> StubTransport:
+        given.update(values)
+        return StubTransport()
+
+    monkeypatch.setattr(connection, "embedded_transport", transport)
+    asked = ConnectionOptions(
+        server=None, token=None, tls=None, cache_dir=tmp_path, deadline_s=60, engine_threads=threads
+    )
+    asked.client()
+    assert given == {"max_deadline_s": 600.0, "disk_directory": tmp_path, **settings}
+
+
+SERVER = ("--judge-url", "http://h", "--judge-remote-model", "m")
+
+
+def options(**given: str | int) -> dict[str, str | int | None]:
+    names = ("judge_url", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens", "judge_backend")
+    return dict.fromkeys(names) | given
+
+
+def test_the_key_comes_from_the_variable_and_stands_in_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "hunter2")
+    server = judge_server_of(options(judge_url="http://h/v1", judge_key_env="MY_KEY", judge_remote_model="m"))
+    assert server is not None
+    assert server.settings() == {
+        "judge_backend": "openai",
+        "judge_url": "http://h/v1",
+        "judge_remote_model": "m",
+        "judge_token": "hunter2",
+    }
+    assert "hunter2" not in " ".join([*server.arguments, repr(server)])
+    assert server.arguments == [
+        *("--judge-url", "http://h/v1"),
+        *("--judge-remote-model", "m"),
+        *("--judge-key-env", "MY_KEY"),
+    ]
+    assert judge_server_of(options()) is None
+
+
+def test_what_a_judge_may_think_is_a_setting_and_a_part_of_the_line() -> None:
+    server = judge_server_of(options(judge_url="http://h/v1", judge_remote_model="m", judge_reasoning_tokens=2000))
+    assert server is not None
+    assert server.settings()["judge_reasoning_tokens"] == 2000
+    assert server.arguments[-2:] == ["--judge-reasoning-tokens", "2000"]
+    none = judge_server_of(options(judge_url="http://h/v1", judge_remote_model="m", judge_reasoning_tokens=0))
+    assert none is not None
+    assert none.settings()["judge_reasoning_tokens"] == 0  # where the variable says something else
+    assert none.arguments[-2:] == ["--judge-reasoning-tokens", "0"]
+
+
+def test_a_decision_model_is_named_as_such() -> None:
+    asked = options(judge_url="http://h/v1", judge_remote_model="m", judge_backend="decisions")
+    server = judge_server_of(asked)
+    assert server is not None
+    assert server.settings() == {
+        "judge_backend": "decisions",
+        "judge_url": "http://h/v1",
+        "judge_remote_model": "m",
+    }
+    assert server.arguments == [
+        *("--judge-url", "http://h/v1"),
+        *("--judge-backend", "decisions"),
+        *("--judge-remote-model", "m"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--judge-backend", "decisions"], "give it too"),
+        ([*SERVER, "--judge-backend", "triton"], "'openai', 'decisions'"),
+        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "a decision model writes nothing"),
+        (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
+        (["--judge-key-env", "X"], "give it too"),
+        (["--judge-reasoning-tokens", "9"], "give it too"),
+        (["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-reasoning-tokens", "-1"], "-1"),
+        (
+            ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],
+            "NO_SUCH: no variable of this name is set",
+        ),
+        (["--judge-url", "http://h", "--judge-remote-model", "m", "--server", "h:1"], "for scoring in this process"),
+    ],
+)
+def test_wrong_usage_says_the_way_out(arguments: list[str], said: str, command: Command, tmp_path: Path) -> None:
+    done = command("score", write_rows(tmp_path / "a.jsonl", []), *arguments)
+    assert (done.exit_code, said in done.stderr) == (2, True), done.output
+
+
+@pytest.mark.parametrize("pasted", ["sk-realkey-abc", "hf_realkey", "REALKEY123", "Bearer realkey", "realkey\n"])
+def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated(
+    command: Command, tmp_path: Path, pasted: str
+) -> None:
+    server = ("--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", pasted)
+    done = command("score", write_rows(tmp_path / "a.jsonl", []), *server)
+    assert done.exit_code == 2
+    assert "--judge-key-env takes the name of a variable that holds the key, never the key itself" in done.stderr
+    assert "realkey" not in done.output.casefold()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://user:hunter2@host/v1", "ftp://host/v1", "http://"])
+def test_an_address_that_is_none_is_refused_in_one_line(url: str, minilm: Path, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [{"question": "q", "references": ["a"], "prediction": "a"}])
+    command = ["score", file, "--metrics", "judge_verdict", "--judge-url", url, "--judge-remote-model", "m"]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("gradewire"), *map(str, command)],
+        env={**os.environ, "GRADEWIRE_MODEL_REPOSITORY": str(minilm), "GRADEWIRE_DISK_DIRECTORY": str(tmp_path / "d")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "--judge-url" in done.stderr
+    assert "must be a base address" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_a_key_that_another_machine_does_not_have_is_an_error_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "secret")
+    server = judge_server_of(options(judge_url="http://h/v1", judge_key_env="MY_KEY", judge_remote_model="m"))
+    assert server is not None
+    monkeypatch.delenv("MY_KEY")
+    with pytest.raises(InputError, match="--judge-key-env MY_KEY: it is not set on"):
+        server.settings()

@@ -1,0 +1,48 @@
+"""Totals of shards add up to those of all items."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire.integrations.training.shard_totals import COLUMNS, counts, means, shard_totals, unanswered_totals
+from gradewire.reports import ScoreReport
+from gradewire.results import ItemScores, MetricScore, Status
+
+_SCORED = st.builds(
+    MetricScore, score=st.floats(0, 1), status=st.just(Status.OK), correct=st.sampled_from([True, False, None])
+)
+_FAILED = st.builds(
+    MetricScore, score=st.none(), status=st.sampled_from([Status.TIMEOUT, Status.EMPTY_PREDICTION, Status.UNKNOWN])
+)
+_RESULTS = st.lists(_SCORED | _FAILED, max_size=12)
+
+
+def report_of(results: list[MetricScore]) -> ScoreReport:
+    return ScoreReport(tuple(ItemScores(place, "", {"a": one}) for place, one in enumerate(results)), ("a",), {})
+
+
+@given(st.lists(_RESULTS, min_size=1, max_size=4))
+def test_shards_add_up(shards: list[list[MetricScore]]) -> None:
+    rows = [shard_totals(report_of(shard))[0] for shard in shards]
+    added = [sum(column) for column in zip(*rows, strict=True)]
+    everything = [result for shard in shards for result in shard]
+    summary = report_of(everything).summary()["a"]
+    found = means("a", added)
+    if summary.mean is None:
+        assert math.isnan(found["a"])
+    else:
+        assert found["a"] == pytest.approx(summary.mean)
+    assert found.get("a_share_right") == (None if summary.share_right is None else pytest.approx(summary.share_right))
+    share = 1 - summary.scored / len(everything) if everything else 0.0
+    assert found["a_not_scored"] == pytest.approx(share)
+    assert counts(added) == {str(status): count for status, count in summary.counts.items()}
+
+
+def test_what_had_no_answer_counts_as_unavailable() -> None:
+    first, second = unanswered_totals(3, 2)
+    assert first == second
+    assert len(first) == len(COLUMNS)
+    assert counts(first) == {"UNAVAILABLE": 3}
+    assert means("a", first)["a_not_scored"] == 1.0

@@ -1,0 +1,145 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.client.metrics.metric_values import METRICS
+
+from gradewire import ExactMatch, InvalidRequest, Metric, Sbert, Smile, parse_metric_line
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_proto.v1 import types_pb2
+
+
+def labels(metrics: Any, **defaults: Any) -> tuple[str, ...]:
+    return choose_metrics(metrics, MetricDefaults(**defaults)).labels
+
+
+def test_labels_are_what_a_metric_says_whatever_else_is_asked() -> None:
+    assert labels("smile,sbert, exact_match") == ("smile", "sbert", "exact_match")
+    assert labels("smile:fast") == ("smile:fast",)
+    assert labels("smile:v1") == labels("smile") == ("smile",)
+    assert labels("bleu?max_ngram=2") == ("bleu?max_ngram=2",)
+    # What the call says of all is no part, nor what a whole line, as summaries print it, has to say.
+    assert labels("smile,sbert", model="a", preset="fast") == ("smile", "sbert")
+    assert labels("bleu/1?max_ngram=2,smile:fast/1?model=a@0123456789ab&synthetic=none") == ("bleu", "smile:fast")
+    assert labels("smile,smile:fast,sbert") == ("smile", "smile:fast", "sbert")
+    assert labels(["smile?sentence_weight=0.3", Smile(sentence_weight=0.5)]) == (
+        "smile?sentence_weight=0.3",
+        "smile?sentence_weight=0.5",
+    )
+    assert labels([Sbert(model="a"), Sbert(model="b")]) == ("sbert?model=a", "sbert?model=b")
+
+
+def test_labels_of_a_metric_asked_for_several_times_say_what_differs() -> None:
+    assert labels("bleu,bleu?max_ngram=2") == ("bleu", "bleu?max_ngram=2")
+    lines = [f"bertscore/1?layer={layer}&measure=f1&model=m@0a1b2c3d4e5f" for layer in (4, 5)]
+    assert labels(lines) == ("bertscore?layer=4", "bertscore?layer=5")
+    assert labels("smile:v1/1,smile:fast/1,smile:fast/2") == ("smile:v1/1", "smile:fast/1", "smile:fast/2")
+    assert labels("smile:v1/1,smile:fast/1") == ("smile", "smile:fast")
+    assert labels("rouge_l,rouge_l?stem=true,rouge_l?measure=recall,meteor?alpha=0.5") == (
+        "rouge_l",
+        "rouge_l?stem=true",
+        "rouge_l?measure=recall",
+        "meteor?alpha=0.5",
+    )
+    # What a call says for all of them tells nothing apart.
+    assert labels("sbert,sbert?model=b", model="a") == ("sbert", "sbert?model=b")
+    assert labels("bertscore?layer=4,bertscore", model="a") == ("bertscore?layer=4", "bertscore")
+
+
+@given(st.lists(METRICS, min_size=1, max_size=6))
+def test_labels_are_distinct_and_choose_the_same_metrics_again(metrics: list[Metric]) -> None:
+    try:
+        found = choose_metrics(metrics, MetricDefaults())
+    except InvalidRequest:
+        return  # one twice, or sets that do not fit: the cases below
+    assert len(set(found.labels)) == len(metrics)
+    again = [parse_metric_line(label) for label in found.labels]
+    assert [metric.name for metric in again] == [metric.name for metric in metrics]
+    assert labels(again) == found.labels
+
+
+def test_labels_may_be_given() -> None:
+    choice = choose_metrics({"mine": "smile:fast", "other": Smile(preset="fast")}, MetricDefaults())
+    assert choice.labels == ("mine", "other")
+    assert choice.named == {"mine": Smile(preset="fast"), "other": Smile(preset="fast")}
+    for wrong, message in (
+        ({"": "smile"}, "is no label"),
+        ({1: "smile"}, "is no label"),
+        ({"a": "smile,sbert"}, "one for"),
+    ):
+        with pytest.raises(InvalidRequest, match=message):
+            choose_metrics(wrong, MetricDefaults())  # type: ignore[arg-type]
+
+
+def test_defaults_fill_what_a_metric_does_not_say() -> None:
+    choice = choose_metrics(
+        ["smile", "smile:paper?model=b&synthetic=none", ExactMatch()], MetricDefaults("fast", "inline", "a")
+    )
+    assert choice.metrics == (
+        Smile(preset="fast", synthetic="inline", model="a"),
+        Smile(preset="paper", synthetic="none", model="b"),
+        ExactMatch(),
+    )
+
+
+def test_a_reference_set_comes_from_the_metric_or_from_the_call() -> None:
+    line = "smile?reference_set=a&synthetic=prepared"
+    assert choose_metrics([line, "sbert"], MetricDefaults()).reference_set == "a"
+    assert choose_metrics(line, MetricDefaults(reference_set="a")).reference_set == "a"
+    assert choose_metrics([line, "smile:fast"], MetricDefaults(synthetic="prepared")).reference_set == "a"
+    assert choose_metrics("smile", MetricDefaults(reference_set="b")).reference_set == "b"
+    assert choose_metrics("smile", MetricDefaults()).reference_set == ""
+    # Who names a set wants what is in it, whatever the call says of other metrics.
+    choice = choose_metrics("smile?reference_set=a", MetricDefaults(synthetic="inline"))
+    assert choice.specs[0].smile.synthetic == types_pb2.SYNTHETIC_MODE_PREPARED
+
+
+def test_a_reference_set_means_the_prepared_corpus_too() -> None:
+    choice = choose_metrics(["cider?reference_set=a", "bertscore?idf=prepared&reference_set=a"], MetricDefaults())
+    assert choice.reference_set == "a"
+    assert choice.specs[0].cider.corpus == choice.specs[1].bertscore.idf == types_pb2.CORPUS_PREPARED
+    # The call's set alone changes no metric that does not ask for it.
+    assert not choose_metrics("cider", MetricDefaults(reference_set="a")).specs[0].cider.corpus
+
+
+def test_specs_carry_every_parameter() -> None:
+    metric = Smile(preset="reference_code", synthetic="prepared", sentence_weight=0.25, model="m@0123456789")
+    (spec,) = choose_metrics(metric, MetricDefaults()).specs
+    assert spec == types_pb2.MetricSpec(
+        smile=types_pb2.SmileParameters(
+            preset=types_pb2.SMILE_PRESET_REFERENCE_CODE,
+            synthetic=types_pb2.SYNTHETIC_MODE_PREPARED,
+            sentence_weight=0.25,
+            model="m@0123456789",
+        )
+    )
+    (plain,) = choose_metrics("smile", MetricDefaults()).specs
+    assert not plain.smile.HasField("sentence_weight")
+    assert plain.WhichOneof("metric") == "smile"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "defaults", "part"),
+    [
+        ("", {}, "no metric"),
+        ([], {}, "metrics is empty"),
+        (["smile", 3], {}, "metrics[1] is a int"),
+        ("smile,smile", {}, "asks for smile:v1 twice"),
+        ("smile,smile:v1", {}, "twice"),
+        ("sbert", {"preset": "fast"}, "preset is for smile"),
+        ("exact_match", {"model": "m"}, "model: none of the metrics uses one"),
+        ("smile", {"preset": "quick"}, "no preset 'quick'"),
+        ("smile?reference_set=a", {"reference_set": "b"}, "a metric says 'a' and the call says 'b'"),
+        ("smile?reference_set=a,smile:fast?reference_set=b", {}, "a call reads one set"),
+        ("smile?reference_set=a&synthetic=none", {}, "a set is for synthetic='prepared'"),
+        ("cider?reference_set=a&corpus=request", {}, "a set is for corpus='prepared', leave one out"),
+        ("cider?reference_set=a,smile?reference_set=b", {}, "a call reads one set"),
+        ("bleu,bleu", {}, "asks for bleu twice"),
+        ("bleu,cider", {"model": "m"}, "model: none of the metrics uses one"),
+    ],
+)
+def test_refusals_name_the_argument(metrics: Any, defaults: dict[str, Any], part: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        labels(metrics, **defaults)
+    assert part in str(caught.value)

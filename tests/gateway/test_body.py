@@ -1,0 +1,75 @@
+"""Bodies in any pieces: lines come out whole, what is held is bounded and given back."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import Headers
+
+from gradewire_gateway.body import Body, ByteBudget, DisconnectedError
+from gradewire_gateway.problems import ProblemError
+from gradewire_gateway.settings import Bounds
+
+GONE = {"type": "http.disconnect"}
+
+
+def receiving(*chunks: bytes, then: dict[str, Any] | None = None) -> Any:
+    """ASGI's receive: these pieces of a body, and then what comes."""
+    last = len(chunks) - 1
+    messages = [
+        {"type": "http.request", "body": chunk, "more_body": then is not None or index < last}
+        for index, chunk in enumerate(chunks)
+    ]
+    waiting = iter([*messages, then or GONE])
+
+    async def receive() -> dict[str, Any]:
+        return next(waiting)
+
+    return receive
+
+
+def body_of(*chunks: bytes, budget: ByteBudget | None = None, then: dict[str, Any] | None = None) -> Body:
+    bounds = Bounds(max_body_bytes=100, max_bytes_in_flight=150)
+    return Body(receiving(*chunks, then=then), Headers(), bounds, budget or ByteBudget(150))
+
+
+async def lines_of(body: Body) -> list[bytes]:
+    return [line async for line in body.lines()]
+
+
+@given(st.lists(st.binary(max_size=30), min_size=1, max_size=6), st.data())
+def test_lines_do_not_depend_on_the_pieces(lines: list[bytes], data: st.DataObject) -> None:
+    whole = b"\n".join(line.replace(b"\n", b"") for line in lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
+    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    found = asyncio.run(lines_of(body_of(*pieces)))
+    assert found == [line for line in whole.split(b"\n") if line.strip()]
+
+
+async def test_a_line_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ProblemError) as caught:
+        await lines_of(body_of(b"x" * 60, b"y" * 60))
+    assert caught.value.problem.status == 413
+
+
+async def test_what_is_held_is_given_back() -> None:
+    budget = ByteBudget(150)
+    with body_of(b"x" * 100, budget=budget) as body:
+        await body.read()
+        assert budget.held_bytes == 100
+        with body_of(b"y" * 51, budget=budget) as other, pytest.raises(ProblemError) as caught:
+            await other.read()
+        assert caught.value.problem.status == 429
+    assert budget.held_bytes == 0
+
+
+async def test_a_caller_that_goes_away_is_noticed() -> None:
+    with body_of(b"half", then=GONE) as body, pytest.raises(DisconnectedError):
+        await body.read()
+    with body_of(b"a\nb", then=GONE) as body, pytest.raises(DisconnectedError):
+        await lines_of(body)
+    with body_of(b"all") as body:
+        assert await body.read() == b"all"
+        await asyncio.wait_for(body.disconnected(), 5)

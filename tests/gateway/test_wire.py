@@ -1,0 +1,122 @@
+"""JSON to messages and back: what can be written is read the same; what cannot be read names the field."""
+
+import json
+import math
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_gateway.problems import ProblemError
+from gradewire_gateway.wire import Json, find_fault, read_message, write_message
+from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
+
+Request = scoring_pb2.ScoreRequest
+DESCRIPTOR: Any = Request.DESCRIPTOR
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+items = st.builds(
+    types_pb2.Item,
+    id=texts,
+    question=texts,
+    references=st.lists(texts, max_size=3),
+    images=st.lists(st.builds(types_pb2.Image, data=st.binary(max_size=20)), max_size=2),
+)
+metrics = st.one_of(
+    st.builds(lambda w: types_pb2.MetricSpec(smile=types_pb2.SmileParameters(sentence_weight=w)), st.floats()),
+    st.just(types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())),
+)
+requests = st.builds(Request, items=st.lists(items, max_size=3), metrics=st.lists(metrics, max_size=2))
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.sampled_from(["items", "id"]), inner),
+    max_leaves=10,
+)
+
+
+@given(requests)
+def test_what_is_written_is_read_the_same(request: Request) -> None:
+    written = write_message(request)
+    assert b"\n" not in written
+    assert read_message(written, Request).SerializeToString() == request.SerializeToString()
+
+
+@given(st.floats() | st.floats(width=32))
+def test_numbers_keep_every_bit(number: float) -> None:
+    result = types_pb2.MetricResult(score=number)
+    again = read_message(write_message(result), types_pb2.MetricResult).score
+    assert again == number or (math.isnan(again) and math.isnan(number))
+    assert math.copysign(1, again) == math.copysign(1, number) or math.isnan(number)
+
+
+@given(st.binary(max_size=200))
+def test_bytes_are_read_or_refused(data: bytes) -> None:
+    assert read_or_refused(data) in {"read", "invalid_argument"}
+
+
+def read_or_refused(data: bytes) -> str:
+    """Whether bytes can be read, else the code of the problem; any other error is one of the reader's."""
+    try:
+        read_message(data, Request)
+    except ProblemError as error:
+        return error.problem.code
+    return "read"
+
+
+@given(st.dictionaries(st.sampled_from(["items", "metrics", "priority", "omitDiagnostics", "x"]), values))
+def test_values_of_other_types_are_read_or_refused(value: dict[str, Any]) -> None:
+    assert read_or_refused(json.dumps(value).encode()) in {"read", "invalid_argument"}
+
+
+@pytest.mark.parametrize(
+    ("value", "at", "what"),
+    [
+        ({"items": [{}, {"id": 7}]}, "items[1].id", "text"),
+        ({"items": {}}, "items", "list"),
+        ({"items": [None]}, "items[0]", "object"),
+        ({"items": [{"references": ["a", None]}]}, "items[0].references[1]", "text"),
+        ({"items": [{"synthetic_answers": [], "syntheticAnswers": []}]}, "items[0].syntheticAnswers", "twice"),
+        ({"metrics": [{"smile": []}]}, "metrics[0].smile", "object"),
+        ({"metrics": [{"smile": {}, "sbert": {}}]}, "metrics[0]", "one of"),
+        ({"metrics": [{"smile": {"preset": "v1"}}]}, "metrics[0].smile.preset", "SMILE_PRESET_V1"),
+        ({"metrics": [{"smile": {"sentenceWeight": "x"}}]}, "metrics[0].smile.sentenceWeight", "number"),
+        ({"metrics": [{"bertscore": {"layer": -1}}]}, "metrics[0].bertscore.layer", "from 0"),
+        ({"omitDiagnostics": 1}, "omitDiagnostics", "true or false"),
+        ({"item": 1}, "item", "ScoreRequest has items, metrics"),
+    ],
+)
+def test_the_fault_is_found_where_it_is(value: Any, at: str, what: str) -> None:
+    fault = find_fault(value, DESCRIPTOR)
+    assert fault is not None
+    assert fault.at == at
+    assert what in fault.what
+
+
+def test_what_is_null_counts_as_left_out() -> None:
+    assert read_message(b'{"items": null, "priority": null}', Request) == Request()
+
+
+async def test_large_messages_are_read_and_written_on_a_thread() -> None:
+    pairs = [judging_pb2.Pair(id=str(number), question="é" * 40) for number in range(999)]
+    request = judging_pb2.CompareRequest(pairs=pairs)
+    reader = Json()
+    try:
+        written = await reader.write(request)
+        assert len(written) > 64 << 10
+        assert await reader.read(written, judging_pb2.CompareRequest) == request
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize(("characters", "on_loop"), [(1_000, True), (200_000, False)])
+async def test_large_bodies_are_read_beside_the_event_loop(characters: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
+    reader = Json()
+    data = json.dumps({"prediction": "x" * characters}).encode()
+    try:
+        thread = await reader.made_of(data, lambda _: threading.current_thread())
+        read = await reader.read_object(data)
+    finally:
+        reader.close()
+    assert (thread is threading.current_thread()) is on_loop
+    assert len(read["prediction"]) == characters

@@ -1,0 +1,332 @@
+"""Whatever a probe meets, the next one follows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.server.judges.remote.remote import eventually, prompt
+from tests.support.examples import example_count
+
+from gradewire_server.concurrency import Backoff
+from gradewire_server.domain.items import Timing
+from gradewire_server.judges.remote.errors import RemoteError, server_error, unreachable
+from gradewire_server.judges.remote.http_client import HttpClient
+from gradewire_server.judges.remote.requests import Answered, AnsweredEach, RequestQueue, ServerAvailability
+from gradewire_server.judges.remote.server import Answer, Question
+from gradewire_server.settings.judge import RemoteJudgeConfig
+
+
+async def recovers(probe: Callable[[], Awaitable[None]]) -> None:
+    availability = ServerAvailability("m", probe, backoff=Backoff(base_s=0.01, cap_s=0.01), probe_timeout_s=0.05)
+    try:
+        availability.failed(unreachable("http://h/v1"), sent_s=0.0)
+        assert availability.trouble
+        await eventually(lambda: not availability.trouble)
+        assert availability.refusal() is None
+    finally:
+        await availability.close()
+
+
+async def test_a_server_that_takes_a_probe_and_is_silent_is_probed_again() -> None:
+    connections: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        if len(connections) > 1:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    client = HttpClient(RemoteJudgeConfig(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "m"))
+
+    async def probe() -> None:
+        assert (await client.get("models")).status == 200
+
+    try:
+        await recovers(probe)
+        assert len(connections) == 2
+    finally:
+        await client.close()
+        for writer in connections:
+            writer.close()
+        server.close()
+
+
+@pytest.mark.parametrize("error", [unreachable("http://h/v1"), RuntimeError("a user's text"), OSError()])
+async def test_no_error_of_a_probe_ends_the_watch(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    errors = [error, error]
+
+    async def probe() -> None:
+        if errors:
+            raise errors.pop()
+
+    await recovers(probe)
+    assert errors == []
+    assert "a user's text" not in caplog.text
+
+
+def question(name: str) -> Question:
+    return Question(prompt(name), options=("1", "2"))
+
+
+def names(questions: Sequence[Question]) -> list[str]:
+    return [each.prompt.prediction for each in questions]
+
+
+def answer(one: Question) -> Answered:
+    return Answer(one.prompt.prediction, whole=True, steps=None, continued=False), one.prompt
+
+
+@dataclass
+class Asked:
+    """What stands behind a queue: remembers requests, answers when `gate` is open, takes as many as `most`."""
+
+    most: int = 1
+    apart: bool = False
+    error: Exception | None = None
+    requests: list[list[str]] = field(default_factory=list)
+    under_way: int = 0
+    most_under_way: int = 0
+    cancelled: int = 0
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def takes(self, questions: Sequence[Question]) -> bool:
+        return len(questions) <= self.most
+
+    async def alone(self, one: Question, deadline_s: float | None) -> Answered:
+        await self._heard([one], deadline_s)
+        return answer(one)
+
+    async def together(self, questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
+        await self._heard(questions, deadline_s)
+        return [None if self.apart else answer(each) for each in questions]
+
+    async def _heard(self, questions: Sequence[Question], deadline_s: float | None) -> None:
+        self.requests.append([*names(questions), *([] if deadline_s is None else [f"until {deadline_s:g}"])])
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.under_way -= 1
+        if self.error is not None:
+            raise self.error
+
+
+def queue(asked: Asked, max_in_flight: int = 1) -> RequestQueue:
+    return RequestQueue(max_in_flight, asked.alone, asked.together, asked.takes)
+
+
+def ask(
+    into: RequestQueue, name: str, subject: str | None = "s", deadline_s: float | None = None
+) -> asyncio.Task[Answered]:
+    return asyncio.create_task(into.ask(question(name), subject, deadline_s, Timing()))
+
+
+async def test_the_one_that_waits_longest_begins_and_its_subject_s_come_along() -> None:
+    asked = Asked(most=2)
+    waiting = queue(asked)
+    calls = [ask(waiting, *each) for each in [("a", "s"), ("b", "t"), ("c", "s"), ("d", "s"), ("e", None), ("f", None)]]
+    asked.gate.set()
+    answers = await asyncio.gather(*calls)
+    assert asked.requests == [["a", "c"], ["b"], ["d"], ["e"], ["f"]]
+    assert [each[0].text for each in answers] == list("abcdef")
+    assert asked.most_under_way == 1
+
+
+async def test_deadlines_of_a_request_are_the_latest_and_none_where_one_has_none() -> None:
+    asked = Asked(most=2)
+    asked.gate.set()
+    waiting = queue(asked)
+    await asyncio.gather(ask(waiting, "a", "s", 5.0), ask(waiting, "b", "s", 7.0))
+    await asyncio.gather(ask(waiting, "c", "s", 5.0), ask(waiting, "d", "s"))
+    await ask(waiting, "e", "s", 3.0)
+    assert asked.requests == [["a", "b", "until 7"], ["c", "d"], ["e", "until 3"]]
+
+
+async def test_those_that_are_asked_apart_are_asked_before_others_and_one_who_left_is_not() -> None:
+    asked = Asked(most=3, apart=True)
+    waiting = queue(asked)
+    calls = [ask(waiting, name) for name in "abc"]
+    await eventually(lambda: asked.requests == [["a", "b", "c"]])
+    calls += [ask(waiting, "d"), ask(waiting, "e", "t")]
+    await asyncio.sleep(0)
+    calls[1].cancel()
+    asked.gate.set()
+    replies = await asyncio.gather(*calls, return_exceptions=True)
+    assert asked.requests == [["a", "b", "c"], ["a"], ["c"], ["d"], ["e"]]
+    assert isinstance(replies[1], asyncio.CancelledError)
+    assert asked.most_under_way == 1
+
+
+async def test_one_who_leaves_while_asked_apart_does_not_hold_up_its_mates() -> None:
+    asked = Asked(most=2, apart=True)
+    waiting = queue(asked)
+    gone, stays = ask(waiting, "a"), ask(waiting, "b")
+    await eventually(lambda: asked.requests == [["a", "b"]])
+    asked.gate.set()
+    await asyncio.sleep(0)
+    asked.gate.clear()  # the server says no more
+    await eventually(lambda: asked.requests[1:] == [["a"]])
+    gone.cancel()
+    await eventually(lambda: asked.requests[2:] == [["b"]])
+    assert asked.cancelled == 1
+    asked.gate.set()
+    assert (await stays)[0].text == "b"
+
+
+async def test_those_that_are_asked_apart_do_not_wait_for_each_other_where_there_are_places() -> None:
+    asked = Asked(most=3, apart=True)
+    waiting = queue(asked, 2)
+    calls = [ask(waiting, name) for name in "abc"]
+    await eventually(lambda: asked.requests == [["a", "b", "c"]])
+    asked.gate.set()
+    await asyncio.sleep(0)
+    asked.gate.clear()
+    await eventually(lambda: asked.under_way == 2)
+    asked.gate.set()
+    assert [each[0].text for each in await asyncio.gather(*calls)] == list("abc")
+    assert asked.most_under_way == 2
+
+
+async def test_a_defect_in_what_may_share_fails_that_one_and_nobody_waits_for_ever() -> None:
+    defect = ValueError("a defect")
+
+    def takes(questions: Sequence[Question]) -> bool:
+        if names(questions)[0] == "a":
+            raise defect
+        return True
+
+    asked = Asked()
+    asked.gate.set()
+    waiting = RequestQueue(1, asked.alone, asked.together, takes)
+    async with asyncio.timeout(10):
+        told = await asyncio.gather(*(ask(waiting, name) for name in "abc"), return_exceptions=True)
+    assert told[0] is defect
+    assert asked.requests == [["b", "c"]]
+
+
+@pytest.mark.parametrize("error", [server_error(), KeyError("a defect")])
+async def test_what_goes_wrong_is_told_to_all_and_frees_the_place(error: Exception) -> None:
+    asked = Asked(most=2, error=error)
+    asked.gate.set()
+    waiting = queue(asked)
+    told = await asyncio.gather(ask(waiting, "a"), ask(waiting, "b"), ask(waiting, "c", "t"), return_exceptions=True)
+    assert told == [error] * 3
+    asked.error = None
+    assert (await ask(waiting, "d"))[0].text == "d"
+
+
+async def test_one_who_leaves_before_its_turn_takes_no_place() -> None:
+    asked = Asked(most=2)
+    waiting = queue(asked)
+    first = ask(waiting, "a", "t")
+    await eventually(lambda: asked.requests == [["a"]])
+    gone, beside = ask(waiting, "b"), ask(waiting, "c")
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    late = ask(waiting, "d", "u")
+    await asyncio.sleep(0)
+    late.cancel()
+    asked.gate.set()  # in the turn of the loop in which it was cancelled
+    await asyncio.gather(first, beside, late, return_exceptions=True)
+    assert asked.requests == [["a"], ["c"]]
+
+
+async def test_closing_cancels_what_is_under_way() -> None:
+    asked = Asked(most=2)
+    waiting = queue(asked)
+    calls = [ask(waiting, name) for name in "ab"]
+    await eventually(lambda: asked.under_way == 1)
+    await waiting.close()
+    assert all(
+        isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*calls, return_exceptions=True)
+    )
+    assert asked.cancelled == 1
+
+
+async def test_closing_ends_who_waits_and_what_was_about_to_start() -> None:
+    asked = Asked()
+    waiting = queue(asked)
+    calls = [ask(waiting, name, name) for name in "ab"]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the request of the first one is a task that has yet to begin
+    await waiting.close()
+    async with asyncio.timeout(10):
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+    assert asked.requests == []
+
+
+async def test_time_is_told_apart_as_waiting_and_asking() -> None:
+    asked = Asked(most=2)
+    waiting = queue(asked)
+    first, second, never = Timing(), Timing(), Timing()
+    calls = [
+        asyncio.create_task(waiting.ask(question(name), name, None, timing))
+        for name, timing in (("a", first), ("b", second), ("c", never))
+    ]
+    await eventually(lambda: asked.under_way == 1)
+    await asyncio.sleep(0.02)
+    calls[2].cancel()
+    await asyncio.gather(calls[2], return_exceptions=True)
+    asked.gate.set()
+    await asyncio.gather(*calls[:2])
+    assert first.inference_s > 0
+    assert second.queue_s >= first.inference_s * 0.9
+    assert never.queue_s > 0
+    assert never.inference_s == 0
+
+
+Steps = st.lists(
+    st.tuples(st.sampled_from(["ask", "leave", "open", "turn"]), st.integers(0, 3), st.booleans()), max_size=40
+)
+
+
+@given(Steps, st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=example_count(150))
+def test_whoever_stays_is_answered_once_and_no_more_are_under_way_than_allowed(
+    steps: list[tuple[str, int, bool]], max_in_flight: int, most: int
+) -> None:
+    async def run() -> None:
+        asked = Asked(most=most)
+        waiting = queue(asked, max_in_flight)
+        calls: dict[str, asyncio.Task[Any]] = {}
+        for step, number, apart in steps:
+            if step == "ask":
+                name = str(len(calls))
+                calls[name] = ask(waiting, name, f"s{number}")
+            elif step == "leave" and calls:
+                list(calls.values())[number % len(calls)].cancel()
+            elif step == "open":
+                asked.apart = apart
+                asked.gate.set()
+                await asyncio.sleep(0)
+                asked.gate.clear()
+            else:
+                await asyncio.sleep(0)
+        asked.gate.set()
+        for name, call in calls.items():
+            try:
+                assert (await call)[0].text == name
+            except asyncio.CancelledError:
+                assert call.cancelled()
+            except RemoteError as error:
+                raise AssertionError from error
+        assert asked.most_under_way <= max_in_flight
+        assert all(len(request) <= most for request in asked.requests)
+        await eventually(lambda: asked.under_way == 0)
+        # All places are free again.
+        before = len(asked.requests)
+        await asyncio.gather(*(ask(waiting, str(n), None) for n in range(max_in_flight)))
+        assert len(asked.requests) == before + max_in_flight
+
+    asyncio.run(run())

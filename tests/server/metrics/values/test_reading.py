@@ -1,0 +1,157 @@
+"""What values a text has, by kind."""
+
+import pytest
+
+from gradewire_server.metrics.values.dates import Date
+from gradewire_server.metrics.values.matching import NOTHING, ValueMatcher, match_values
+from gradewire_server.metrics.values.quantities import Quantity
+from gradewire_server.metrics.values.reading import Kind, Outcome, values_of
+from gradewire_server.metrics.values.tokens import plain, read_number, roman_value
+
+
+def test_values_stand_in_their_order_with_what_was_written() -> None:
+    text = (
+        "On 4 July 1776 at 5:30 pm, 56 men saw the third of 2-butanol \u03bb\u2081 at 9.81 m/s\u00b2 where x < 3 and "
+        "x + 1."
+    )
+    assert [(value.kind, value.text) for value in values_of(text)] == [
+        (Kind.DATE, "4 July 1776"),
+        (Kind.TIME, "5:30 pm"),
+        (Kind.QUANTITY, "56"),
+        (Kind.ORDINAL, "third"),
+        (Kind.LOCANT, "2-butanol"),
+        (Kind.SYMBOL, "\u03bb1"),
+        (Kind.QUANTITY, "9.81 m/s^2"),
+        (Kind.OPERATOR, "x < 3"),
+        (Kind.EXPRESSION, "x + 1"),
+    ]
+    assert not any(value.whole for value in values_of(text))
+
+
+def test_a_text_that_is_one_value_says_so() -> None:
+    assert [value.whole for value in values_of("1912.")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("three hundred and five", 305, None),
+        ("two and a half million", 2_500_000, None),
+        ("1.250.000 \u20ac", 1_250_000, "money EUR"),
+        ("USD 3.2bn", 3.2e9, "money USD"),
+        ("5'11\"", 5 + 11 / 12, "length"),
+        ("2 h 15 min", 2.25, "time"),
+        ("minus twenty", -20, None),
+        ("$(120) million", -120e6, "money USD"),
+        ("3\u00bd", 3.5, None),
+        ("1 in 5", 0.2, None),
+        ("\u0663\u0664", 34, None),
+        ("6 x 10^-3", 0.006, None),
+    ],
+)
+def test_quantities(text: str, value: float, unit: str | None) -> None:
+    (found,) = values_of(text)
+    assert isinstance(found.content, Quantity)
+    assert found.content.value == pytest.approx(value)
+    assert (found.content.dimension[0][0] if found.content.dimension else None) == unit
+
+
+@pytest.mark.parametrize(
+    ("text", "years"),
+    [
+        ("the 1970s", (1970, 1979)),
+        ("the seventies", (1970, 1979)),
+        ("19th century", (1801, 1900)),
+        ("5th century BC", (-500, -401)),
+        ("1914-18", (1914, 1918)),
+        ("between 1440 and 1450", (1440, 1450)),
+        ("AD 800", (800, 800)),
+        ("the 600s", (600, 699)),
+    ],
+)
+def test_dates_are_stretches_of_years(text: str, years: tuple[int, int]) -> None:
+    (found,) = values_of(text)
+    stretch = Date.years(*years)
+    assert isinstance(found.content, Date)
+    assert (found.content.first, found.content.last) == (stretch.first, stretch.last)
+
+
+@pytest.mark.parametrize(("word", "value"), [("XIV", 14), ("MCMXC", 1990), ("IIX", None), ("", None), ("Mix", None)])
+def test_roman_numerals(word: str, value: int | None) -> None:
+    assert roman_value(word) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "place"),
+    [("8,800", 8800, 100), ("3.14", 3.14, 0.01), ("1.250.000", 1.25e6, 1e4), ("5e-7", 5e-7, 1e-7), (".5", 0.5, 0.1)],
+)
+def test_numbers_in_digits(text: str, number: float, place: float) -> None:
+    assert read_number(text) == (pytest.approx(number), pytest.approx(place))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("m\u00b2", "m^2"),
+        ("\u03bb\u2081", "\u03bb1"),
+        ("Fe\u00b2\u207a", "Fe2+"),
+        ("x \u2264 3", "x <= 3"),
+        ("1914\u20131918", "1914-1918"),
+        ("\\frac{1}{2}", "((1)/(2))"),
+        ("$\\sqrt{2}$", "sqrt(2)"),
+        ("plain", "plain"),
+    ],
+)
+def test_plain_form(text: str, expected: str) -> None:
+    assert plain(text) == expected
+
+
+def test_a_reference_without_values_leaves_the_answer_unread() -> None:
+    class Unread(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            raise AssertionError("was read")
+
+    assert match_values("", "a cat", Unread("in 1912")) is NOTHING
+
+
+def test_one_answer_is_matched_with_many_references() -> None:
+    matcher = ValueMatcher("When?", "in April 1912")
+    assert [matcher.match(reference).outcome for reference in ("1912", "1913", "15 April 1912", "a cat")] == [
+        Outcome.FOUND,
+        Outcome.CONTRADICTED,
+        Outcome.MISSING,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It was not founded in 1871 but in 1875.",
+        "It didn't open in 1871.",
+        "not in 1870 or 1871",
+        "Rather than 1871, it was later.",
+        "It was never 1871.",
+        "It was founded in 1875 instead of 1871.",
+    ],
+)
+def test_a_value_that_is_denied_contradicts(answer: str) -> None:
+    match = match_values("When was it founded?", "1871", answer)
+    assert (match.found, match.contradicted) == (0, 1)
+
+
+def test_a_value_that_is_denied_stands_in_no_place() -> None:
+    assert match_values("When was it founded?", "1871", "It was not 1875.").contradicted == 0
+
+
+def test_of_a_reference_only_what_it_does_not_deny_is_wanted() -> None:
+    assert match_values("When?", "1871, not 1875", "In 1871").outcome is Outcome.FOUND
+    assert match_values("When?", "not 1875", "It was not 1875.").outcome is Outcome.FOUND
+
+
+def test_an_amount_on_top_of_another_one_is_not_the_one_that_is_asked() -> None:
+    answer = "It cost £35, the guide another £25."
+    assert match_values("How much was the ticket?", "£25", answer).outcome is Outcome.CONTRADICTED
+    assert match_values("How much was the ticket?", "£35", answer).outcome is Outcome.FOUND

@@ -1,0 +1,169 @@
+"""Figures of several processes are added up, and counters never go back."""
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from gradewire_server.phase import Stop
+from gradewire_server.processes.connection import Families, ProcessConnection, Totals, to_json
+from gradewire_server.processes.this_process import Position, ThisProcess
+
+
+def _process(calls: int, waiting: float, overload_s: float) -> Families:
+    registry = CollectorRegistry()
+    counter = Counter("gradewire_calls", "Calls.", ("code",), registry=registry)
+    counter.labels("OK").inc(calls)
+    Gauge("gradewire_calls_in_flight", "Calls.", registry=registry).set(waiting)
+    Gauge("gradewire_overload_seconds", "Overload.", registry=registry).set(overload_s)
+    histogram = Histogram("gradewire_call_duration_seconds", "Time.", registry=registry, buckets=(1, 2))
+    for _ in range(calls):
+        histogram.observe(1.5)
+    families: Families = json.loads(json.dumps(to_json(registry.collect())))
+    return families
+
+
+def _values(totals: Totals, *processes: Families) -> dict[str, float]:
+    found = {}
+    for metric in totals.of(processes):
+        for sample in metric.samples:
+            if not sample.name.endswith("_created"):
+                found[sample.name + "".join(sorted(sample.labels.values()))] = sample.value
+    return found
+
+
+def test_counts_are_added_and_states_are_not() -> None:
+    values = _values(Totals(), _process(3, 1, 7), _process(4, 2, 5))
+    assert values["gradewire_calls_totalOK"] == 7
+    assert values["gradewire_calls_in_flight"] == 3
+    assert values["gradewire_overload_seconds"] == 7
+    assert values["gradewire_call_duration_seconds_bucket1.0"] == 0
+    assert values["gradewire_call_duration_seconds_bucket2.0"] == 7
+    assert values["gradewire_call_duration_seconds_count"] == 7
+
+
+def test_what_an_ended_process_has_counted_stays() -> None:
+    totals = Totals()
+    totals.ended(_process(3, 9, 9))
+    assert _values(totals)["gradewire_calls_totalOK"] == 3
+    values = _values(totals, _process(1, 2, 0), _process(4, 0, 0))
+    assert values["gradewire_calls_totalOK"] == 8
+    assert values["gradewire_call_duration_seconds_sum"] == 12
+    assert values["gradewire_calls_in_flight"] == 2
+    assert values["gradewire_overload_seconds"] == 0
+
+
+def test_what_one_ended_process_has_counted_stays_where_another_one_ended_without_it() -> None:
+    registry = CollectorRegistry()
+    Counter("gradewire_calls", "Calls.", ("code",), registry=registry)
+    totals = Totals()
+    totals.ended(to_json(registry.collect()))
+    totals.ended(_process(3, 0, 0))
+    assert _values(totals)["gradewire_calls_totalOK"] == 3
+    assert _values(totals, to_json(registry.collect()))["gradewire_calls_totalOK"] == 3
+
+
+def test_what_describes_the_program_is_not_added_up() -> None:
+    registry = CollectorRegistry()
+    PlatformCollector(registry=registry)
+    families = to_json(registry.collect())
+    assert [sample.value for metric in Totals().of([families, families]) for sample in metric.samples] == [1]
+
+
+_LARGE = 8_000_000
+"""Characters: more than the system keeps for a reader that is away."""
+
+
+class _Figures(Collector):
+    @override
+    def collect(self) -> Iterable[Metric]:
+        return [Metric("large", "x" * _LARGE, "gauge")]
+
+
+async def _none() -> Families:
+    return []
+
+
+async def _joined_once(place: Position, end: socket.socket) -> None:
+    registry = CollectorRegistry()
+    registry.register(_Figures())
+    lifecycle = SimpleNamespace(ready=True, report=dict)
+    async with ThisProcess(place, end, Stop()).joined(registry, cast("Any", lifecycle)):
+        await asyncio.sleep(0.1)
+
+
+async def test_the_last_figures_arrive_whole_from_a_process_that_ends_at_once(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
+    said: list[dict[str, Any]] = []
+    reading = asyncio.create_task(ProcessConnection(ours, _none, said.append).run())
+    # As in a process of its own, its event loop is gone at once when it has left.
+    await asyncio.to_thread(asyncio.run, _joined_once(Position(0, 2, 0, tmp_path), theirs))
+    theirs.close()
+    async with asyncio.timeout(30):
+        await reading
+    assert "figures" in said[-1]
+    ((name, documentation, *_),) = said[-1]["figures"]
+    assert (name, len(documentation)) == ("large", _LARGE)
+
+
+async def test_a_supervisor_that_reads_nothing_holds_no_process_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gradewire_server.processes.this_process._LAST_FIGURES_S", 0.2)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        await asyncio.to_thread(asyncio.run, _joined_once(Position(0, 2, 0, tmp_path), theirs))
+    assert "has not read the last figures" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("last", "logged"),
+    [
+        (b'["figures", -1, [["gradewire_ca', 0),
+        (b"", 0),
+        (b"Segmentation fault\n", 1),
+        (b"\xff\xfe\n", 1),
+        (b"7\n", 1),
+        (b"[]\n", 1),
+    ],
+)
+async def test_what_is_no_message_ends_the_link_in_order(
+    last: bytes, logged: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
+    said: list[dict[str, Any]] = []
+    link = ProcessConnection(ours, _none, said.append)
+    reading = asyncio.create_task(link.run())
+    with theirs:
+        await asyncio.to_thread(theirs.sendall, b'["beat", {"phase": "serving"}]\n' + last)
+        theirs.shutdown(socket.SHUT_WR)
+        await reading
+    assert said == [{"phase": "serving"}]
+    errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(errors) == logged
+    assert all("report this defect" in each for each in errors)
+
+
+async def test_a_line_that_is_too_long_ends_the_link_in_order(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gradewire_server.processes.connection._MAX_LINE_BYTES", 1 << 10)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
+    reading = asyncio.create_task(ProcessConnection(ours, _none, lambda _: None).run())
+    with theirs:
+        await asyncio.to_thread(theirs.sendall, b"[" * (4 << 10) + b"\n")
+        await reading
+    assert caplog.text.count("report this defect") == 1

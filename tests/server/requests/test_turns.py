@@ -1,0 +1,333 @@
+"""Turns: nobody is lost, callers share by weight, sources of one caller equally."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.server.requests.clock import Clock
+
+from gradewire_server.domain.caller import Caller
+from gradewire_server.requests.errors import OverloadedError
+from gradewire_server.requests.turns import CallerShares, FairWaiting, Permits, SlowedMessages, Waiter
+
+
+@pytest.fixture
+def loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+def drained(waiting: FairWaiting) -> list[Waiter]:
+    order = []
+    while (waiter := waiting.peek()) is not None:
+        waiting.pop()
+        order.append(waiter)
+    return order
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 500)), max_size=40),
+    st.sets(st.integers(0, 39)),
+)
+def test_everybody_gets_a_turn_once_but_those_who_went_away(asked: list[tuple[int, int, int]], gone: set[int]) -> None:
+    loop = asyncio.new_event_loop()
+    waiting = FairWaiting()
+    waiters = []
+    for number, (caller, source, tokens) in enumerate(asked):
+        waiter = Waiter(tokens, loop.create_future())
+        waiting.add(Caller(str(caller)), source, waiter)
+        waiters.append(waiter)
+        if number in gone:
+            waiter.granted.cancel()
+    order = drained(waiting)
+    assert sorted(map(id, order)) == sorted(id(waiter) for n, waiter in enumerate(waiters) if n not in gone)
+    assert waiting.tokens == 0
+    assert not waiting
+    loop.close()
+
+
+def test_a_source_is_served_in_its_order(loop: asyncio.AbstractEventLoop) -> None:
+    waiting = FairWaiting()
+    waiters = [Waiter(tokens, loop.create_future()) for tokens in (90, 1, 40)]
+    for waiter in waiters:
+        waiting.add(Caller("a"), "stream", waiter)
+    assert drained(waiting) == waiters
+    loop.close()
+
+
+def test_callers_share_by_weight_however_many_streams_they_open(loop: asyncio.AbstractEventLoop) -> None:
+    waiting = FairWaiting()
+    names: dict[int, str] = {}
+    for caller, streams in ((Caller("one"), 1), (Caller("many"), 33), (Caller("heavy", weight=3.0), 2)):
+        for stream in range(streams):
+            for _ in range(600 // streams):
+                waiter = Waiter(10, loop.create_future())
+                names[id(waiter)] = caller.key
+                waiting.add(caller, stream, waiter)
+    served = Counter(names[id(waiter)] for waiter in drained(waiting)[:500])
+    assert served["one"] == pytest.approx(100, abs=3)
+    assert served["many"] == pytest.approx(100, abs=3)
+    assert served["heavy"] == pytest.approx(300, abs=6)
+    loop.close()
+
+
+def test_who_comes_back_does_not_claim_the_time_away(loop: asyncio.AbstractEventLoop) -> None:
+    waiting = FairWaiting()
+    for _ in range(50):
+        waiting.add(Caller("steady"), 0, Waiter(10, loop.create_future()))
+    for _ in range(20):
+        waiting.pop()
+    late = [Waiter(10, loop.create_future()) for _ in range(10)]
+    for waiter in late:
+        waiting.add(Caller("late"), 0, waiter)
+    first = drained(waiting)[:10]
+    assert 4 <= sum(waiter in late for waiter in first) <= 6
+    loop.close()
+
+
+def test_one_that_has_gone_is_taken_out_once(loop: asyncio.AbstractEventLoop) -> None:
+    waiting = FairWaiting()
+    here, gone = Waiter(10, loop.create_future()), Waiter(20, loop.create_future())
+    waiting.add(Caller("a"), 0, here)
+    waiting.add(Caller("b"), 0, gone)
+    for _ in range(2):
+        waiting.remove(Caller("b"), 0, gone)
+        assert waiting.tokens == 10
+        assert waiting.callers == 1
+    assert drained(waiting) == [here]
+    loop.close()
+
+
+def test_holds_up_to_the_limit_and_says_when_to_come_back() -> None:
+    permits = Permits(10, "items")
+    with permits.hold(6), permits.hold(4):
+        assert permits.taken == 10
+        with (
+            pytest.raises(OverloadedError, match="10 items are in flight, 1 more exceed the limit of 10") as caught,
+            permits.hold(1),
+        ):
+            pass
+        assert 0 < caught.value.retry_after_s <= 5
+    assert permits.taken == 0
+
+
+def test_gives_back_when_the_work_fails() -> None:
+    permits = Permits(10, "items")
+    with contextlib.suppress(ZeroDivisionError), permits.hold(6):
+        raise ZeroDivisionError
+    assert permits.taken == 0
+
+
+def test_what_is_larger_than_all_is_served_alone() -> None:
+    permits = Permits(10, "items")
+    with permits.hold(100), pytest.raises(OverloadedError), permits.hold(1):
+        pass
+    with permits.hold(1), pytest.raises(OverloadedError), permits.hold(100):
+        pass
+
+
+async def test_what_is_larger_than_all_is_waited_for_alone() -> None:
+    permits = Permits(4, "items")
+    await asyncio.wait_for(permits.acquire(9), timeout=1)
+    waiting = asyncio.create_task(permits.acquire(1))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    permits.release(9)
+    await asyncio.wait_for(waiting, timeout=1)
+
+
+async def test_waiters_are_served_first_come_first_served() -> None:
+    permits = Permits(10, "items")
+    order: list[int] = []
+
+    async def take(number: int, count: int) -> None:
+        await permits.acquire(count)
+        order.append(number)
+
+    await permits.acquire(10)
+    waiting = [asyncio.create_task(take(number, count)) for number, count in enumerate((8, 1, 1))]
+    await asyncio.sleep(0)
+    permits.release(2)
+    await asyncio.sleep(0)
+    assert order == [], "a small one must not overtake the large one that came first"
+    permits.release(8)
+    await asyncio.gather(*waiting)
+    assert order == [0, 1, 2]
+    assert permits.taken == 10
+
+
+@given(
+    counts=st.lists(st.integers(1, 6), min_size=1, max_size=12),
+    cancelled=st.sets(st.integers(0, 11)),
+    pauses=st.lists(st.integers(0, 3), min_size=12, max_size=12),
+)
+def test_no_permit_is_lost_or_made_up_by_cancelling(counts: list[int], cancelled: set[int], pauses: list[int]) -> None:
+    async def run() -> None:
+        permits = Permits(6, "items")
+
+        async def work(count: int, pause: int) -> None:
+            await permits.acquire(count)
+            try:
+                assert permits.taken <= 6
+                for _ in range(pause):
+                    await asyncio.sleep(0)
+            finally:
+                permits.release(count)
+
+        tasks = [asyncio.create_task(work(count, pause)) for count, pause in zip(counts, pauses, strict=False)]
+        for number in sorted(cancelled & set(range(len(tasks)))):
+            await asyncio.sleep(0)
+            tasks[number].cancel()
+        done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), timeout=5)
+        assert all(result is None or isinstance(result, asyncio.CancelledError) for result in done)
+        assert permits.taken == 0
+
+    asyncio.run(run())
+
+
+_A, _B = Caller("a"), Caller("b", weight=3.0)
+_ALLOWED = 1000.0
+
+
+def test_a_caller_alone_has_all_of_it() -> None:
+    shares = CallerShares(Clock())
+    shares.enter(_A, 900)
+    assert shares.has_room(_A, 100, 900, _ALLOWED)
+    assert not shares.has_room(_A, 101, 900, _ALLOWED)
+
+
+def test_beside_others_it_has_what_its_weight_gives_it() -> None:
+    shares = CallerShares(Clock())
+    shares.enter(_A, 200)
+    shares.enter(_B, 700)
+    assert shares.has_room(_A, 50, 900, _ALLOWED)
+    assert not shares.has_room(_A, 51, 900, _ALLOWED)
+    assert shares.has_room(_B, 50, 900, _ALLOWED)
+    assert not shares.has_room(_B, 51, 900, _ALLOWED)
+
+
+def test_a_share_is_kept_free_for_a_second() -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    shares.enter(_A, 600)
+    shares.promise(_B, 10, 100, 10)
+    assert not shares.has_room(_A, 10, 600, _ALLOWED)
+    clock.now_s += 1.1
+    assert shares.has_room(_A, 10, 600, _ALLOWED)
+
+
+def test_of_many_callers_each_may_have_one_request() -> None:
+    shares = CallerShares(Clock())
+    for number in range(100):
+        shares.enter(Caller(str(number)), 15)
+    assert shares.has_room(_A, 15, 1500, _ALLOWED), "its share is 10"
+    assert not shares.has_room(_A, 15, 2001, _ALLOWED)
+    assert not shares.has_room(Caller("7"), 15, 1500, _ALLOWED)
+
+
+def test_promises_to_one_caller_are_nothing_to_others_and_are_bounded() -> None:
+    shares = CallerShares(Clock())
+    told = [shares.promise(_A, 10, 100, 10) for _ in range(1000)]
+    assert told == sorted(told)
+    assert told[0] == pytest.approx(0.1)
+    assert told[-1] == pytest.approx(10)
+    assert shares.promise(Caller("c"), 10, 100, 10) == pytest.approx(0.2), "it has half of the turns"
+    shares.calm()
+    assert shares.promise(_A, 10, 100, 10) < 0.3
+
+
+@pytest.mark.parametrize("given_to", [CallerShares.had, lambda shares, caller, _: shares.promise(caller, 1, 100, 10)])
+def test_callers_that_come_once_are_forgotten(given_to: Callable[[CallerShares, Caller, float], object]) -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    most = 0
+    for number in range(10_000):
+        clock.now_s += 0.001
+        given_to(shares, Caller(str(number)), 1.0)
+        most = max(most, len(shares._shares))
+    assert most <= 1101, "those of a second, and of the tenth in which nobody looked"
+    assert shares._weights == len(shares._shares)
+
+
+def test_a_weight_that_changes_counts_at_once() -> None:
+    shares = CallerShares(Clock())
+    shares.enter(_A, 400)
+    shares.enter(_B, 0)
+    assert not shares.has_room(_A, 1, 400, _ALLOWED)
+    shares.enter(Caller("b", weight=1.0), 0)
+    assert shares.has_room(_A, 1, 400, _ALLOWED)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 500), st.floats(0, 500), st.floats(0, 2)), max_size=40))
+def test_who_has_left_has_nothing(asked: list[tuple[int, float, float, float]]) -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    for number, tokens, more, _ in asked:
+        shares.enter(Caller(str(number), weight=1.0 + number), tokens)
+        shares.grow(Caller(str(number), weight=1.0 + number), more)
+    for number, tokens, more, pause_s in asked:
+        clock.now_s += pause_s
+        shares.leave(Caller(str(number), weight=1.0 + number), tokens + more)
+    clock.now_s += 5
+    assert shares.has_room(_A, _ALLOWED, 0, _ALLOWED)
+    assert not shares.has_room(_A, _ALLOWED + 1, 3 * _ALLOWED, _ALLOWED)
+
+
+def test_who_has_had_less_than_half_of_its_share_has_had_little() -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    assert not shares.has_had_little(_A)
+    shares.had(_A, 100)
+    assert not shares.has_had_little(_A), "it is alone"
+    assert shares.has_had_little(_B)
+    shares.had(_B, 59)
+    assert shares.has_had_little(_B), "three quarters are its share of 159"
+    shares.had(_B, 2)
+    assert not shares.has_had_little(_B)
+    clock.now_s += 0.5
+    shares.had(_A, 100)
+    assert shares.has_had_little(_B), "what it had fades"
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0.1, 100), st.floats(0, 0.5)), min_size=1, max_size=40))
+@example([(1, 100, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5)])  # one that had much has gone
+def test_not_all_have_had_little(given_out: list[tuple[int, float, float]]) -> None:
+    clock = Clock()
+    shares = CallerShares(clock)
+    for number, amount, pause_s in given_out:
+        shares.had(Caller(str(number)), amount)
+        clock.now_s += pause_s
+    # The first ask tells the others that it is there, which makes their shares smaller.
+    callers = [Caller(str(number)) for number in {number for number, _, _ in given_out}]
+    for caller in callers:
+        shares.has_had_little(caller)
+    assert not all(shares.has_had_little(caller) for caller in callers)
+
+
+def test_one_tenant_has_a_quarter_and_leaves_the_rest_to_others() -> None:
+    slowed = SlowedMessages(400)
+    with slowed.hold("a", 100):
+        with pytest.raises(OverloadedError, match="wait for the quota") as caught, slowed.hold("a", 1):
+            pass
+        assert caught.value.retry_after_s > 0
+        with slowed.hold("b", 100):
+            assert slowed.taken == 200
+        assert slowed.taken == 100
+    with slowed.hold("a", 5000):  # larger than all: alone
+        pass
+    assert slowed.taken == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 300))))
+def test_what_is_held_is_bounded_and_all_comes_back(messages: list[tuple[str, int]]) -> None:
+    slowed = SlowedMessages(1000)
+    with contextlib.ExitStack() as stack:
+        for tenant, size in messages:
+            with contextlib.suppress(OverloadedError):
+                stack.enter_context(slowed.hold(tenant, size))
+            assert slowed.taken <= 1000
+    assert slowed.taken == 0
+    assert not slowed._by_tenant

@@ -1,0 +1,65 @@
+"""How many processes serve, and what each of them gets."""
+
+from pathlib import Path
+
+import pytest
+
+from gradewire_server.settings.server import Settings, process_count
+from gradewire_server.settings.surface import SettingsError
+
+_GIB = 1 << 30
+
+
+def _given(tmp_path: Path, **values: object) -> Settings:
+    return Settings.load(**({"disk_directory": tmp_path, "judge_backend": "none", "memory_limit": 64 * _GIB} | values))
+
+
+@pytest.mark.parametrize(("cores", "count"), [(1, 1), (2, 1), (3, 1), (4, 2), (16, 8), (96, 8)])
+def test_the_default_follows_the_cores(tmp_path: Path, cores: int, count: int) -> None:
+    assert process_count(_given(tmp_path).given, cores=cores) == count
+
+
+def test_the_default_follows_memory_and_what_is_shared(tmp_path: Path) -> None:
+    assert process_count(_given(tmp_path, memory_limit=3 * _GIB).given, cores=16) == 3
+    assert process_count(_given(tmp_path, judge_backend="embedded").given, cores=16) == 8
+    assert process_count(_given(tmp_path, disk_directory="").given, cores=16) == 1
+    assert process_count(_given(tmp_path, processes=5).given, cores=2) == 5
+    assert process_count(_given(tmp_path, device="cuda:1").given, cores=16) == 1
+    assert process_count(_given(tmp_path, device="cuda:1", processes=5).given, cores=2) == 5
+
+
+def test_several_without_what_they_share_are_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="set disk_directory or redis_url"):
+        process_count(_given(tmp_path, disk_directory="", processes=2).given)
+
+
+def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
+    values = {
+        "disk_directory": tmp_path,
+        "judge_backend": "none",
+        "memory_limit": 4 * _GIB,
+        "workers": 3,
+        "max_items_in_flight": 101,
+        "max_bytes_in_flight": _GIB,
+        "http_api_port": 0,
+        "gpu_memory_limit": 2 * _GIB,
+    }
+    share = Settings.load_share(2, **values)
+    assert share.given["gpu_memory_limit"] == _GIB
+    assert share.memory.limit_bytes == 2 * _GIB - (32 << 20)  # half of the supervisor's
+    assert share.engine.compute.worker_count == 2
+    assert share.engine.cache.remembered_results_max_bytes == 16 << 20
+    assert share.capacity.max_items == 51
+    assert share.capacity.max_bytes == _GIB // 2
+    assert share.http_api.port is None
+    assert not share.listen.http
+
+
+def test_what_the_judge_gets_is_set_once_for_all_processes(tmp_path: Path) -> None:
+    values = {"disk_directory": tmp_path, "memory_limit": 4 * _GIB, "judge_threads": 3, "judge_max_queue_items": 100}
+    share = Settings.load_share(2, **values)
+    judge = share.engine.judge
+    assert judge.embedded is not None
+    assert judge.embedded.threads == 3
+    assert judge.max_queue_items == 100
+    assert share.memory.limit_bytes == 2 * _GIB - (80 << 20)
