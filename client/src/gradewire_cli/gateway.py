@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.shared import scorer_of
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.options.connection import MAX_PORT
-from gradewire_cli.problems import InputError
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.telemetry.settings import endpoint_problem
 
@@ -136,8 +135,8 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
         if (options[cert] is None) != (options[key] is None):
             flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
             raise click.UsageError(f"{flags} belong together: give both, or neither")
-    serving, settings = _gateway_module("serving"), _gateway_module("settings")
-    _gateway_module("observing.log").configure_log(options["log_level"])
+    serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
+    server_module("gradewire_gateway.observing.log").configure_log(options["log_level"])
     made = _settings(settings, options)
     try:
         listening = serving.bind(made.listen)
@@ -177,12 +176,3 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
 
 def _text(path: Path | None) -> str:
     return "" if path is None else str(path)
-
-
-def _gateway_module(name: str) -> ModuleType:
-    try:
-        return import_module(f"gradewire_gateway.{name}")
-    except ImportError as error:
-        if (error.name or "").partition(".")[0].startswith("gradewire"):
-            raise  # an error in our own packages
-        raise InputError(f"gateway needs {error.name}: pip install 'gradewire[server]'") from error

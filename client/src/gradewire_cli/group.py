@@ -34,10 +34,11 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     command = next((text for text in arguments if not text.startswith("-")), "")
     # One run is one trace, which somebody asked for: all of it is kept.
     settings = TelemetrySettings(sample_ratio=1.0)
-    if command not in _TRACED or not settings.is_on() or find_spec("opentelemetry") is None:
-        yield
-        return
-    if find_spec("opentelemetry.sdk") is None:
+    if (
+        command not in _TRACED
+        or not settings.is_on()
+        or not all(map(find_spec, ("opentelemetry", "opentelemetry.sdk")))
+    ):
         yield
         return
     from opentelemetry import trace  # noqa: PLC0415 - see the docstring
@@ -136,4 +137,4 @@ def main() -> NoReturn:
         # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
         silence_stdout()
         fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code if isinstance(code, int) else ExitCode.DONE)

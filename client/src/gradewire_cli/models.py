@@ -160,13 +160,6 @@ async def _listed(connection: ConnectionOptions, transport: Transport | None) ->
         return await client.models()
 
 
-def _commands() -> click.Group:
-    group = embedded_module().models_group()
-    if not isinstance(group, click.Group):
-        raise TypeError("the commands of the model repository are not a group")
-    return group
-
-
 class _ModelsGroup(MountedGroup):
     """The mounted commands, but for `list`, which can ask a server: then nothing is needed here but the client."""
 
@@ -185,7 +178,7 @@ class _ModelsGroup(MountedGroup):
 @click.group(
     "models",
     cls=_ModelsGroup,
-    commands_of=_commands,
+    commands_of=lambda: embedded_module().models_group(),
     epilog="""\b
 Examples:
   gradewire models list

@@ -7,18 +7,11 @@ import click
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 
 
-def _commands() -> click.Group:
-    # Not by way of the server, which is not needed here and takes a second to import.
-    group = server_module("gradewire_triton.cli").triton
-    if not isinstance(group, click.Group):
-        raise TypeError("the commands of Triton are not a group")
-    return group
-
-
 @click.group(
     "triton",
     cls=MountedGroup,
-    commands_of=_commands,
+    # Not by way of the server, which is not needed here and takes a second to import.
+    commands_of=lambda: server_module("gradewire_triton.cli").triton,
     epilog="""\b
 Examples:
   gradewire triton up                          every built model, any free ports; Ctrl-C stops it

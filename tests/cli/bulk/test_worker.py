@@ -42,13 +42,6 @@ def summary_of(rows: int) -> Summary:
     return found
 
 
-def test_a_record_is_read_as_it_was_written() -> None:
-    record = PartRecord(
-        file=1, number=2, rows=4, failed=1, **costs_of(summary_of(3)), worker="host:7", worker_cpu_s=0.5
-    )
-    assert PartRecord.from_json(record.to_json()) == record
-
-
 def test_what_judges_took_in_all_parts_is_in_the_summary() -> None:
     tally = RunTally()
     for number, rows in enumerate((2, 3)):
