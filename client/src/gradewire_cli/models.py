@@ -10,7 +10,7 @@ import click
 from typing_extensions import override
 
 from gradewire_cli.lazy_commands import MountedGroup, embedded_module
-from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from gradewire.results import Limits, MetricInfo, ModelInfo, ModelList
     from gradewire.transport import Transport
-    from gradewire_cli.options.connection import ConnectionOptions
 
 
 def server_text(listed: ModelList, place: str) -> str:

@@ -1,7 +1,6 @@
 """`gradewire prepare`: gets the references of a file ready before answers come."""
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.results.manifest_file import replacing
 from gradewire_cli.results.output_check import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, input_options
@@ -26,8 +26,6 @@ from gradewire_cli.scoring.plan import judge_remarks
 from gradewire_proto.exit_codes import ExitCode
 
 _METRIC = "synthetic"
-# Formats whose unreadable rows are pieces of JSON, or are meant to be.
-
 
 generate_options = option_group(
     click.option(
@@ -114,10 +112,9 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
         InputError: It cannot be written.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
-    part = _part_of(path)
     whole = unread = left_out = rows = 0
     try:
-        with part.open("wb") as stream:
+        with replacing(path, unfinished=_part_of(path)) as part, part.open("wb") as stream:
             for record in source.records():
                 found = answers.get(record.index, ())
                 if record.fields is not None:
@@ -133,10 +130,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
                     continue
                 stream.write(line + b"\n")
                 rows += 1
-        part.replace(path)
     except (OSError, UnicodeEncodeError) as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) else "a text in it is no Unicode"
         raise InputError(
             f"{path}: {reason or error}; the set holds the answers, the same command writes them"

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.bulk.conftest import answers
 from tests.cli.scoring.conftest import Command, write_rows
 
-from gradewire_cli.bulk.options import BulkOutput, Cluster, Division
+from gradewire_cli.bulk.options import BulkOutput, Cluster
 from gradewire_cli.rows.input_file import InputFile
 from gradewire_cli.rows.row import RowOptions
 
@@ -54,13 +54,11 @@ def test_help_has_examples_and_exit_codes(command: Command) -> None:
         assert word in told
 
 
-def test_options_say_how_work_is_divided() -> None:
+def test_options_say_how_large_a_part_is() -> None:
     usual = Cluster(address=None, workers=None, threads=None, part_rows=None)
-    assert usual.divided([8], own_judge=False) == Division(workers=2, threads=4, reserved=4)
-    assert usual.divided([8], own_judge=True) == Division(workers=1, threads=8, reserved=8)
     assert (usual.rows_of_a_part(judged=False), usual.rows_of_a_part(judged=True)) == (1024, 32)
     told = Cluster(address=None, workers=4, threads=1, part_rows=10)
-    assert told.divided([8], own_judge=True) == Division(workers=4, threads=1, reserved=1)
+    assert told.rows_of_a_part(judged=True) == 10
     assert told.rows_of_a_part(judged=True) == 10
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire_cli.bulk.options import BulkOutput, Cluster, bulk_options, refuse_standard_input
 from gradewire_cli.bulk.run import BulkJob, StoppedError
-from gradewire_cli.options.common import choice_option, price_options, prices_of
+from gradewire_cli.options.common import FailOn, fail_on_option, price_options, prices_of
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import cascade_options, judge_options, metric_options, metric_options_of
 from gradewire_cli.problems import exit_codes, exit_on_interrupt, one_line_errors
@@ -19,8 +19,6 @@ from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-FailOn = Literal["failure", "no-score", "never"]
 
 
 @click.command(
@@ -49,11 +47,7 @@ run, the same command with --resume goes on from them.
 @cascade_options
 @connection_options
 @bulk_options
-@choice_option(
-    "--fail-on",
-    among=("failure", "no-score", "never"),
-    about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
-)
+@fail_on_option
 @price_options
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
@@ -85,6 +79,5 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
         except StoppedError as stopped:
             click.echo(stopped.format_message(), err=True)
             ctx.exit(ExitCode.INTERRUPTED)
-    failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
-    if failures[fail_on]:
+    if job.summary.fails(fail_on):
         ctx.exit(ExitCode.FAILED)

@@ -236,10 +236,6 @@ class Cluster:
         """`part_rows` with its default."""
         return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)
 
-    def divided(self, machines: Sequence[int], *, own_judge: bool) -> Division:
-        """Divides the cores of these machines, as `gradewire_cli.bulk.options.divided` does."""
-        return divided(machines, workers=self.workers, threads=self.threads, own_judge=own_judge)
-
 
 def refuse_standard_input(paths: tuple[str, ...]) -> None:
     """Refuses what can be read once; raises InputError."""

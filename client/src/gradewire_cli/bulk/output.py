@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tempfile
@@ -13,7 +14,7 @@ from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore, missing_parts
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.redaction import redacted_url
 from gradewire_cli.results.journal import refuse_other_run, told
-from gradewire_cli.results.manifest import InputDigest, file_digest
+from gradewire_cli.results.manifest import InputDigest, RunManifest, file_digest
 from gradewire_cli.results.manifest_file import ManifestError, decode_manifest, encode_manifest, replacing
 from gradewire_cli.results.result_rows import counts_over_unknown, encode_row, line_parts, without_lines
 from gradewire_cli.results.table_file import is_table, write_table
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradewire_cli.bulk.reading import FileEnd
-    from gradewire_cli.results.manifest import RunManifest
     from gradewire_cli.rows.input_file import InputFile
 
 
@@ -131,22 +131,16 @@ def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def remove_output(output: str) -> None:
     """Removes an output that is about to be made again; raises InputError where it cannot be."""
-    with file_errors(output):
-        if is_url(output):
-            system, path = file_system(output)
-            if system.exists(path):
-                system.rm(path)
-        else:
-            Path(output).unlink(missing_ok=True)
+    system, path = file_system(output)
+    with file_errors(output), contextlib.suppress(FileNotFoundError):
+        system.rm_file(path)
 
 
 def output_exists(output: str) -> bool:
     """Whether there is an output already."""
-    if is_url(output):
-        system, path = file_system(output)
-        with file_errors(output):
-            return bool(system.exists(path))
-    return Path(output).exists()
+    system, path = file_system(output)
+    with file_errors(output):
+        return bool(system.exists(path))
 
 
 def input_digests(source: InputFile) -> list[InputDigest]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.redaction import redacted_url
 from gradewire_cli.results.journal import only_run
 from gradewire_cli.results.manifest_file import replacing
-from gradewire_cli.rows.files import file_errors, file_system, is_url, local_path, protocols
+from gradewire_cli.rows.files import file_errors, file_system, local_path, protocols
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,14 +170,11 @@ class PartStore:
 
     def create(self) -> None:
         """Makes the folder where it is not there; raises InputError where it cannot."""
-        with file_errors(self.place):
-            if is_url(self.place):
-                system, path = file_system(self.place)
-                # Where there are no folders it would make the bucket, whose name may be mistyped.
-                if not is_object_store(system):
-                    system.makedirs(path, exist_ok=True)
-            else:
-                Path(self.place).mkdir(parents=True, exist_ok=True)
+        system, path = file_system(self.place)
+        # Where there are no folders it would make the bucket, whose name may be mistyped.
+        if not is_object_store(system):
+            with file_errors(self.place):
+                system.makedirs(path, exist_ok=True)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -191,10 +186,11 @@ class PartStore:
         Raises:
             InputError: Another run has it.
         """
-        local = self._local()
+        local = local_path(self.place)
         if local is None:
             self.create()
-            self._put_back()
+            with file_errors(self.place):
+                put_back(*file_system(self.place), self.names())
             yield
             return
         was_there = local.exists()
@@ -206,21 +202,14 @@ class PartStore:
                 with contextlib.suppress(OSError):  # it has files, or is gone
                     local.rmdir()
 
-    def _put_back(self) -> None:
-        with file_errors(self.place):
-            system, path = file_system(self.place)
-            put_back(system, path, self.names())
-
     def names(self) -> set[str]:
         """Files in the folder but its lock; empty where it is not there.
 
         Raises:
             InputError: They cannot be told.
         """
+        system, path = file_system(self.place)
         with file_errors(self.place), contextlib.suppress(FileNotFoundError):
-            if not is_url(self.place):
-                return set(os.listdir(self.place)) - {_LOCK}  # noqa: PTH208 - names alone
-            system, path = file_system(self.place)
             system.invalidate_cache()
             return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)} - {_LOCK}
         return set()
@@ -263,7 +252,7 @@ class PartStore:
             InputError: It cannot be written.
         """
         with file_errors(f"{self.place}/{name}"):
-            local = self._local()
+            local = local_path(self.place)
             if local is None:
                 system, path = file_system(self.place)
                 write_atomically(system, path, name, data)
@@ -273,22 +262,15 @@ class PartStore:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the folder; raises InputError where it cannot be read."""
+        system, path = file_system(self.place)
         with file_errors(f"{self.place}/{name}"):
-            local = self._local()
-            if local is not None:
-                return (local / name).read_bytes()
-            system, path = file_system(self.place)
             return bytes(system.cat_file(f"{path}/{name}"))
 
     def remove(self, name: str) -> None:
         """Removes a file of the folder where it is there."""
+        system, path = file_system(self.place)
         with file_errors(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
-            local = self._local()
-            if local is not None:
-                (local / name).unlink()
-            else:
-                system, path = file_system(self.place)
-                system.rm_file(f"{path}/{name}")
+            system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
         """Removes the files that a run makes; other files stay.
@@ -302,16 +284,14 @@ class PartStore:
     def remove_all(self) -> None:
         """Removes the folder with the files that a run makes; where it has others it stays with them."""
         self.empty()
+        system, path = file_system(self.place)
+        if local_path(self.place) is None and "/" not in path.strip("/"):
+            return  # a bucket is not ours to remove
         # There may be something else in it, or it is not there.
-        with contextlib.suppress(InputError), file_errors(self.place):
-            local = self._local()
-            if local is not None:
-                (local / _LOCK).unlink(missing_ok=True)
-                local.rmdir()
-            else:
-                system, path = file_system(self.place)
-                if "/" in path.strip("/"):  # a bucket is not ours to remove
-                    system.rmdir(path)
+        with contextlib.suppress(InputError):
+            self.remove(_LOCK)
+            with file_errors(self.place):
+                system.rmdir(path)
 
     def ask_to_stop(self) -> None:
         """Tells all workers to begin no further part."""
@@ -323,17 +303,9 @@ class PartStore:
 
     def is_stopping(self) -> bool:
         """Whether workers are asked to begin no further part."""
-        local = self._local()
-        if local is not None:
-            return (local / _STOP).exists()
+        system, path = file_system(self.place)
         with file_errors(self.place):
-            system, path = file_system(self.place)
-            system.invalidate_cache()
-            return bool(system.exists(f"{path}/{_STOP}"))
-
-    def _local(self) -> Path | None:
-        """The folder on this machine; None on another file system."""
-        return local_path(self.place)
+            return _exists(system, f"{path}/{_STOP}")
 
 
 def _is_own(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.bulk.parts import PartId
 from gradewire_cli.rows.files import file_system, is_url
-from gradewire_cli.rows.row import with_picture_digests
+from gradewire_cli.rows.row import Row, with_picture_digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gradewire import Tls
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.row import Row
 
 
 _CHAINED: Final = "::"

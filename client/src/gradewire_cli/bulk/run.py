@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import signal
 import threading
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire_cli.bulk.options import BulkOutput, Cluster, divided
 from gradewire_cli.bulk.output import (
     Assembly,
     check_same,
@@ -21,13 +21,13 @@ from gradewire_cli.bulk.output import (
     save_run,
     saved_run,
 )
-from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, check_parts_folder
+from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStore, check_parts_folder
 from gradewire_cli.bulk.pipeline import cores_by_machine, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.reading import FileEnd, file_readers
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
 from gradewire_cli.problems import InputError
 from gradewire_cli.redaction import redacted, redacted_url
-from gradewire_cli.results.manifest import RunClock, RunCounts, RunManifest, versions
+from gradewire_cli.results.manifest import InputDigest, RunClock, RunCounts, RunManifest, usable_cores, versions
 from gradewire_cli.results.manifest_file import cost_of, counts_of, metric_fields, output_digest, reading_parameters
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.result_rows import with_lines
@@ -35,21 +35,16 @@ from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summ
 from gradewire_cli.results.table_forms import write_json
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.scoring.corpus import takes_corpus
-from gradewire_cli.scoring.plan import resolve_plan
+from gradewire_cli.scoring.plan import ScorePlan, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gradewire import AsyncClient
-    from gradewire_cli.bulk.options import BulkOutput, Cluster
-    from gradewire_cli.bulk.parts import PartStore
     from gradewire_cli.options.common import JudgePrices
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.metrics import MetricOptions
-    from gradewire_cli.results.manifest import InputDigest
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.scoring.plan import ScorePlan
 
 
 @contextlib.contextmanager
@@ -132,11 +127,8 @@ class BulkJob:
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )
             _refuse_request_corpora(plan)
-            return await self._asked(client, plan)
-
-    async def _asked(self, client: AsyncClient, plan: ScorePlan) -> BulkRequest:
-        scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
-        return BulkRequest(plan=plan, lines=scorer.lines, server_version=(await client.models()).server_version)
+            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
+            return BulkRequest(plan=plan, lines=scorer.lines, server_version=(await client.models()).server_version)
 
     def run(self, asked: BulkRequest) -> None:
         """Scores all parts that are not there, makes the output of them, and tells the summary.
@@ -233,11 +225,14 @@ class BulkJob:
         own_judge = here and bool(asked.plan.chosen.asks_judge)
         with (
             # Ray takes signals of its own, so ours come after it.
-            ray_session(self.cluster.address, _cores()) as ray,
+            ray_session(self.cluster.address, usable_cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
         ):
-            share = self.cluster.divided(cores_by_machine(ray), own_judge=own_judge)
+            cluster = self.cluster
+            share = divided(
+                cores_by_machine(ray), workers=cluster.workers, threads=cluster.threads, own_judge=own_judge
+            )
             if self.connection.server is None:
                 setup = replace(setup, connection=replace(setup.connection, engine_threads=share.threads))
             for item in run_parts(ray, readers, setup, workers=share.workers, cores_per_worker=share.reserved):
@@ -321,11 +316,12 @@ class BulkJob:
         return self.cluster.rows_of_a_part(judged=bool(asked.plan.chosen.asks_judge))
 
     def _reproduce(self, asked: BulkRequest) -> str:
-        lines = [line for line in asked.lines.values() if line]
-        prompts = [word for given in self.metrics.prompts for word in ("--prompt", str(given.path))]
-        read = [*self.source.arguments, *self.source.where_arguments]
-        words = [*map(redacted, read), redacted_url(self.output.output), "--metrics", ",".join(lines), *prompts]
-        return printable(shlex.join(["gradewire", "bulk", *words, *self.connection.arguments]))
+        files = [
+            *map(redacted, [*self.source.arguments, *self.source.where_arguments]),
+            redacted_url(self.output.output),
+        ]
+        words = [*files, *self.metrics.arguments(asked.lines.values()), *self.connection.arguments]
+        return printable(shlex.join(["gradewire", "bulk", *words]))
 
 
 def _refuse_request_corpora(plan: ScorePlan) -> None:
@@ -335,7 +331,3 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
                 f"{metric.name}: corpus=request counts the rows that are scored together, and bulk scores them in "
                 "parts: write corpus=prepared (bertscore: idf=prepared)"
             )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -19,7 +19,7 @@ import click
 from gradewire._calls.background import BackgroundLoop
 from gradewire.errors import GradewireError, InconsistentReplies, TransportError
 from gradewire_cli.bulk.parts import PartId, PartStore
-from gradewire_cli.bulk.reading import absolute_connection, absolute_name
+from gradewire_cli.bulk.reading import PartRows, absolute_connection, absolute_name
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.journal import whole_lines
 from gradewire_cli.results.judge_summary import PaidTokens
@@ -27,17 +27,15 @@ from gradewire_cli.results.progress import progress
 from gradewire_cli.results.result_rows import encode_rows, may_pass, with_lines
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.rows.row import result_key
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
     from gradewire.transport import Transport
-    from gradewire_cli.bulk.reading import PartRows
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.scoring.plan import ScorePlan
-    from gradewire_cli.scoring.row_scorer import ScoredRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

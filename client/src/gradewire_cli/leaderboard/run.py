@@ -15,7 +15,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.files import STDIN
-from gradewire_cli.rows.records import read_records
+from gradewire_cli.rows.records import read_file
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
 from gradewire_cli.scoring.pairs import PairEngine
 from gradewire_cli.scoring.plan import judge_name, judge_remarks, resolve_plan
@@ -83,7 +83,7 @@ class LeaderboardRun:
         return parts[0], parts[1]
 
     def _holds_pairs(self, path: str) -> bool:
-        records = read_records([path], self.source.reading)
+        records = read_file(path, self.source.reading)
         return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
 
     def way_on(self) -> str:

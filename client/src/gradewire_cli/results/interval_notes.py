@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from gradewire_cli.results.tables import ALL_ROWS, CELLS_MEAN, TITLES, names_of
 from gradewire_stats.agreement_table import Level
 from gradewire_stats.intervals import LEAST_QUESTIONS, MOST_UNDEFINED
-from gradewire_stats.point_estimates import ALL_STATISTICS
+from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gradewire_stats.agreement import AgreementReport, Estimate
-    from gradewire_stats.point_estimates import Statistic
 
 _FEW_QUESTIONS = (
     f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "

@@ -15,17 +15,23 @@ from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_t
 
 import click
 
-from gradewire_cli.options.common import OUTPUT_FILE, option_group
+from gradewire_cli.options.common import OUTPUT_FILE, JudgePrices, option_group
 from gradewire_cli.problems import named_errors
 from gradewire_cli.redaction import redacted_url
-from gradewire_cli.results.manifest import Cost, RunCounts, RunManifest, file_digest, manifest_path, pinned_names
+from gradewire_cli.results.manifest import (
+    Cost,
+    InputDigest,
+    RunCounts,
+    RunManifest,
+    file_digest,
+    manifest_path,
+    pinned_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gradewire_cli.options.common import JudgePrices
-    from gradewire_cli.results.manifest import InputDigest
     from gradewire_cli.results.summary import MetricTally, Summary
     from gradewire_cli.rows.input_file import InputFile
 

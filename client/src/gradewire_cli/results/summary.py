@@ -17,7 +17,7 @@ import click
 
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
-from gradewire_cli.options.common import written
+from gradewire_cli.options.common import FailOn, JudgePrices, written
 from gradewire_cli.results.judge_summary import CascadeTally, JudgeTally, asks_judge, is_cascade
 from gradewire_cli.results.progress import rows_per_second
 from gradewire_cli.results.tables import Table, number, print_table, print_tables
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from gradewire_cli.options.common import JudgePrices
     from gradewire_cli.rows.row import Row
 
 
@@ -176,6 +175,10 @@ class Summary:
         self.rows += 1
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})
+
+    def fails(self, on: FailOn) -> bool:
+        """Whether there is a row on which --fail-on has the command fail."""
+        return {"failure": self.failed_rows, "no-score": self.unscored_rows, "never": 0}[on] > 0
 
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None

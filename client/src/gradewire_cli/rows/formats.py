@@ -33,7 +33,7 @@ class Record:
         problem: Why not; empty when it can.
         raw: What tells an unreadable row apart from another: of JSON its text, bytes that are no UTF-8 as lone
             surrogates. Empty otherwise.
-        file: Where several files are read: the one that it stands in, as `shown_names` calls it; else "".
+        file: Where several files are read: the one that it stands in, as `display_names` calls it; else "".
         id: What an unreadable row is about, where that is known; else "".
     """
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from gradewire._input import ALIASES
-from gradewire_cli.options.common import Grouping, groupings_of, option_group
+from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
 from gradewire_cli.problems import InputError
 from gradewire_cli.redaction import redacted_url
 from gradewire_cli.rows.columns import OTHER_FORMAT, RowSource, check_needed, open_rows
@@ -23,12 +23,11 @@ from gradewire_cli.rows.records import (
     FORMATS,
     TEXT_CELLS,
     Reading,
-    chosen_format,
     count_rows,
     expanded,
     format_of,
     in_file,
-    read_records,
+    read_file,
 )
 from gradewire_cli.rows.row import Row, RowOptions
 
@@ -185,8 +184,8 @@ class InputFile:
         }
         missing = (("--missing", word) for word in rows.missing)
         official = reading.official.arguments if reading.official else ()
-        given = ((option, value) for option, value in told.items() if value)
-        return [*map(redacted_url, self.paths), *official, *itertools.chain(*columns, *given, *missing)]
+        listed = [*itertools.chain(*columns), *written_options(told), *itertools.chain(*missing)]
+        return [*map(redacted_url, self.paths), *official, *listed]
 
     @property
     def where_arguments(self) -> list[str]:
@@ -196,13 +195,13 @@ class InputFile:
 
     def open(self) -> RowSource:
         """Rows of the files; raises InputError where one cannot be used as a whole."""
-        names = self.shown_paths
         if len(self.paths) == 1:
-            return self._open(self.paths[0], names[0], read_records(self.paths, self.reading))
+            return self.open_file(0, 0, self.paths[0])
+        names = self.shown_paths
         sources, before = [], 0
-        for path, name in zip(self.paths, names, strict=True):
-            sources.append(self._open(path, name, self._placed(path, name, before)))
-            before += count_rows([path], self.reading) or 0
+        for number, path in enumerate(self.paths):
+            sources.append(self.open_file(number, before, path))
+            before += self.count_file(number)
         self._check_columns(sources)
         notes = [f"{name}: {note}" for name, source in zip(names, sources, strict=True) for note in source.notes]
         late: list[str] = []
@@ -225,10 +224,13 @@ class InputFile:
         Raises:
             InputError: The file cannot be used as a whole.
         """
-        path, name = self.paths[number], self.shown_paths[number]
-        if len(self.paths) == 1:
-            return self._open(path, name, read_records([place], self.reading))
-        return self._open(path, name, self._placed(place, name, rows_before))
+        name = self.shown_paths[number]
+        records = read_file(place, self.reading)
+        if len(self.paths) > 1:
+            records = (in_file(record, name, rows_before) for record in records)
+        only_texts = format_of(self.paths[number], self.reading.format) in TEXT_CELLS
+        way_out = "" if self.reading.official else OTHER_FORMAT
+        return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, way_out=way_out)
 
     def count_file(self, number: int) -> int:
         """Rows of one of the files, those that --where leaves out included; it must not be standard input.
@@ -236,16 +238,7 @@ class InputFile:
         Raises:
             InputError: The file is not there, or not of its format as a whole.
         """
-        return count_rows(self.paths[number : number + 1], self.reading) or 0
-
-    def _open(self, path: str, name: str, records: Iterator[Record]) -> RowSource:
-        only_texts = format_of(path, self.reading.format) in TEXT_CELLS
-        way_out = "" if self.reading.official else OTHER_FORMAT
-        options = replace(self.options, file=name)
-        return open_rows(name, records, options, only_texts=only_texts, way_out=way_out)
-
-    def _placed(self, path: str, name: str, before: int) -> Iterator[Record]:
-        return (in_file(record, name, before) for record in read_records([path], self.reading))
+        return count_rows(self.paths[number], self.reading)
 
     def _check_columns(self, sources: Sequence[RowSource]) -> None:
         """Refuses columns that none of several files has, where each need not have all."""
@@ -260,14 +253,20 @@ class InputFile:
         check_needed(self.name, there, self.options)
 
     def records(self) -> Iterator[Record]:
-        """Rows as they stand in the files."""
-        return read_records(self.paths, self.reading)
+        """Rows as they stand in the files, numbered over all of them."""
+        if len(self.paths) == 1:
+            return read_file(self.paths[0], self.reading)
+        files = zip(self.paths, self.shown_paths, strict=True)
+        every = (in_file(record, name, 0) for path, name in files for record in read_file(path, self.reading))
+        return (replace(record, index=index) for index, record in enumerate(every))
 
     def count(self) -> int | None:
         """Rows that `open` gives; None for standard input, which is read once."""
-        if self.options.where and not self.is_stdin:
+        if self.is_stdin:
+            return None
+        if self.options.where:
             return sum(1 for _ in self.open().rows)
-        return count_rows(self.paths, self.reading)
+        return sum(map(self.count_file, range(len(self.paths))))
 
 
 def _kept_columns(given: str | None) -> Sequence[str] | None:
@@ -370,7 +369,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         kept=tuple(dict.fromkeys((*kept, *official.type_columns))) if official and kept is not None else kept,
     )
     reading = Reading(
-        "json" if official else chosen_format(options["input_format"]),
+        "json" if official else options["input_format"],
         check_encoding(options["encoding"]),
         options["delimiter"],
         (*mapping.values(), *allowed),

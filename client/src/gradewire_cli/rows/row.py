@@ -91,7 +91,7 @@ class RowOptions:
         grouping_option: The option that names them.
         grouping_needed: Whether every file has to have them.
         any_file: One of several files may lack columns that are kept or needed.
-        file: The file that is read, as `shown_names` calls it.
+        file: The file that is read, as `display_names` calls it.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -1,12 +1,12 @@
 """`gradewire score`: scores the answers of a file."""
 
 import asyncio
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from gradewire.transport import Transport
-from gradewire_cli.options.common import choice_option, grouping_options, price_options, prices_of
+from gradewire_cli.options.common import FailOn, fail_on_option, grouping_options, price_options, prices_of
 from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.metrics import metric_options_of, metrics_help
 from gradewire_cli.problems import exit_codes, exit_on_interrupt, one_line_errors
@@ -17,8 +17,6 @@ from gradewire_cli.score.groups import check_comparable
 from gradewire_cli.score.run import Output, ScoreJob, output_options
 from gradewire_cli.scoring.plan import scoring_options
 from gradewire_proto.exit_codes import ExitCode
-
-FailOn = Literal["failure", "no-score", "never"]
 
 
 @click.command(
@@ -57,11 +55,7 @@ reference_set=NAME names another set.
 @official_options
 @grouping_options
 @output_options
-@choice_option(
-    "--fail-on",
-    among=("failure", "no-score", "never"),
-    about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
-)
+@fail_on_option
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @price_options
 @click.option(
@@ -92,8 +86,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
     with exit_on_interrupt(output.way_on), one_line_errors():
         check_comparable(source)
         asyncio.run(job.run(transport=ctx.obj))
-    failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
-    if failures[fail_on]:
+    if job.summary.fails(fail_on):
         ctx.exit(ExitCode.FAILED)
 
 

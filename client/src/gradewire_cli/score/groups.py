@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire.errors import MissingExtra
 from gradewire.results import Status
-from gradewire_cli.options.common import written
+from gradewire_cli.options.common import Grouping, written
 from gradewire_cli.results.summary import verdict
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradewire_cli.options.common import Grouping
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.rows.row import Row
     from gradewire_stats.comparison import GroupStatistics, PairedDifference

@@ -1,7 +1,6 @@
 """One run of `gradewire score`, and where it writes its rows."""
 
 import contextlib
-import itertools
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -323,13 +322,10 @@ class ScoreJob:
             sys.stdout.buffer.flush()
 
     def _reproduce(self, scorer: RowScorer) -> str:
-        # A metric that could not be computed at all has no line.
-        lines = [line for line in scorer.lines.values() if line]
-        if not lines:
+        if not any(scorer.lines.values()):
             return ""
-        prompts = itertools.chain(*(("--prompt", str(given.path)) for given in self.metrics.prompts))
-        words = [*self.source.arguments, "--metrics", ",".join(lines), *prompts, *self.connection.arguments]
-        return shlex.join(["gradewire", "score", *words])
+        metrics = self.metrics.arguments(scorer.lines.values())
+        return shlex.join(["gradewire", "score", *self.source.arguments, *metrics, *self.connection.arguments])
 
 
 def _cell(label: str, result: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from gradewire_cli.results.result_rows import read_results
 from gradewire_cli.results.summary import MetricTally, verdict
 from gradewire_cli.results.table_file import TABLE_SUFFIXES
 from gradewire_stats.agreement import JudgedRows
-from gradewire_stats.annotators import consensus, ratings_of
+from gradewire_stats.annotators import LabelRule, consensus, ratings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire_cli.rows.row import Row
-    from gradewire_stats.annotators import LabelRule
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:

@@ -14,7 +14,7 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.labelled import against_option, labelled_options
-from gradewire_cli.options.metrics import metric_options_of
+from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import one_line_errors
 from gradewire_cli.results.output_check import check_outputs
 from gradewire_cli.results.progress import progress
@@ -22,15 +22,13 @@ from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
 from gradewire_cli.scoring.metrics import ALL_METRICS
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gradewire.transport import Transport
-    from gradewire_cli.options.metrics import MetricOptions
-    from gradewire_cli.scoring.row_scorer import ScoredRow
     from gradewire_stats.annotators import LabelRule
 
 RESAMPLES = 5000

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from gradewire_cli.options.common import written_options
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable
@@ -44,8 +45,7 @@ class OfficialFiles:
     @property
     def arguments(self) -> tuple[str, ...]:
         """The options as they are written."""
-        given = ((option, value) for option, value in {**self.beside, **self.options}.items() if value)
-        return ("--from", self.name, *itertools.chain(*given))
+        return ("--from", self.name, *written_options({**self.beside, **self.options}))
 
     def found(self, paths: Sequence[str]) -> tuple[str, ...]:
         """These files, and in the place of a folder those with samples in it, in the order of their names.
