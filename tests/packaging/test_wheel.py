@@ -18,7 +18,7 @@ DATA = [
     "gradewire_models/catalog/adapters/sfve-mini/*.safetensors",
     "gradewire_models/catalog/calibrations/*.json",
     "gradewire_models/judges/judges.toml",
-    "gradewire_server/metrics/judged/prompts/*.toml",
+    "gradewire_server/metrics/prompts/*.toml",
     "gradewire_gateway/static/index.html",
     "gradewire_triton/environment.lock",
 ]

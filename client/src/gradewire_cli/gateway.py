@@ -136,7 +136,7 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
             flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
             raise click.UsageError(f"{flags} belong together: give both, or neither")
     serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
-    server_module("gradewire_gateway.observing.log").configure_log(options["log_level"])
+    server_module("gradewire_gateway.observing").configure_log(options["log_level"])
     made = _settings(settings, options)
     try:
         listening = serving.bind(made.listen)
