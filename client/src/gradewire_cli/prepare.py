@@ -16,13 +16,11 @@ from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.manifest_file import replacing
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, input_options
-from gradewire_cli.scoring.corpus import FileReferences
 from gradewire_cli.scoring.metrics import over_a_file, written_metrics
-from gradewire_cli.scoring.plan import judge_remarks
+from gradewire_cli.scoring.plan import FileReferences, judge_remarks
 from gradewire_proto.exit_codes import ExitCode
 
 _METRIC = "synthetic"

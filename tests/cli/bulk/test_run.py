@@ -10,11 +10,11 @@ import fsspec
 import pytest
 from tests.cli.bulk.conftest import PART_ROWS, Bulk, answers
 
-from gradewire_cli.bulk import run as job_module
+from gradewire_cli.bulk import command as job_module
+from gradewire_cli.bulk.command import BulkJob, BulkRequest
 from gradewire_cli.bulk.options import BulkOutput, Cluster
 from gradewire_cli.bulk.output import input_digests, save_run
 from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore
-from gradewire_cli.bulk.run import BulkJob, BulkRequest
 from gradewire_cli.options.common import JudgePrices
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError

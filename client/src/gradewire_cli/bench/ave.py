@@ -11,11 +11,10 @@ import numpy as np
 from gradewire_cli.bench.ave_samples import AVE_COLUMNS, PARTS, AveFile, ave_scores, write_items
 from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.results.interval_notes import PlacedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
 from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, labelled_run_of
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of
 from gradewire_cli.scoring.plan import scoring_options
 
 if TYPE_CHECKING:

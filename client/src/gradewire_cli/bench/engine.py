@@ -10,6 +10,7 @@ import click
 from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import interval_notes
+from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunClock, RunManifest, versions
 from gradewire_cli.results.manifest_file import (
     digests_of,
@@ -20,7 +21,6 @@ from gradewire_cli.results.manifest_file import (
     save_manifest,
     tallied_counts,
 )
-from gradewire_cli.results.output_check import check_outputs
 from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns

@@ -14,7 +14,6 @@ import numpy as np
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.bench.engine import Columns, TableResult, TableSpec, fields_of
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.interval_notes import PlacedEstimate
 from gradewire_cli.results.progress import progress
@@ -24,9 +23,8 @@ from gradewire_cli.rows.cells import unpacked
 from gradewire_cli.rows.input_file import input_options, named_columns
 from gradewire_cli.rows.labels import LeftOut
 from gradewire_cli.rows.row import Row
-from gradewire_cli.scoring.corpus import takes_corpus
-from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws
-from gradewire_cli.scoring.plan import ScorePlan
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
+from gradewire_cli.scoring.plan import ScorePlan, takes_corpus
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:

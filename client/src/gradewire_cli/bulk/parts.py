@@ -8,10 +8,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gradewire_cli.problems import InputError
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.results.journal import only_run
-from gradewire_cli.results.manifest_file import replacing
+from gradewire_cli.problems import InputError, redacted_url
+from gradewire_cli.results.journal import only_run, replacing
 from gradewire_cli.rows.files import file_errors, file_system, local_path, protocols
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.journal import whole_lines
 from gradewire_cli.results.judge_summary import PaidTokens
 from gradewire_cli.results.progress import progress
-from gradewire_cli.results.result_rows import encode_rows, may_pass, with_lines
+from gradewire_cli.results.results_file import encode_rows, may_pass, with_lines
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.rows.row import result_key
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow

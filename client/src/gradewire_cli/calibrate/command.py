@@ -15,11 +15,10 @@ from gradewire_cli.calibrate.run import CORRECTNESS, THRESHOLDS, Calibration
 from gradewire_cli.lazy_commands import embedded_module
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.labelled import labelled_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
-from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_run_of
+from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_stats.calibration.cascade_rows import DELTA
 from gradewire_stats.calibration.labelled_rows import Half
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective

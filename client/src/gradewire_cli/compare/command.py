@@ -18,14 +18,14 @@ from gradewire_cli.compare.stored import are_outputs
 from gradewire_cli.compare.tables import all_tables, headline_tables, value_notes
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.options.metrics import metric_options_of
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
+from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.metrics import ALL_METRICS
 from gradewire_cli.scoring.plan import scoring_options
 from gradewire_proto.exit_codes import ExitCode

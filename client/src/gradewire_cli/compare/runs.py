@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.manifest import file_digest, manifest_path
 from gradewire_cli.results.manifest_file import ManifestError, read_manifest
-from gradewire_cli.results.result_rows import line_parts
+from gradewire_cli.results.results_file import line_parts
 from gradewire_proto.wire_rules import current
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.compare.sides import Collected
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.result_rows import lines_of, output_files, read_results
+from gradewire_cli.results.results_file import lines_of, output_files, read_results
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record

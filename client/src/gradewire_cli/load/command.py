@@ -12,9 +12,9 @@ from gradewire_cli.load.output import load_notes, step_table, write_document, wr
 from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, option_group
 from gradewire_cli.options.connection import SERVER_VARIABLE, credential_options, wait_option
 from gradewire_cli.problems import exit_codes, one_line_errors
+from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunClock
 from gradewire_cli.results.manifest_file import manifest_option
-from gradewire_cli.results.output_check import check_outputs
 from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_proto.exit_codes import ExitCode

@@ -19,8 +19,7 @@ from gradewire_cli.load.processes import LoadProcesses, WorkerSetup
 from gradewire_cli.load.run import LoadPlan, LoadResult, LoadRun
 from gradewire_cli.load.steps import Objective, read_usage
 from gradewire_cli.options.connection import BATCH_DEADLINE_S, server_of
-from gradewire_cli.problems import InputError, one_line_errors
-from gradewire_cli.redaction import redacted
+from gradewire_cli.problems import InputError, one_line_errors, redacted
 from gradewire_cli.results.manifest_file import manifest_path_of
 from gradewire_cli.rows.input_file import input_file
 

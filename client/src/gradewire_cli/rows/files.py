@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.redaction import redacted_url
+from gradewire_cli.problems import InputError, named_errors, redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

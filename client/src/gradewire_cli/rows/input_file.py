@@ -11,9 +11,7 @@ import click
 
 from gradewire._input import ALIASES
 from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
-from gradewire_cli.problems import InputError
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.rows.columns import OTHER_FORMAT, RowSource, check_needed, open_rows
+from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.labels import read_label_map
@@ -29,7 +27,7 @@ from gradewire_cli.rows.records import (
     in_file,
     read_file,
 )
-from gradewire_cli.rows.row import Row, RowOptions
+from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_needed, open_rows
 
 _VQA: Final = "vqa"
 _LOGS: Final = {

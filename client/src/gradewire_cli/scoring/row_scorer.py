@@ -21,8 +21,7 @@ from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S
 from gradewire_cli.results.progress import Progress
 from gradewire_cli.rows.row import Row, item_with_picture
-from gradewire_cli.scoring.corpus import BATCHES_IN_FLIGHT, AdaptiveBatchSize
-from gradewire_cli.scoring.plan import ScorePlan
+from gradewire_cli.scoring.plan import BATCHES_IN_FLIGHT, AdaptiveBatchSize, ScorePlan
 
 T = TypeVar("T")
 
