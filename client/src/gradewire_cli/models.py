@@ -144,7 +144,7 @@ def list_command(ctx: click.Context, /, **options: Any) -> None:
     if connection.server is not None:
         with one_line_errors():
             listed = asyncio.run(_listed(connection, ctx.obj))
-        click.echo(server_text(listed, connection.place), nl=False)
+        click.echo(server_text(listed, connection.description), nl=False)
         return
     local = _mounted()
     taken = {str(parameter.name) for parameter in local.params}

@@ -216,11 +216,11 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _failure_lines(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:
-    return [f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in failures]
+    return [f"{found.positions[failure.index]}: {failure.status} {failure.message}" for failure in failures]
 
 
 async def _prepared(
-    opening: AbstractAsyncContextManager[AsyncClient],
+    connection: AbstractAsyncContextManager[AsyncClient],
     found: FileReferences,
     options: Mapping[str, Any],
     generation: SyntheticGeneration | None,
@@ -232,7 +232,7 @@ async def _prepared(
     quiet = options["quiet"]
     prepared = found.has_synthetic or generation is not None
     began = time.monotonic()
-    async with opening as client:
+    async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
             # It may be one for tests alone.

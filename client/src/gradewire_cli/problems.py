@@ -40,9 +40,9 @@ def redacted(text: str) -> str:
     return _URL.sub(lambda url: _KEYS.sub(_hidden, url[0]), text) if ":/" in text else text
 
 
-def redacted_url(place: str) -> str:
+def redacted_url(path_or_url: str) -> str:
     """As `without_keys`, of what is one URL, or a path, as a whole: keys that have blanks, or no =, are hidden too."""
-    whole = _BLANK.sub(_NO_BLANK, place)
+    whole = _BLANK.sub(_NO_BLANK, path_or_url)
     return _WEB_QUERY.sub(r"\1?…", redacted(whole)).replace(_NO_BLANK, " ")
 
 
@@ -126,10 +126,10 @@ def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def exit_on_interrupt(told: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
-    """Prints the line that `told` gives and exits where the user interrupts."""
+def exit_on_interrupt(message: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
+    """Prints the line that `message` gives and exits where the user interrupts."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(told(), err=True)
+        click.echo(message(), err=True)
         click.get_current_context().exit(ExitCode.INTERRUPTED)

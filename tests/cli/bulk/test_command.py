@@ -78,8 +78,8 @@ def test_manifests_stand_beside_a_file_and_in_a_folder(
     output: str, manifest: Path | None, place: tuple[str, str]
 ) -> None:
     options = {"format_": None, "summary_json": None, "manifest": manifest, "resume": False, "overwrite": False}
-    folder, name = BulkOutput.of(output, options).manifest_place
-    assert (folder.place, name) == place
+    folder, name = BulkOutput.of(output, options).manifest_path
+    assert (folder.path_or_url, name) == place
 
 
 def test_the_rows_that_a_run_leaves_out_are_in_what_gives_the_same_again() -> None:

@@ -97,7 +97,7 @@ def test_parts_of_bulk_are_those_of_this_run() -> None:
         parameters={**reading_parameters(run.source), "part_rows": 4},
         **fields,
     )
-    check_same(run.store.place, before, now)
+    check_same(run.store.path_or_url, before, now)
     assert run.store.parts() == {PartId(0, 0): True}
     assert run.run(StubTransport(answer)) == []
 

@@ -132,7 +132,7 @@ def test_a_bad_line_fails_alone_and_says_where(line: bytes, problem: str, tmp_pa
     assert bad.item is None
     assert bad.problem.startswith(problem)
     assert (first.item, last.item) == (first.item, first.item | {"id": "2"})
-    assert last.place == "line 4", "blank lines count as lines, not as rows"
+    assert last.position == "line 4", "blank lines count as lines, not as rows"
 
 
 def test_csv_rows_that_do_not_fit_fail_alone(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_csv_rows_that_do_not_fit_fail_alone(tmp_path: Path) -> None:
         "",
         "",
     ]
-    assert rows[-1].place == "line 10"
+    assert rows[-1].position == "line 10"
     assert rows[-1].item == {"id": "6", "references": ["x"], "prediction": "y"}
 
 

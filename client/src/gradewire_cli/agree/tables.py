@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -225,16 +225,16 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
 
 
-def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
+def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[NamedEstimate]:
     """All figures of the tables; `people` as in `model_tables`."""
     for table in tables:
         for model, mean in zip(table.models, table.people, strict=True):
-            yield PlacedEstimate(people.name, "mean by model", f"{table.dataset} {model}".strip(), mean)
+            yield NamedEstimate(people.name, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
             for model, mean in zip(table.models, line.means, strict=True):
-                yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)
+                yield NamedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)
             for name, title in CORRELATIONS:
-                yield PlacedEstimate(
+                yield NamedEstimate(
                     line.metric, f"system-level {title}", table.dataset or "all rows", getattr(line, name)
                 )
 
@@ -251,9 +251,9 @@ def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
 def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
     """What reproduces each metric, what failed, is undefined or uncertain."""
     if found.labelled.against is not None:
-        yield found.labelled.against.told()
+        yield found.labelled.against.summary()
     for metric in found.report.metrics:
-        yield found.labelled.tallies[metric.metric].told(metric.metric)
+        yield found.labelled.tallies[metric.metric].summary(metric.metric)
     for metric in found.report.metrics:
         yield from _undefined(metric, statistics)
     yield from abstention_lines(found)

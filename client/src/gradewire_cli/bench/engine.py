@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.transport import Transport
-    from gradewire_cli.results.interval_notes import PlacedEstimate
+    from gradewire_cli.results.interval_notes import NamedEstimate
     from gradewire_cli.results.summary import MetricTally
     from gradewire_cli.results.tables import Table
     from gradewire_cli.rows.formats import Record
@@ -81,7 +81,7 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
     """Yield the records that can be read, with their fields; counts the others."""
     for record in records:
         if record.fields is None:
-            left_out.add("the row cannot be read", record.place)
+            left_out.add("the row cannot be read", record.position)
         else:
             yield record, record.fields
 
@@ -126,7 +126,7 @@ class TableResult:
     tables: Sequence[Table]
     headline: Sequence[Table] | None = None
     notes: Sequence[str]
-    intervals: Iterable[PlacedEstimate]
+    intervals: Iterable[NamedEstimate]
     left_out: Sequence[str]
     document: Mapping[str, Any]
     parameters: Mapping[str, Any]
@@ -221,7 +221,7 @@ class TableSpec:
 
 def place_of(run: LabelledRun) -> str:
     """Return where rows are scored; "" where scores are read."""
-    return "" if run.scores else run.connection.place
+    return "" if run.scores else run.connection.description
 
 
 def run_parameters(run: LabelledRun) -> dict[str, Any]:

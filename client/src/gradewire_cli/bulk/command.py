@@ -67,7 +67,7 @@ def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         asked.set()
         click.echo("finishing the parts in work; once more ends at once", err=True)
-        store.ask_to_stop()
+        store.request_stop()
 
     # Only a main thread takes signals; a test may call the command from another.
     if threading.current_thread() is not threading.main_thread():
@@ -116,7 +116,7 @@ class BulkJob:
     clock: RunClock = field(default_factory=RunClock)
     notes: list[str] = field(default_factory=list)
 
-    async def ask(self) -> BulkRequest:
+    async def resolve(self) -> BulkRequest:
         """Resolves the metrics, with an engine or a connection that is closed before workers open theirs.
 
         Raises:
@@ -136,24 +136,24 @@ class BulkJob:
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             return BulkRequest(plan=plan, lines=scorer.lines, server_version=(await client.models()).server_version)
 
-    def run(self, asked: BulkRequest) -> None:
+    def run(self, request: BulkRequest) -> None:
         """Scores all parts that are not there, makes the output of them, and tells the summary.
 
         Raises:
             click.ClickException: Ray, the input, an option or the server is not as it has to be; or parts are missing.
             StoppedError: The user asked it to stop.
         """
-        self.summary.prices = self.prices if asked.plan.judge_elsewhere or self.prices.known else None
+        self.summary.prices = self.prices if request.plan.judge_elsewhere or self.prices.are_known else None
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
             self._check_output()  # another run may have ended since
             if self._is_whole():
-                self._check_whole(asked, inputs)
+                self._check_whole(request, inputs)
                 return
-            found = self._begin(asked, inputs)
-            ends = self._score(asked, rows_by_file, found)
-            self._end(asked, inputs, ends)
+            found = self._begin(request, inputs)
+            ends = self._score(request, rows_by_file, found)
+            self._end(request, inputs, ends)
 
     def _check_output(self) -> None:
         import_ray()  # fails before anything is computed where Ray is missing
@@ -163,7 +163,7 @@ class BulkJob:
             for place, is_there in (
                 (output.output, not output.is_folder and output_exists(output.output)),
                 # Of a run that ended before its first part nothing can be lost.
-                (store.place, bool(store.parts()) or FOLDER_MANIFEST in store.names()),
+                (store.path_or_url, bool(store.parts()) or FOLDER_MANIFEST in store.names()),
             )
             if is_there
         ]
@@ -178,16 +178,16 @@ class BulkJob:
         output = self.output
         return output.resume and not output.is_folder and not output.store.names() and output_exists(output.output)
 
-    def _check_whole(self, asked: BulkRequest, inputs: list[InputDigest]) -> None:
+    def _check_whole(self, request: BulkRequest, inputs: list[InputDigest]) -> None:
         """Finds that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
-        output, (folder, name) = self.output.output, self.output.manifest_place
+        output, (folder, name) = self.output.output, self.output.manifest_path
         before = saved_run(folder, name)
         if before is None:
             raise InputError(
                 f"{output} is whole, so that nothing is left to resume, and {name}, which says what it was made with, "
                 "is not there: give another OUTPUT, or --overwrite"
             )
-        now = self._described(asked, inputs, RunCounts(rows=0))
+        now = self._described(request, inputs, RunCounts(rows=0))
         check_same(output, before, now)
         there = output_digest(self.output.file)
         if before.output is not None and there is not None and before.output.sha256 != there.sha256:
@@ -196,30 +196,30 @@ class BulkJob:
         if not self.quiet:
             click.echo(f"{redacted_url(output)} is whole: nothing is left to score", err=True)
 
-    def _begin(self, asked: BulkRequest, inputs: list[InputDigest]) -> dict[PartId, bool]:
+    def _begin(self, request: BulkRequest, inputs: list[InputDigest]) -> dict[PartId, bool]:
         """The parts that are there and stand; what they are made with is written first."""
         store = self.output.store
-        now = self._described(asked, inputs, RunCounts(rows=0))
+        now = self._described(request, inputs, RunCounts(rows=0))
         if self.output.resume and (before := saved_run(store)) is not None:
-            check_same(store.place, before, now)
+            check_same(store.path_or_url, before, now)
         else:
             if self.output.overwrite:
                 store.empty()
                 if not self.output.is_folder:
                     remove_output(self.output.output)
             save_run(store, now)
-        folder, name = self.output.manifest_place
+        folder, name = self.output.manifest_path
         folder.remove(name)
         store.forget_stop()
         return store.parts()
 
-    def _score(self, asked: BulkRequest, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
-        part_rows = self._part_rows(asked)
-        readers = file_readers(self.source, rows_by_file, part_rows, found, asked.plan.pictures)
+    def _score(self, request: BulkRequest, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
+        part_rows = self._part_rows(request)
+        readers = file_readers(self.source, rows_by_file, part_rows, found, request.plan.pictures)
         setup = WorkerSetup(
             connection=self.connection,
-            plan=asked.plan,
-            lines=asked.lines,
+            plan=request.plan,
+            lines=request.lines,
             store=self.output.store,
             unanswered=frozenset(part for part, answered in found.items() if not answered),
         ).absolute()
@@ -227,8 +227,8 @@ class BulkJob:
         # Whole parts but for the last of each file, which the readers tell in the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))
         ends: dict[int, FileEnd] = {}
-        here = self.connection.server is None and not asked.plan.judge_elsewhere
-        own_judge = here and bool(asked.plan.chosen.asks_judge)
+        here = self.connection.server is None and not request.plan.judge_elsewhere
+        own_judge = here and bool(request.plan.chosen.asks_judge)
         with (
             # Ray takes signals of its own, so ours come after it.
             ray_session(self.cluster.address, usable_cores()) as ray,
@@ -247,64 +247,64 @@ class BulkJob:
                     continue
                 self.tally.add(item)
                 if item.error and not stopping.is_set():
-                    self.output.store.ask_to_stop()
+                    self.output.store.request_stop()
                 note = f"{self.tally.failed} failed" if self.tally.failed else ""
                 shown.done(already + self.tally.rows, note)
         self.output.store.forget_stop()
         if self.tally.first_problem is not None:
             problem = self.tally.first_problem.problem()
-            raise type(problem)(f"{self.tally.first_problem.error}: {self.way_on()}")
+            raise type(problem)(f"{self.tally.first_problem.error}: {self.resume_hint()}")
         if stopping.is_set():
-            raise StoppedError(f"interrupted; {self.way_on()}")
+            raise StoppedError(f"interrupted; {self.resume_hint()}")
         return ends
 
-    def way_on(self) -> str:
+    def resume_hint(self) -> str:
         """How to go on, as a sentence."""
         if RUN_NAME not in self.output.store.names():
             return "nothing was written"
-        return f"{len(self.output.store.parts())} parts are in {self.output.store.shown}, go on with --resume"
+        return f"{len(self.output.store.parts())} parts are in {self.output.store.display_name}, go on with --resume"
 
-    def _end(self, asked: BulkRequest, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
+    def _end(self, request: BulkRequest, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
         store, found = self.output.store, self.output.store.parts()
-        assembly = Assembly(store=store, found=found, ends=ends)
-        assembly.check(lambda row: self.summary.add(with_lines(row, asked.lines)))
-        self.tally.tell(self.summary)
+        assembly = Assembly(store=store, parts=found, ends=ends)
+        assembly.check(lambda row: self.summary.add(with_lines(row, request.lines)))
+        self.tally.report(self.summary)
         if not self.output.is_folder:
             assembly.write(self.output.output)
         figures = RunFacts(
-            command=self._reproduce(asked),
-            place=self.connection.place,
+            command=self._reproduce(request),
+            location=self.connection.description,
             scored_rows=self.tally.scored,
             wall_s=self.clock.times().wall_s,
             notes=self.notes,
-            server_version=asked.server_version,
+            server_version=request.server_version,
         )
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, figures))
         counts = counts_of(self.summary, scored_now=self.tally.scored)
         manifest = replace(
-            self._described(asked, inputs, counts),
+            self._described(request, inputs, counts),
             cost=cost_of(self.summary, self.summary.prices),
             output=output_digest(self.output.file),
             results=self._results(),
         )
-        folder, name = self.output.manifest_place
+        folder, name = self.output.manifest_path
         save_run(folder, replace(manifest, reproduce=figures.command), name)
         if not self.output.is_folder and all(found.values()):
             store.remove_all()
         elif not all(found.values()):
-            click.echo(f"rows without an answer stay in {store.shown}: --resume scores them again", err=True)
+            click.echo(f"rows without an answer stay in {store.display_name}: --resume scores them again", err=True)
         if not self.quiet:
             print_summary(self.summary, figures)
 
-    def _described(self, asked: BulkRequest, inputs: list[InputDigest], counts: RunCounts) -> RunManifest:
+    def _described(self, request: BulkRequest, inputs: list[InputDigest], counts: RunCounts) -> RunManifest:
         return RunManifest(
             command="bulk",
-            versions=versions(asked.server_version),
-            place=self.connection.place,
-            **metric_fields(asked.lines),
+            versions=versions(request.server_version),
+            place=self.connection.description,
+            **metric_fields(request.lines),
             inputs=inputs,
-            parameters={**reading_parameters(self.source), "part_rows": self._part_rows(asked)},
+            parameters={**reading_parameters(self.source), "part_rows": self._part_rows(request)},
             counts=counts,
             times=self.clock.times(),
             machine=self.clock.machine(),
@@ -318,15 +318,15 @@ class BulkJob:
             "worker_rss_bytes": max(self.tally.rss_bytes.values(), default=0),
         }
 
-    def _part_rows(self, asked: BulkRequest) -> int:
-        return self.cluster.rows_of_a_part(judged=bool(asked.plan.chosen.asks_judge))
+    def _part_rows(self, request: BulkRequest) -> int:
+        return self.cluster.rows_of_a_part(judged=bool(request.plan.chosen.asks_judge))
 
-    def _reproduce(self, asked: BulkRequest) -> str:
+    def _reproduce(self, request: BulkRequest) -> str:
         files = [
             *map(redacted, [*self.source.arguments, *self.source.where_arguments]),
             redacted_url(self.output.output),
         ]
-        words = [*files, *self.metrics.arguments(asked.lines.values()), *self.connection.arguments]
+        words = [*files, *self.metrics.arguments(request.lines.values()), *self.connection.arguments]
         return printable(shlex.join(["gradewire", "bulk", *words]))
 
 
@@ -391,9 +391,9 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
         prices=prices_of(options),
         quiet=quiet,
     )
-    with exit_on_interrupt(lambda: f"interrupted; {job.way_on()}"), one_line_errors():
+    with exit_on_interrupt(lambda: f"interrupted; {job.resume_hint()}"), one_line_errors():
         try:
-            job.run(asyncio.run(job.ask()))
+            job.run(asyncio.run(job.resolve()))
         except StoppedError as stopped:
             click.echo(stopped.format_message(), err=True)
             ctx.exit(ExitCode.INTERRUPTED)

@@ -195,7 +195,7 @@ class BulkOutput:
         return [("OUTPUT", self.file), ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     @property
-    def manifest_place(self) -> tuple[PartStore, str]:
+    def manifest_path(self) -> tuple[PartStore, str]:
         """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
         if self.manifest is not None:
             return PartStore(str(self.manifest.parent)), self.manifest.name

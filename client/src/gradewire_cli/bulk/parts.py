@@ -156,22 +156,22 @@ class PartStore:
     """The folder of a run's parts; opened by every process for itself.
 
     Attributes:
-        place: A folder or its URL.
+        path_or_url: A folder or its URL.
     """
 
-    place: str
+    path_or_url: str
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The place as people may see it: without keys of its URL."""
-        return redacted_url(self.place)
+        return redacted_url(self.path_or_url)
 
     def create(self) -> None:
         """Makes the folder where it is not there; raises InputError where it cannot."""
-        system, path = file_system(self.place)
+        system, path = file_system(self.path_or_url)
         # Where there are no folders it would make the bucket, whose name may be mistyped.
         if not is_object_store(system):
-            with file_errors(self.place):
+            with file_errors(self.path_or_url):
                 system.makedirs(path, exist_ok=True)
 
     @contextlib.contextmanager
@@ -184,16 +184,16 @@ class PartStore:
         Raises:
             InputError: Another run has it.
         """
-        local = local_path(self.place)
+        local = local_path(self.path_or_url)
         if local is None:
             self.create()
-            with file_errors(self.place):
-                put_back(*file_system(self.place), self.names())
+            with file_errors(self.path_or_url):
+                put_back(*file_system(self.path_or_url), self.names())
             yield
             return
         was_there = local.exists()
         try:
-            with only_run(self.place, local / _LOCK, way_out="give another OUTPUT", make=self.create):
+            with only_run(self.path_or_url, local / _LOCK, way_out="give another OUTPUT", make=self.create):
                 yield
         finally:
             if not was_there:
@@ -206,8 +206,8 @@ class PartStore:
         Raises:
             InputError: They cannot be told.
         """
-        system, path = file_system(self.place)
-        with file_errors(self.place), contextlib.suppress(FileNotFoundError):
+        system, path = file_system(self.path_or_url)
+        with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
             return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)} - {_LOCK}
         return set()
@@ -249,10 +249,10 @@ class PartStore:
         Raises:
             InputError: It cannot be written.
         """
-        with file_errors(f"{self.place}/{name}"):
-            local = local_path(self.place)
+        with file_errors(f"{self.path_or_url}/{name}"):
+            local = local_path(self.path_or_url)
             if local is None:
-                system, path = file_system(self.place)
+                system, path = file_system(self.path_or_url)
                 write_atomically(system, path, name, data)
                 return
             with replacing(local / name, unfinished=local / hidden_name(name, "new")) as unfinished:
@@ -260,14 +260,14 @@ class PartStore:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the folder; raises InputError where it cannot be read."""
-        system, path = file_system(self.place)
-        with file_errors(f"{self.place}/{name}"):
+        system, path = file_system(self.path_or_url)
+        with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
 
     def remove(self, name: str) -> None:
         """Removes a file of the folder where it is there."""
-        system, path = file_system(self.place)
-        with file_errors(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
+        system, path = file_system(self.path_or_url)
+        with file_errors(f"{self.path_or_url}/{name}"), contextlib.suppress(FileNotFoundError):
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
@@ -282,16 +282,16 @@ class PartStore:
     def remove_all(self) -> None:
         """Removes the folder with the files that a run makes; where it has others it stays with them."""
         self.empty()
-        system, path = file_system(self.place)
-        if local_path(self.place) is None and "/" not in path.strip("/"):
+        system, path = file_system(self.path_or_url)
+        if local_path(self.path_or_url) is None and "/" not in path.strip("/"):
             return  # a bucket is not ours to remove
         # There may be something else in it, or it is not there.
         with contextlib.suppress(InputError):
             self.remove(_LOCK)
-            with file_errors(self.place):
+            with file_errors(self.path_or_url):
                 system.rmdir(path)
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Tells all workers to begin no further part."""
         self.write(_STOP, b"")
 
@@ -301,8 +301,8 @@ class PartStore:
 
     def is_stopping(self) -> bool:
         """Whether workers are asked to begin no further part."""
-        system, path = file_system(self.place)
-        with file_errors(self.place):
+        system, path = file_system(self.path_or_url)
+        with file_errors(self.path_or_url):
             return _exists(system, f"{path}/{_STOP}")
 
 
@@ -332,4 +332,4 @@ def check_parts_folder(store: PartStore) -> None:
     """Refuses a folder that has files of something else; raises InputError."""
     strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
     if strange:
-        raise InputError(f"{store.place} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")
+        raise InputError(f"{store.path_or_url} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")

@@ -48,7 +48,7 @@ class PartRecord:
         rows: Its rows; 0 where it was not begun because the run is to stop.
         failed: Rows with a result that is a failure.
         unanswered: Rows that a later run scores again.
-        kept: Rows whose result an earlier run had.
+        reused: Rows whose result an earlier run had.
         error: Why it could not be scored at all; "" where it was.
         unreachable: Whether that was for want of a server, so that the same may succeed later.
         texts: Texts by where they were found.
@@ -64,7 +64,7 @@ class PartRecord:
     rows: int = 0
     failed: int = 0
     unanswered: int = 0
-    kept: int = 0
+    reused: int = 0
     error: str = ""
     unreachable: bool = False
     texts: Mapping[str, int] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class RunTally:
             self.first_problem = self.first_problem or record
             return
         self.rows += record.rows
-        self.scored += record.rows - record.kept
+        self.scored += record.rows - record.reused
         self.failed += record.failed
         self.unanswered += record.unanswered
         self._texts.update(record.texts)
@@ -145,7 +145,7 @@ class RunTally:
             self.cpu_s[record.worker] = max(record.worker_cpu_s, self.cpu_s.get(record.worker, 0.0))
             self.rss_bytes[record.worker] = max(record.worker_rss_bytes, self.rss_bytes.get(record.worker, 0))
 
-    def tell(self, summary: Summary) -> None:
+    def report(self, summary: Summary) -> None:
         """Adds to a summary of all rows what this run took for its own."""
         summary.texts.update(self._texts)
         summary.seconds.update(self._seconds)
@@ -183,7 +183,7 @@ class WorkerSetup:
             self,
             connection=absolute_connection(self.connection),
             plan=replace(self.plan, pictures=self.plan.pictures and self.plan.pictures.absolute()),
-            store=PartStore(absolute_name(self.store.place)),
+            store=PartStore(absolute_name(self.store.path_or_url)),
         )
 
 
@@ -271,7 +271,7 @@ class PartScorer:
             rows=len(rows),
             failed=summary.failed_rows,
             unanswered=unanswered,
-            kept=len(known),
+            reused=len(known),
             **costs_of(summary),
             worker=f"{socket.gethostname()}:{os.getpid()}",
             worker_cpu_s=time.process_time(),

@@ -250,7 +250,7 @@ def _source(options: Mapping[str, Any]) -> InputFile:
     groupings = read_groupings(options["group_by"], "--group-by")
     columns = tuple(dict.fromkeys(column for grouping in groupings for column in grouping))
     rows = replace(source.options, grouped_by=columns, grouping_option="--group-by", grouping_needed=False)
-    return replace(source, options=rows, groupings=groupings, groupings_asked=bool(groupings))
+    return replace(source, options=rows, groupings=groupings, groupings_requested=bool(groupings))
 
 
 def _metrics(ctx: click.Context, options: Mapping[str, Any]) -> Any:

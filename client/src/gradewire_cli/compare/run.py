@@ -245,7 +245,7 @@ class CompareJob:
         run = {
             "gradewire_version": importlib.metadata.version("gradewire"),
             "server_version": version,
-            "place": self.connection.place,
+            "place": self.connection.description,
         }
         return chooser, chosen, run
 

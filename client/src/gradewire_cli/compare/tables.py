@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradewire_cli.options.common import written
-from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, p_value
 
 if TYPE_CHECKING:
@@ -84,15 +84,15 @@ def _why(side: SideComparison, name: str) -> str:
     return ", ".join(f"{number} {status}" for status, number in side.statuses.items() if status != "OK")
 
 
-def _placed(found: CompareResult) -> Iterator[PlacedEstimate]:
+def _placed(found: CompareResult) -> Iterator[NamedEstimate]:
     for side in found.sides:
         places = [(_ALL, side.overall)]
         places += [(" ".join(values), of) for grouped in side.groups for values, of in grouped.groups.items()]
         for place, of in places:
             for label, metric in of.metrics.items():
-                yield PlacedEstimate(label, "difference", place, metric.difference)
+                yield NamedEstimate(label, "difference", place, metric.difference)
             for name, outcomes in of.outcomes.items():
-                yield PlacedEstimate(name, "wins", place, outcomes.win_share)
+                yield NamedEstimate(name, "wins", place, outcomes.win_share)
 
 
 def _overall(side: SideComparison) -> Iterator[Table]:

@@ -63,7 +63,7 @@ class Answers:
         for note in opened.notes:
             click.echo(note, err=True)
         found = cls(has_synthetic=opened.has_synthetic)
-        name = source.shown_paths[0]
+        name = source.display_paths[0]
         for row in opened.rows:
             instruction = row.question_id or row.question_key
             model = printable(row.model.strip() or Path(row.file or name).name.split(".")[0])
@@ -71,11 +71,11 @@ class Answers:
             if row.item is None:
                 found.left_out.add("the row cannot be read", row.problem)
             elif not instruction:
-                found.left_out.add("nothing tells which question it answers", row.place)
+                found.left_out.add("nothing tells which question it answers", row.position)
             elif len(model) > NAME_CHARACTERS:
-                found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.place)
+                found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.position)
             elif model in there:
-                found.left_out.add("the model has an answer to the question already", row.place)
+                found.left_out.add("the model has an answer to the question already", row.position)
             else:
                 found.rows.setdefault(instruction, {})[model] = row
         for note in opened.late_notes:

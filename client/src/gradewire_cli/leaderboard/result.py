@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, human_agreement
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Cell, Table, Value, count, estimated, points
 from gradewire_stats.ratings import Bias, Control, NotIdentifiedError, RatingTable, length_bias, position_bias, rate
 
@@ -287,7 +287,7 @@ def people(found: Leaderboard) -> Iterator[Table]:
     )
 
 
-def _intervals(found: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[PlacedEstimate]:
+def _intervals(found: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[NamedEstimate]:
     for line in found.ratings.models:
         named = {"Bradley-Terry": line.bradley_terry, "Elo": line.elo, "win share": line.win_share}
         if line.controlled is not None:
@@ -295,9 +295,9 @@ def _intervals(found: Leaderboard, options: RatingOptions, *, families: bool) ->
         if options.reference is not None:
             named[f"won against {options.reference}"] = line.against_reference
         for name, each in named.items():
-            yield PlacedEstimate(line.model, name, "all pairs", each)
+            yield NamedEstimate(line.model, name, "all pairs", each)
     for name, bias in (("shown first", found.position), ("longer", found.length)):
-        yield PlacedEstimate(name, "share won", "all pairs", bias.won)
+        yield NamedEstimate(name, "share won", "all pairs", bias.won)
     for family, table in found.families.items() if families else ():
         for line in table.models:
-            yield PlacedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)
+            yield NamedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)

@@ -181,7 +181,7 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
         if row.item is not None:
             item = encode_item(row.index, row.item, max_bytes=_MOST_ITEM_BYTES)
         if isinstance(item, ItemProblem):
-            raise InputError(f"{row.place}: {item.message}")
+            raise InputError(f"{row.position}: {item.message}")
         items.append(item)
     if not items:
         raise InputError(f"{options['files'][0]}: it holds no rows")

@@ -85,7 +85,7 @@ class JudgePrices:
     written: float | None = None
 
     @property
-    def known(self) -> bool:
+    def are_known(self) -> bool:
         """Whether both are."""
         return self.read is not None and self.written is not None
 

@@ -223,7 +223,7 @@ class ConnectionOptions:
         return [*here, *judge, *written_options({"--cache-dir": self.cache_dir})]
 
     @property
-    def place(self) -> str:
+    def description(self) -> str:
         """Where the scoring is done, for people."""
         return self.server or "the engine in this process"
 

@@ -161,12 +161,12 @@ class CascadeTally:
 
     Attributes:
         decided: Rows by who decided and why.
-        asked: Rows that the judge was asked about.
+        judge_calls: Rows that the judge was asked about.
         failed: Of these, rows that it did not grade.
     """
 
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
-    asked: int = 0
+    judge_calls: int = 0
     failed: int = 0
     _scores: array[float] = field(default_factory=lambda: array("d"))
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
@@ -182,7 +182,7 @@ class CascadeTally:
         if not result.get("decided_by"):
             return
         self.decided[result["decided_by"], result["reason"]] += 1
-        self.asked += bool(result.get("judge_status"))
+        self.judge_calls += bool(result.get("judge_status"))
         self.failed += result.get("judge_status", "") not in {"", "OK"}
         if result["score"] is None:
             return
@@ -231,7 +231,12 @@ class CascadeTally:
             estimates = {name: asdict(found) for name, found in self.estimates().items()}
         except ModuleNotFoundError:
             estimates = {}
-        return {"decided": decided, "asked": self.asked, "failed": self.failed, "judge_had_it_judged_all": estimates}
+        return {
+            "decided": decided,
+            "asked": self.judge_calls,
+            "failed": self.failed,
+            "judge_had_it_judged_all": estimates,
+        }
 
     def lines(self) -> list[str]:
         """For people, a line each; none where nothing was decided."""
@@ -239,7 +244,9 @@ class CascadeTally:
             return []
         told = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
         failed = f", {self.failed} times without an answer" if self.failed else ""
-        lines = [f"decided by {told}; the judge was asked about {self.asked} of {self.decided.total()} rows{failed}"]
+        lines = [
+            f"decided by {told}; the judge was asked about {self.judge_calls} of {self.decided.total()} rows{failed}"
+        ]
         try:
             estimates = self.estimates()
         except ModuleNotFoundError as error:

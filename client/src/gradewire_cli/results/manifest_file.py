@@ -228,7 +228,7 @@ def reading_parameters(source: InputFile) -> dict[str, Any]:
         "where": {column: sorted(values) for column, values in rows.where.items()},
         "reference_separator": rows.reference_separator,
         "missing": list(rows.missing),
-        "keep_columns": None if rows.kept is None else list(rows.kept),
+        "keep_columns": None if rows.kept_columns is None else list(rows.kept_columns),
         "input_format": reading.format or "",
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,

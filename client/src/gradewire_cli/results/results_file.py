@@ -203,11 +203,11 @@ class ResultsFile:
 
     Attributes:
         path: The file.
-        kept: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
+        resumed_rows: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
     """
 
     path: Path
-    kept: int = 0
+    resumed_rows: int = 0
     _journal: Journal = field(init=False)
     _aside: dict[tuple[int, str], int] = field(default_factory=dict)
     _aside_stream: BinaryIO | None = None
@@ -294,11 +294,11 @@ class ResultsFile:
                     pending.append(row)
                     break
                 keep(row, result)
-                self.kept += 1
+                self.resumed_rows += 1
                 end = row_end
             finished = self._finished(end, lines)
             self._check_input(finished, input_rows)
-            if finished and not self.kept:
+            if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
             if finished:
                 # Together with those that wait there already.
@@ -334,9 +334,11 @@ class ResultsFile:
 
     def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
         # A line that could not be read, now or then, has no columns, whatever was to be kept.
-        if (row.item is None and not row.kept) or ("input" not in result and _was_unreadable(result)):
+        if (row.item is None and not row.kept_columns) or ("input" not in result and _was_unreadable(result)):
             return
-        there, given = (", ".join(map(printable, columns)) or "none" for columns in (result.get("input", {}), row.kept))
+        there, given = (
+            ", ".join(map(printable, columns)) or "none" for columns in (result.get("input", {}), row.kept_columns)
+        )
         if there != given:
             raise InputError(
                 f"{self.path} has these columns of the input: {there}; --keep-columns says: {given}. Give the same, or "

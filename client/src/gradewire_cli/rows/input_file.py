@@ -88,7 +88,7 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
         partial(vqa.vqa_records, files=vqa.VqaFiles(questions, annotations or "")),
         vqa.TYPE_COLUMNS,
         several=False,
-        beside={"--questions": questions, "--annotations": annotations or ""},
+        companions={"--questions": questions, "--annotations": annotations or ""},
     )
 
 
@@ -120,17 +120,17 @@ class InputFile:
 
     Attributes:
         groupings: By which columns the figures are told apart.
-        groupings_asked: Whether the options say so; official files are told by their types unasked.
+        groupings_requested: Whether the options say so; official files are told by their types unasked.
     """
 
     paths: tuple[str, ...]
     options: RowOptions
     reading: Reading = field(default_factory=Reading)
     groupings: tuple[Grouping, ...] = ()
-    groupings_asked: bool = False
+    groupings_requested: bool = False
 
     @property
-    def shown_paths(self) -> list[str]:
+    def display_paths(self) -> list[str]:
         """The files as they may be shown and kept, each called otherwise than the others."""
         return display_names(self.paths)
 
@@ -138,12 +138,12 @@ class InputFile:
     def name(self) -> str:
         """What people call it."""
         more = len(self.paths) - 1
-        return self.shown_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
+        return self.display_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
     @property
     def short_name(self) -> str:
         """The same without folders."""
-        return replace(self, paths=tuple(Path(path).name for path in self.shown_paths)).name
+        return replace(self, paths=tuple(Path(path).name for path in self.display_paths)).name
 
     @property
     def folder(self) -> Path:
@@ -159,7 +159,7 @@ class InputFile:
     def named_paths(self) -> dict[str, str]:
         """The files, as `check_outputs` takes them."""
         if len(self.paths) == 1:
-            beside = self.reading.official.beside if self.reading.official else {}
+            beside = self.reading.official.companions if self.reading.official else {}
             return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
         return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
 
@@ -195,7 +195,7 @@ class InputFile:
         """Rows of the files; raises InputError where one cannot be used as a whole."""
         if len(self.paths) == 1:
             return self.open_file(0, 0, self.paths[0])
-        names = self.shown_paths
+        names = self.display_paths
         sources, before = [], 0
         for number, path in enumerate(self.paths):
             sources.append(self.open_file(number, before, path))
@@ -211,24 +211,24 @@ class InputFile:
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
-    def open_file(self, number: int, rows_before: int, place: str) -> RowSource:
+    def open_file(self, number: int, rows_before: int, name: str) -> RowSource:
         """Rows of one of the files, as `open` gives them.
 
         Args:
             number: Of the file, from 0.
             rows_before: Rows of the files before it.
-            place: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
+            name: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
 
         Raises:
             InputError: The file cannot be used as a whole.
         """
-        name = self.shown_paths[number]
-        records = read_file(place, self.reading)
+        name = self.display_paths[number]
+        records = read_file(name, self.reading)
         if len(self.paths) > 1:
             records = (in_file(record, name, rows_before) for record in records)
         only_texts = format_of(self.paths[number], self.reading.format) in TEXT_CELLS
         way_out = "" if self.reading.official else OTHER_FORMAT
-        return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, way_out=way_out)
+        return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
         """Rows of one of the files, those that --where leaves out included; it must not be standard input.
@@ -243,7 +243,7 @@ class InputFile:
         there = list(dict.fromkeys(column for source in sources for column in source.columns))
         if not self.options.any_file or not there:
             return
-        for column in self.options.kept or ():
+        for column in self.options.kept_columns or ():
             if column not in there:
                 raise InputError(
                     f"no file has a column {column!r}; the columns are: {', '.join(map(printable, there))}"
@@ -254,7 +254,7 @@ class InputFile:
         """Rows as they stand in the files, numbered over all of them."""
         if len(self.paths) == 1:
             return read_file(self.paths[0], self.reading)
-        files = zip(self.paths, self.shown_paths, strict=True)
+        files = zip(self.paths, self.display_paths, strict=True)
         every = (in_file(record, name, 0) for path, name in files for record in read_file(path, self.reading))
         return (replace(record, index=index) for index, record in enumerate(every))
 
@@ -364,7 +364,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         missing=options["missing"],
         label_map=read_label_map(options["label_map"]),
         grouped_by=tuple(dict.fromkeys(itertools.chain(*groupings))),
-        kept=tuple(dict.fromkeys((*kept, *official.type_columns))) if official and kept is not None else kept,
+        kept_columns=tuple(dict.fromkeys((*kept, *official.type_columns))) if official and kept is not None else kept,
     )
     reading = Reading(
         "json" if official else options["input_format"],
@@ -375,7 +375,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     )
     paths = expanded(options["files"])
     if official:
-        paths = official.found(paths)
+        paths = official.files_in(paths)
         # Tasks of one run have metrics of their own, and some have no references.
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:

@@ -117,7 +117,7 @@ def _matching(pattern: str) -> list[str]:
 
 def in_file(record: Record, name: str, before: int) -> Record:
     """A row of one of several files, which is called so by `display_names`, behind so many rows of others."""
-    return replace(record, index=before + record.index, place=f"{name} {record.place}", file=name)
+    return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:

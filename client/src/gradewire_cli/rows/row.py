@@ -28,7 +28,7 @@ class Row:
 
     Attributes:
         index: Row number in the file, from 0.
-        place: As in `Record`.
+        position: As in `Record`.
         id: The file's id, else the row number.
         has_id: Whether it is the file's.
         item: What `Client.score` takes; None for a row that cannot be read.
@@ -41,7 +41,7 @@ class Row:
         flags: What is said against using the row, for instance that its answer changes over time.
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
-        kept: Columns of the file that the output has too, by name.
+        kept_columns: Columns of the file that the output has too, by name.
         grouping: Values of the columns by which rows are told apart, by name as --by has it.
         file: As in `Record`.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
@@ -50,7 +50,7 @@ class Row:
     """
 
     index: int
-    place: str
+    position: str
     id: str
     item: Mapping[str, Any] | None
     problem: str
@@ -63,7 +63,7 @@ class Row:
     question_key: str = ""
     picture: str = ""
     picture_digest: str = ""
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    kept_columns: Mapping[str, Any] = field(default_factory=dict)
     grouping: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
     question_id: str = ""
@@ -87,7 +87,7 @@ class RowOptions:
         reference_separator: Between the references of one cell; "" for none.
         missing: Further words of cells that hold nothing.
         label_map: What words or grades in place of labels mean.
-        kept: Columns that the output has too; None for all.
+        kept_columns: Columns that the output has too; None for all.
         grouped_by: Fields of a row, or columns, by which rows are told apart.
         grouping_option: The option that names them.
         grouping_needed: Whether every file has to have them.
@@ -101,7 +101,7 @@ class RowOptions:
     reference_separator: str = ""
     missing: Sequence[str] = ()
     label_map: Mapping[str, float] = field(default_factory=dict)
-    kept: Sequence[str] | None = ()
+    kept_columns: Sequence[str] | None = ()
     grouped_by: Sequence[str] = ()
     grouping_option: str = "--by"
     grouping_needed: bool = True
@@ -154,10 +154,10 @@ def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
 def _unreadable(record: Record) -> Row:
     return Row(
         index=record.index,
-        place=record.place,
+        position=record.position,
         id=printable(record.id) or str(record.index),
         item=None,
-        problem=f"{record.place} {record.problem}",
+        problem=f"{record.position} {record.problem}",
         digest=_digest([record.problem, record.raw]),
         file=record.file,
     )
@@ -174,25 +174,25 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         try:
             value = (reading.texts if name in LIST_FIELDS else reading.text)(column, fields.get(column))
         except UnreadableValueError as error:
-            problem = problem or f"{record.place}.{printable(column + str(error))}"
+            problem = problem or f"{record.position}.{printable(column + str(error))}"
             value = fields[column]
         if value is not None:
             values[name] = value
     own_id = text("id")
     identifier = own_id or str(record.index)
-    kept = {name: fields.get(name) for name in (fields if options.kept is None else options.kept)}
+    kept = {name: fields.get(name) for name in (fields if options.kept_columns is None else options.kept_columns)}
     missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
     if missing and not problem:
-        problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
+        problem = _lack(record.position, fields, missing[0], options.names(missing[0]))
     return Row(
         index=record.index,
-        place=record.place,
+        position=record.position,
         id=identifier,
         has_id=bool(own_id),
         item=None if problem else {"id": identifier, **values},
         problem=problem,
         digest=_digest([identifier, values, kept] if kept else [identifier, values]),
-        kept=kept,
+        kept_columns=kept,
         grouping=_grouping(fields, options),
         file=record.file,
         human=human_label(fields, options, reading),
@@ -335,7 +335,7 @@ class RowSource:
 
 
 def open_rows(
-    path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, way_out: str = OTHER_FORMAT
+    path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, hint: str = OTHER_FORMAT
 ) -> RowSource:
     """Checks columns and labels on the first rows, and gives all rows.
 
@@ -344,7 +344,7 @@ def open_rows(
         records: All rows.
         options: Which columns and rows are taken.
         only_texts: The format has nothing but texts.
-        way_out: What may help where no row can be read.
+        hint: What may help where no row can be read.
 
     Raises:
         InputError: A column that is needed, or named by an option, is in none of the first rows; or none of their
@@ -364,17 +364,17 @@ def open_rows(
     )
     _check_labels(path, [record for record in peeked if record.fields in wanted], options, reading)
     notes = CellNotes(lists, texts, reading)
-    first = [*_nothing_readable(peeked, readable, way_out), *notes.on(wanted)]
+    first = [*_nothing_readable(peeked, readable, hint), *notes.on(wanted)]
     watched = notes.watched(remaining, lambda fields: is_wanted(fields, options.where))
     rows = read_rows(itertools.chain(peeked, watched), options, reading)
     synthetic = [bool(value_of(fields, options.names("synthetic_answers"))) for fields in wanted]
     return RowSource(rows, bool(synthetic) and all(synthetic), first, notes.late, present)
 
 
-def _nothing_readable(peeked: Sequence[Record], readable: Sequence[object], way_out: str) -> Iterator[str]:
+def _nothing_readable(peeked: Sequence[Record], readable: Sequence[object], hint: str) -> Iterator[str]:
     if peeked and not readable:
-        why = printable(f"{peeked[0].place} {peeked[0].problem}")
-        yield f"none of the first rows can be read ({why}){way_out}"
+        why = printable(f"{peeked[0].position} {peeked[0].problem}")
+        yield f"none of the first rows can be read ({why}){hint}"
 
 
 def _columns_of(names: Iterable[str], present: Collection[str], options: RowOptions) -> list[str]:
@@ -390,7 +390,7 @@ def _check_labels(path: str, records: Iterable[Record], options: RowOptions, rea
         human = human_label(record.fields or {}, options, reading)
         if human.value is not None:
             return
-        first = first or (human.unreadable and f"{record.place}: {human.unreadable}")
+        first = first or (human.unreadable and f"{record.position}: {human.unreadable}")
     if first:
         raise InputError(
             f"{path}: none of the first labels can be read ({first}); say what words mean, for instance "
@@ -403,7 +403,7 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
     listed = ", ".join(map(printable, columns)) or "none"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
-    for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept or ())):
+    for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept_columns or ())):
         if column not in columns:
             raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
     for name in options.grouped_by if options.grouping_needed else ():

@@ -149,7 +149,7 @@ class Output:
         else:
             self.rows.unlink()
 
-    def way_on(self) -> str:
+    def resume_hint(self) -> str:
         """The line that is printed where the user interrupts."""
         if self.rows is None or not self.rows.is_file():
             return "interrupted"
@@ -195,7 +195,7 @@ class ScoreJob:
                 plan = await resolve_plan(
                     client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
                 )
-                self.summary.prices = self.prices if plan.judge_elsewhere or self.prices.known else None
+                self.summary.prices = self.prices if plan.judge_elsewhere or self.prices.are_known else None
                 if out and self.output.resume:
                     refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
                 known = results.waiting if results else lambda _: None
@@ -222,11 +222,11 @@ class ScoreJob:
                 click.echo(left, err=True)
             figures = RunFacts(
                 command=self._reproduce(scorer),
-                place=self.connection.place,
+                location=self.connection.description,
                 scored_rows=self.summary.rows - before,
                 wall_s=clock.times().wall_s,
                 notes=(*opened.notes, *opened.late_notes),
-                by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_asked),
+                by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_requested),
                 server_version=version,
             )
             self._write_outputs(clock, figures, scorer)
@@ -273,7 +273,7 @@ class ScoreJob:
         return RunManifest(
             command="score",
             versions=versions(figures.server_version),
-            place=figures.place,
+            place=figures.location,
             **metric_fields(lines),
             inputs=digests_of(self.source.named_paths.values()),
             output=output_digest(self.output.path),
@@ -292,9 +292,9 @@ class ScoreJob:
         rows = self._watched(rows)
         if results is None:
             return rows
-        return results.left(rows, scorer.lines, self._kept, resume=self.output.resume, input_rows=total)
+        return results.left(rows, scorer.lines, self._take_resumed, resume=self.output.resume, input_rows=total)
 
-    def _kept(self, row: Row, output: Mapping[str, Any]) -> None:
+    def _take_resumed(self, row: Row, output: Mapping[str, Any]) -> None:
         """Takes in a row that an earlier run scored."""
         self.summary.add(output, row=row)
         self.grouped.add(row, output)
@@ -412,7 +412,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
     job = ScoreJob(
         source, metric_options_of(options), connection_of(options), output, prices, quiet, options["baseline"]
     )
-    with exit_on_interrupt(output.way_on), one_line_errors():
+    with exit_on_interrupt(output.resume_hint), one_line_errors():
         check_comparable(source)
         asyncio.run(job.run(transport=ctx.obj))
     if job.summary.fails(fail_on):

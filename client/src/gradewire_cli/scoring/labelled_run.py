@@ -172,7 +172,8 @@ class LabelledRun:
             click.echo(note, err=True)
         if not self.quiet:
             click.echo(
-                f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.place}", err=True
+                f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.description}",
+                err=True,
             )
 
 

@@ -82,7 +82,7 @@ class FileReferences:
 
     Attributes:
         entries: What `Client.prepare` takes.
-        places: Where each was seen first.
+        positions: Where each was seen first.
         problems: Of rows that cannot be read.
         rows: Rows of the file.
         entry_of: Position in `entries` by row number.
@@ -91,7 +91,7 @@ class FileReferences:
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
-    places: list[str] = field(default_factory=list)
+    positions: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     rows: int = 0
     entry_of: dict[int, int] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class FileReferences:
             if key not in seen:
                 seen[key] = len(found.entries)
                 found.entries.append(entry)
-                found.places.append(row.place)
+                found.positions.append(row.position)
             found.entry_of[row.index] = seen[key]
         found.notes += (*opened.notes, *opened.late_notes)
         if not found.entries:
@@ -333,10 +333,10 @@ def _kind_of_model(metric: Metric) -> str:
     return "grader" if metric.needs_grader else "encoder"
 
 
-def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:
+def _remarks(requested: Sequence[Metric], listed: ModelList) -> list[str]:
     advice = {metric.name: metric.advice for metric in listed.metrics if metric.advice}
-    lines = [f"{metric.name}: {advice[metric.name]}" for metric in asked if metric.name in advice]
-    judges = {judge_name(metric) for metric in asked}
+    lines = [f"{metric.name}: {advice[metric.name]}" for metric in requested if metric.name in advice]
+    judges = {judge_name(metric) for metric in requested}
     return [*lines, *judge_remarks(listed, judges)]
 
 
