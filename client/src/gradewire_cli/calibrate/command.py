@@ -12,7 +12,7 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.line import parse_metric_line
 from gradewire_cli.calibrate.rows import with_sources
 from gradewire_cli.calibrate.run import CORRECTNESS, THRESHOLDS, Calibration
-from gradewire_cli.lazy_commands import embedded_module
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions
@@ -166,7 +166,7 @@ def _of_model(metric: Metric, model: str | None) -> Metric:
 
 
 def _show_or_undo(ctx: click.Context, options: dict[str, Any]) -> None:
-    fits = embedded_module("fits")
+    fits = server_module("gradewire_cli.server_fits")
     model = (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:

@@ -35,7 +35,7 @@ from gradewire_cli.calibrate.fits import (
     warning_lines,
 )
 from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
-from gradewire_cli.lazy_commands import embedded_module
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.table_forms import write_json
@@ -114,7 +114,7 @@ class Calibration:
             },
             "date": _today(),
         }
-        known = embedded_module("fits")
+        known = server_module("gradewire_cli.server_fits")
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
         fit = fitted_probability(scored, features, shape, provenance, resamples=self.run.resamples, seed=self.run.seed)
@@ -135,7 +135,7 @@ class Calibration:
         if not name:
             return "", ""
         with one_line_errors():
-            found, _ = embedded_module("fits").fitted_for(self.options["models_dir"], name)
+            found, _ = server_module("gradewire_cli.server_fits").fitted_for(self.options["models_dir"], name)
         if not found.startswith(f"{name}@{digest}"):
             raise InputError(
                 f"the features are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again"
@@ -148,7 +148,7 @@ class Calibration:
         scored = scored_cascade(labelled, metric)
         name, _, digest = scored.encoder.partition("@")
         with one_line_errors():
-            found, told = embedded_module("fits").fitted_for(self.options["models_dir"], name)
+            found, told = server_module("gradewire_cli.server_fits").fitted_for(self.options["models_dir"], name)
         if not found.startswith(scored.encoder):
             raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
         provenance = {
@@ -208,7 +208,9 @@ class Calibration:
             click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
             return
         with one_line_errors():
-            told = embedded_module("fits").store_fitted(self.options["models_dir"], name, digest, values)
+            told = server_module("gradewire_cli.server_fits").store_fitted(
+                self.options["models_dir"], name, digest, values
+            )
         click.echo(f"stored with {name}: {told}")
         click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
 

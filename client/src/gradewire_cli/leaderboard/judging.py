@@ -14,8 +14,8 @@ import click
 from gradewire_cli.leaderboard.reading import NAME_CHARACTERS, PAIR_COLUMNS, judged_pair
 from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.problems import InputError
+from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.labels import LeftOut
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.pairs import Answer, AnswerPair
 from gradewire_stats.ratings import ChosenPair, PairPool, next_pairs, pair_counts, rate
