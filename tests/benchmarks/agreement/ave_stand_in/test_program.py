@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.research.ave_stand_in.__main__ import main
+from benchmarks.agreement.ave_stand_in.__main__ import main
 from click.testing import CliRunner, Result
 from tests.cli.conftest import answer, read_rows, write_rows
 from tests.support.debian.wordnet import wordnet_files
