@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +37,29 @@ def _object(line: str, where: str, fields: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise TrainingError(f"{where}: should be an object with {fields}")
     return found
+
+
+def answer_fields(found: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...], str]:
+    """Return question, references and prediction of an object.
+
+    Raises:
+        TrainingError: One is missing, of another type or holds a lone surrogate; the message begins with `where`.
+    """
+    for name in ("question", "prediction"):
+        if not isinstance(found.get(name), str):
+            raise TrainingError(f"{where}: {name} should be a text")
+    references = found.get("references")
+    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
+        raise TrainingError(f"{where}: references should be a list of texts, at least one")
+    for name in ("question", "prediction", "references"):
+        require_well_formed(f"{where}: {name}", references if name == "references" else [found[name]])
+    return found["question"], tuple(references), found["prediction"]
+
+
+def require_well_formed(where: str, texts: Iterable[str]) -> None:
+    """Raise TrainingError where a lone surrogate stands in one of `texts`."""
+    if not all(map(well_formed, texts)):
+        raise TrainingError(f"{where} has a lone surrogate, which is no character")
 
 
 def well_formed(text: str) -> bool:

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ from gradewire_train.encoder import load_base, save_trained
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example
 from gradewire_train.recipes import Recipe, Texts, read_recipe, with_settings
-from gradewire_train.run.card import Account, write_account
+from gradewire_train.run.card import sfve_account, write_account
 from gradewire_train.run.checkpoint import begin_in
 from gradewire_train.run.loop import Plan, train
 from gradewire_train.run.staged import staged
-from gradewire_train.run.steps import TrainingConsole, first_interrupt
+from gradewire_train.run.steps import Course, TrainingConsole, first_interrupt
 from gradewire_train.selection import (
     LabelledRow,
     Selection,
@@ -29,10 +28,9 @@ from gradewire_train.selection import (
     read_labelled,
     sample,
 )
-from gradewire_train.texts import examples_digest, make_examples
+from gradewire_train.texts import make_examples
 from gradewire_train.texts.files import read_examples
 
-_PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
 _SPLITS = {"a": " (fit split)", "b": " (held-out split)", None: ""}
 
 
@@ -82,16 +80,13 @@ def run(request: Request) -> bool:
         encoder = load_base(
             recipe.training.base, max_tokens=recipe.training.max_tokens, wheels=request.wheels, report=progress.report
         )
-    selection = Selection(rows, encoder) if rows else None
-    plan = Plan(
-        recipe=recipe,
-        examples=examples,
+    course = Course(
         directory=request.directory,
-        selection=selection,
         evaluate_every=request.evaluate_every,
         checkpoint_every=request.checkpoint_every,
         resume=request.resume,
     )
+    plan = Plan(recipe, examples, course, Selection(rows, encoder) if rows else None)
     with TrainingConsole(console, recipe.training.steps) as shown, first_interrupt(shown.stopping) as stop:
         outcome = train(encoder, plan, shown.report, stop)
     if not outcome.finished:
@@ -99,18 +94,14 @@ def run(request: Request) -> bool:
             f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
         )
         return False
-    account = Account(
-        examples=examples,
-        data_sha256=examples_digest(examples),
-        outcome=outcome,
-        dev=_dev_rows(request, rows),
+    account = replace(
+        sfve_account(encoder.base, recipe, examples, outcome, _dev_rows(request, rows)),
         options=_options_of_texts(request) + _options_of_dev(request),
-        versions={name: version(name) for name in _PACKAGES},
         files={path.name: file_sha256(path) for path in _own_files(request)},
     )
     with staged(request.directory) as fresh:
         save_trained(encoder, recipe.training, fresh)
-        write_account(fresh, encoder, recipe, account)
+        write_account(fresh, encoder.base, recipe, account, outcome.curve)
     checkpoint.unlink()
     console.print(
         f"step {outcome.best_step} of {recipe.training.steps}, {outcome.seconds:.0f} s: {request.directory}",
