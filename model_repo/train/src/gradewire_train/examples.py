@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -65,6 +65,22 @@ def require_well_formed(where: str, texts: Iterable[str]) -> None:
 def well_formed(text: str) -> bool:
     """False where a lone surrogate stands in it: JSON can write one, UTF-8 and tokenizers cannot."""
     return _LONE_SURROGATE.search(text) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The user's files in JSON lines: questions with answers, and sentence pairs.
+
+    Attributes:
+        columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
+            `positive`, `negative`, `negatives`, where they are named otherwise.
+        skip_bad_lines: Leaves bad lines out, with a warning.
+    """
+
+    questions: Sequence[Path] = ()
+    nli_pairs: Sequence[Path] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    skip_bad_lines: bool = False
 
 
 GROUPS = MappingProxyType(

@@ -13,7 +13,7 @@ from gradewire_models.repository.digest import file_sha256
 from gradewire_train.batches import chosen, tasks_wanted
 from gradewire_train.encoder import load_base, save_trained
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import TASKS, Example
+from gradewire_train.examples import TASKS, Example, Files
 from gradewire_train.recipes import Recipe, Texts, read_recipe, with_settings
 from gradewire_train.run.card import sfve_account, write_account
 from gradewire_train.run.checkpoint import begin_in
@@ -41,10 +41,7 @@ class Request:
     directory: Path
     recipe_path: Path | None
     resume: bool
-    questions: tuple[Path, ...]
-    nli_files: tuple[Path, ...]
-    skip_bad_lines: bool
-    columns: Mapping[str, str]
+    files: Files
     wordnet: Path | None
     examples_path: Path | None
     dev: Path | None
@@ -128,10 +125,10 @@ def _dev_rows(request: Request, rows: list[LabelledRow]) -> str:
 def _options_of_texts(request: Request) -> str:
     if request.examples_path is not None:
         return f" --examples {shlex.quote(request.examples_path.name)}"
-    given = [("--questions", path.name) for path in request.questions]
-    given += [("--nli-pairs", path.name) for path in request.nli_files]
-    given += [("--column", f"{ours}={yours}") for ours, yours in request.columns.items()]
-    skipping = " --skip-bad-lines" if request.skip_bad_lines else ""
+    given = [("--questions", path.name) for path in request.files.questions]
+    given += [("--nli-pairs", path.name) for path in request.files.nli_pairs]
+    given += [("--column", f"{ours}={yours}") for ours, yours in request.files.columns.items()]
+    skipping = " --skip-bad-lines" if request.files.skip_bad_lines else ""
     return "".join(f" {option} {shlex.quote(value)}" for option, value in given) + skipping
 
 
@@ -147,7 +144,7 @@ def _options_of_dev(request: Request) -> str:
 def _own_files(request: Request) -> tuple[Path, ...]:
     if request.examples_path is not None:
         return (request.examples_path,)
-    return (*request.questions, *request.nli_files)
+    return (*request.files.questions, *request.files.nli_pairs)
 
 
 def _examples(request: Request, recipe: Recipe) -> list[Example]:
@@ -161,13 +158,4 @@ def _examples(request: Request, recipe: Recipe) -> list[Example]:
             f"texts: no example is asked for of {', '.join(left)} (each counts 0): give one a number under [texts] in "
             "--recipe, or name other tasks by --only and --without"
         )
-    return make_examples(
-        counts,
-        seed=recipe.training.seed,
-        wordnet=request.wordnet,
-        questions=request.questions,
-        nli=request.nli_files,
-        columns=request.columns,
-        skip_bad_lines=request.skip_bad_lines,
-        only=wanted,
-    )
+    return make_examples(counts, request.files, seed=recipe.training.seed, wordnet=request.wordnet, only=wanted)
