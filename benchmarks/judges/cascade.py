@@ -35,13 +35,12 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
 from gradewire.metrics.line import parse_metric_line
 from gradewire_models.catalog.loading import find_model
-from gradewire_stats.calibration.cascade import fit_cascade, held_risks
-from gradewire_stats.calibration.cascade_rows import SHARES, judge_gains, judged_below
+from gradewire_stats.calibration.cascade import SHARES, fit_cascade, held_risks, judge_gains, judged_below
 from gradewire_stats.calibration.labelled_rows import FOLDS
 from gradewire_stats.calibration.probability import BAND_FOLDS, held_out_probabilities
 
 if TYPE_CHECKING:
-    from gradewire_stats.calibration.cascade_rows import CascadeRows
+    from gradewire_stats.calibration.cascade import CascadeRows
 
 MODEL = "all-MiniLM-L6-v2"
 FIT_HALF = "a"

@@ -8,9 +8,8 @@ import pytest
 from tests.cli.pages.pages import Elements
 from tests.stats.ratings.tournaments import tournament
 
-from gradewire_cli.leaderboard.page import MAX_MODELS, leaderboard_pages, write_page
+from gradewire_cli.leaderboard.output import MAX_MODELS, Leaderboard, RatingOptions, leaderboard_pages, write_page
 from gradewire_cli.leaderboard.reading import INCONSISTENT, JudgedOrder, JudgedPair
-from gradewire_cli.leaderboard.result import Leaderboard, RatingOptions
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts
 from gradewire_cli.pages.page import MAX_BYTES, render
 from gradewire_cli.problems import InputError

@@ -11,11 +11,10 @@ from tests.cli.pages.pages import Elements
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.transport import Endpoint
 from gradewire_cli.load.content import MIXES
-from gradewire_cli.load.options import LoadOptions
-from gradewire_cli.load.output import latency_plot, step_table, write_page
-from gradewire_cli.load.processes import WorkerSetup
-from gradewire_cli.load.run import Knee, LoadPlan, LoadResult
-from gradewire_cli.load.steps import Check, Step
+from gradewire_cli.load.output import latency_chart, step_table, write_page
+from gradewire_cli.load.processes import LoadOptions
+from gradewire_cli.load.run import Check, Knee, LoadResult, Step
+from gradewire_cli.pages.charts import Chart, Dot, Label
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"{{ 7*7 }}\u202e\x00\ud800"
 
@@ -29,50 +28,53 @@ def result(*steps: Step, knee_per_s: float | None = 200) -> LoadResult:
     return LoadResult(list(steps), None if knee_per_s is None else Knee(knee_per_s), checks)
 
 
+def dots_of(chart: Chart) -> list[Dot]:
+    return [mark for mark in chart.marks if isinstance(mark, Dot) and mark.style == "dot first"]
+
+
 STEPS = (step(100, 0.02), step(200, 0.2), step(300, 0.9), step(400, 0.5, over_knee=True))
 
 
 def page_of(found: LoadResult, path: Path, *, address: str = "127.0.0.1:50051", note: str = "the knee") -> str:
-    setup = WorkerSetup(
-        endpoint=Endpoint(address), metrics=[], rows=MIXES["short"], batch=1, deadline_s=1.0, seed=0, wait_s=1.0
-    )
     given = LoadOptions(
-        setup=setup,
-        processes=1,
-        plan=LoadPlan(step_s=1.0, seed=0, batch=1, objective=STEPS[0].objective),
+        endpoint=Endpoint(address),
         metrics=choose_metrics("exact_match", MetricDefaults()),
-        rate_per_s=None,
-        files=[],
-        parameters={},
-        outputs=[("--html", path)],
+        rows=MIXES["short"],
+        batch=1,
+        deadline_s=1.0,
+        wait_s=1.0,
+        seed=0,
+        objective=STEPS[0].objective,
+        outputs={"--html": path},
     )
     write_page(found, given, step_table(found), [note])
     return path.read_text(encoding="utf-8")
 
 
-def test_the_plot_has_the_knee_the_objective_and_a_point_for_each_rate(tmp_path: Path) -> None:
-    plot = latency_plot(result(*STEPS))
-    assert plot is not None
-    assert plot["knee"] == 340
-    assert [text for _, text in plot["latencies"]] == ["10", "100", "1000"]
-    # Between 10 ms at 270 and 1000 ms at 20, in the logarithm.
-    assert [y for _, y, _ in plot["lines"]["p99"]] == [232.4, 107.4, 25.7, 57.6]
+def test_the_chart_has_the_knee_the_objective_and_a_point_for_each_rate(tmp_path: Path) -> None:
+    chart = latency_chart(result(*STEPS))
+    assert chart is not None
+    labels = [mark.text for mark in chart.marks if isinstance(mark, Label)]
+    assert {"knee", "SLO"} <= set(labels)
+    assert [text for text in labels if text in {"1", "10", "100", "1000", "10000"}] == ["10", "100", "1000"]
+    # Between 10 ms at 170 and 1000 ms at 12, in the logarithm.
+    assert [dot.y for dot in dots_of(chart)] == [146.2, 67.2, 15.6, 35.8]
     page = page_of(result(*STEPS), tmp_path / "load.html")
     drawing = page.partition("<svg ")[2].partition("</svg>")[0]
     ET.fromstring(f"<svg {drawing}</svg>")  # noqa: S314 - our own page
-    assert page.count("<tr>") == 1 + len(STEPS)
-    assert '<li class="broken">FAIL: two' in page
+    assert page.partition('id="steps"')[2].count("<tr") == 1 + len(STEPS)
+    assert "FAIL: two" in page.partition('class="broken"')[2]
 
 
 def test_of_a_rate_that_was_tried_twice_the_second_try_is_drawn() -> None:
-    plot = latency_plot(result(step(100, 0.9), *STEPS))
-    assert plot is not None
-    assert plot["lines"]["p99"][0][2] == "100 calls/s: p99 20 ms"
+    chart = latency_chart(result(step(100, 0.9), *STEPS))
+    assert chart is not None
+    assert dots_of(chart)[0].text == "100 calls/s: p99 20"
 
 
 def test_a_run_without_results_has_a_page_too(tmp_path: Path) -> None:
     nothing = step_of(counts_of(0.1, scored=0, failed=5))
-    assert "No call was scored." in page_of(result(nothing, knee_per_s=None), tmp_path / "load.html")
+    assert "Nothing was measured." in page_of(result(nothing, knee_per_s=None), tmp_path / "load.html")
 
 
 def test_it_loads_nothing_and_strangers_texts_do_nothing(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from gradewire_stats.calibration import model
 from gradewire_stats.calibration.labelled_rows import FOLDS, checked, fold_of
 from gradewire_stats.calibration.probability import CorrectnessFitResult, fit_correctness
-from gradewire_stats.calibration.stored_fit import probabilities
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_stats.calibration.stored_fit import FittedFeature, probabilities
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradewire_server.metrics.correctness.features import SHAPE, Feature
 from gradewire_server.metrics.correctness.fit import read_fit
 from gradewire_stats.calibration import model, quality
-from gradewire_stats.calibration.labelled_rows import LabelledFeatures, Shapes, checked
+from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked
 from gradewire_stats.calibration.probability import fit_correctness, fitted_form
 from gradewire_stats.calibration.quality import (
     accuracy_at_coverage,
@@ -24,8 +24,7 @@ from gradewire_stats.calibration.quality import (
     transfer_statistics,
     transfer_warnings,
 )
-from gradewire_stats.calibration.stored_fit import far_shares, probabilities, uncertain
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_stats.calibration.stored_fit import FittedFeature, far_shares, probabilities, uncertain
 
 PROBABILITIES = np.array([0.9, 0.1, 0.6, 0.2, 0.8])
 RIGHT = np.array([True, False, False, True, True])
@@ -80,7 +79,7 @@ def source(name: str, count: int, *, cut: float, kind: float, noise: float = 0.1
     draw = np.random.default_rng(seed)
     values = np.column_stack([draw.uniform(size=count), draw.uniform(size=count)])
     right = values[:, 0] + noise * draw.standard_normal(count) > cut
-    shapes = Shapes(NAMES, np.column_stack([kind + draw.normal(size=count), draw.normal(size=count)]))
+    shapes = InputKinds(NAMES, np.column_stack([kind + draw.normal(size=count), draw.normal(size=count)]))
     questions = [f"{name}, question {row // 2}?" for row in range(count)]
     return checked(FEATURES, values, right.astype(np.float64), questions, sources=[name] * count, shapes=shapes)
 
@@ -93,7 +92,7 @@ def joined(*parts: LabelledFeatures) -> LabelledFeatures:
         np.concatenate([part.right for part in parts]),
         [key for part in parts for key in part.keys],
         [each for part in parts for each in part.sources],
-        Shapes(NAMES, shapes),
+        InputKinds(NAMES, shapes),
     )
 
 
@@ -250,7 +249,7 @@ def test_sources_of_one_kind_give_a_distance_that_a_server_reads() -> None:
     rows = joined(source("a", 300, cut=0.5, kind=0), source("b", 300, cut=0.5, kind=0, seed=5))
     alike = np.zeros((600, 2))
     alike[::10, 0] = 0.0005  # less than a server's least ramp
-    form = fitted_form(replace(rows, shapes=Shapes(NAMES, alike)), PROVENANCE)
+    form = fitted_form(replace(rows, shapes=InputKinds(NAMES, alike)), PROVENANCE)
     known = [Feature(each.name, each.monotone, each.width) for each in FEATURES]
     served = read_fit(json.dumps(form), known, version=1)
     assert served.place(np.zeros(len(SHAPE))) is not None

@@ -18,7 +18,7 @@ from gradewire_stats.ratings import (
     rate,
     system_ranks,
 )
-from gradewire_stats.ratings.bradley_terry import ELO_PER_NAT
+from gradewire_stats.ratings.strengths import ELO_PER_NAT
 
 
 def test_by_hand() -> None:

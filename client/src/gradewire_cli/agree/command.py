@@ -215,6 +215,6 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         [*every_note, *left_out],
     )
     if report is not None:
-        from gradewire_cli.agree.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+        from gradewire_cli.agree.result import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 
         write_page(report, found)

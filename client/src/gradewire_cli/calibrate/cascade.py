@@ -13,7 +13,7 @@ from gradewire.metrics.line import format_metric_line, parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import Table, number
-from gradewire_stats.calibration.cascade_rows import CascadeRows
+from gradewire_stats.calibration.cascade import CascadeRows
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_stats.point_estimates import MissingScipyError
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from gradewire.metrics import Auto
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk
-    from gradewire_stats.calibration.cascade_rows import JudgeGain
+    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk, JudgeGain
     from gradewire_stats.calibration.labelled_rows import Half
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement import AgreementReport
     from gradewire_stats.calibration.probability import CorrectnessFitResult
     from gradewire_stats.calibration.quality import TransferStatistics
-    from gradewire_stats.calibration.stored_form import FittedFeature
+    from gradewire_stats.calibration.stored_fit import FittedFeature
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
     from gradewire_stats.point_estimates import Statistic
 
@@ -202,7 +202,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
         InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
     """
     try:
-        from gradewire_stats.calibration.labelled_rows import Shapes, checked  # noqa: PLC0415 - the extra `calibrate`
+        from gradewire_stats.calibration.labelled_rows import InputKinds, checked  # noqa: PLC0415 - the extra `calibrate`
         from gradewire_stats.calibration.probability import fit_correctness  # noqa: PLC0415 - the same extra
 
         rows, names = split.fitted, [feature.name for feature in features]
@@ -213,7 +213,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
             rows.labels,
             rows.questions,
             sources=rows.sources,
-            shapes=Shapes(shape, values[:, len(names) :]),
+            shapes=InputKinds(shape, values[:, len(names) :]),
         )
         found = fit_correctness(labelled, provenance=provenance)
     except ImportError as error:

@@ -11,19 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from gradewire_cli.compare.conditions import CHOOSER_VALUE_NAMES, UNMATCHED, Condition, condition_value, parse_condition
 from gradewire_cli.compare.runs import differences, differing_metrics
 from gradewire_cli.options.common import written
 from gradewire_cli.problems import InputError
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import described_draws
 from gradewire_stats.comparison import PairComparison, PairedRows, compare_pairs
-from gradewire_stats.comparison.conditions import (
-    CHOOSER_VALUE_NAMES,
-    UNMATCHED,
-    Condition,
-    condition_value,
-    parse_condition,
-)
 from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
 
 if TYPE_CHECKING:

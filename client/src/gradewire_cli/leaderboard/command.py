@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire._input import ALIASES
-from gradewire_cli.leaderboard.judging import Sampling
+from gradewire_cli.leaderboard.output import RatingOptions, headline, leaderboard_of, notes, optional_tables
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
-from gradewire_cli.leaderboard.result import RatingOptions, headline, leaderboard_of, notes, optional_tables
-from gradewire_cli.leaderboard.run import LeaderboardRun
+from gradewire_cli.leaderboard.run import LeaderboardRun, Sampling
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
 from gradewire_cli.options.connection import connection_of, connection_options
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from gradewire_cli.leaderboard.result import Leaderboard
+    from gradewire_cli.leaderboard.output import Leaderboard
     from gradewire_stats.ratings import Control
 
 RESAMPLES = 1000
@@ -141,7 +140,7 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
     every_note = [*notes(found, rating, families=True), *aside]
     files.write(_document(run, found, rating), tables, every_note)
     if html is not None:
-        from gradewire_cli.leaderboard.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+        from gradewire_cli.leaderboard.output import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 
         write_page(html, found, rating, every_note, source=run.source.short_name, by=run.by, quiet=run.quiet)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.pages import page
 from gradewire_cli.pages.cases import Cases, cases
-from gradewire_cli.pages.curves import calibration_chart, distribution_chart, overview_chart, roc_chart
+from gradewire_cli.pages.charts import calibration_chart, distribution_chart, overview_chart, roc_chart
 from gradewire_cli.pages.page import (
     CaseList,
     Charts,
@@ -25,9 +25,8 @@ from gradewire_cli.pages.page import (
     ShownTable,
     Terms,
 )
-from gradewire_cli.pages.pictures import Album
 from gradewire_cli.pages.report import bounded, failures
-from gradewire_cli.pages.texts import MINUS, ShownText, signed, visible
+from gradewire_cli.pages.texts import MINUS, Album, ShownText, signed, visible
 from gradewire_cli.results.tables import UNDEFINED, Cell, Table, Value, count, estimated, p_of
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.curves import metric_curves

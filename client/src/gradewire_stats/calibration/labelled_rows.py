@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_stats.calibration.stored_fit import FittedFeature
 from gradewire_stats.point_estimates import RIGHT_FROM
 
 Half = Literal["a", "b"]
@@ -43,7 +43,7 @@ LEAST_OF_A_CLASS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
+class InputKinds:
     """What kind of item each row is.
 
     Attributes:
@@ -74,7 +74,7 @@ class LabelledFeatures:
     right: NDArray[np.bool_]
     keys: Sequence[str]
     sources: Sequence[str]
-    shapes: Shapes | None
+    shapes: InputKinds | None
     counting: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -99,7 +99,7 @@ class LabelledFeatures:
             self.right[kept],
             [self.keys[row] for row in chosen],
             [self.sources[row] for row in chosen],
-            None if self.shapes is None else Shapes(self.shapes.names, self.shapes.values[kept]),
+            None if self.shapes is None else InputKinds(self.shapes.names, self.shapes.values[kept]),
             self.counting,
         )
 
@@ -120,7 +120,7 @@ def checked(  # noqa: PLR0913 - what is known of rows, column by column
     questions: Sequence[str],
     *,
     sources: Sequence[str] | None = None,
-    shapes: Shapes | None = None,
+    shapes: InputKinds | None = None,
 ) -> LabelledFeatures:
     """The rows, where something can be fitted to them.
 

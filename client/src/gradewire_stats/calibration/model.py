@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.calibration.labelled_rows import LabelledFeatures
-from gradewire_stats.calibration.stored_fit import log_odds
-from gradewire_stats.calibration.stored_form import FittedFeature, Points, tree_form
+from gradewire_stats.calibration.stored_fit import FittedFeature, Points, log_odds, tree_form
 from gradewire_stats.point_estimates import one_blas_thread
 
 _PENALTY: Final = 30.0

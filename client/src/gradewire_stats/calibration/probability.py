@@ -12,7 +12,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.labelled_rows import FOLDS, LEAST_OF_A_CLASS, LabelledFeatures, Shapes, folds_of_keys
+from gradewire_stats.calibration.labelled_rows import (
+    FOLDS,
+    LEAST_OF_A_CLASS,
+    InputKinds,
+    LabelledFeatures,
+    folds_of_keys,
+)
 from gradewire_stats.calibration.model import (
     fitted_model,
     held_out,
@@ -26,8 +32,18 @@ from gradewire_stats.calibration.quality import (
     transfer_statistics,
     transfer_warnings,
 )
-from gradewire_stats.calibration.stored_fit import distances, neighbourhood, ramp, ruled, scales
-from gradewire_stats.calibration.stored_form import Distance, DistanceBand, HeldOut, Points, fit_form
+from gradewire_stats.calibration.stored_fit import (
+    Distance,
+    DistanceBand,
+    HeldOut,
+    Points,
+    distances,
+    fit_form,
+    neighbourhood,
+    ramp,
+    ruled,
+    scales,
+)
 
 BAND_FOLDS: Final = 2
 FEW_ROWS: Final = 1000
@@ -176,7 +192,7 @@ def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64], others: 
     return evidence.where(~np.isnan(found))
 
 
-def _distances(rows: LabelledFeatures, shapes: Shapes) -> NDArray[np.float64]:
+def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64]:
     """float64[2 rows], from the other half of the questions, then from the other sources; NaN where there are none."""
     count = len(rows.right)
     found, scale = np.full(2 * count, np.nan), scales(shapes.values)

@@ -4,7 +4,9 @@ Everything here is numpy. An instruction, not a match, is what the bootstrap dra
 instruction are not independent.
 """
 
-from gradewire_stats.ratings.bradley_terry import (
+from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
+from gradewire_stats.ratings.sampling import ChosenPair, PairPool, next_pairs
+from gradewire_stats.ratings.strengths import (
     CONTROLS,
     Control,
     ControlledFit,
@@ -13,10 +15,9 @@ from gradewire_stats.ratings.bradley_terry import (
     Strengths,
     bradley_terry,
     controlled_fit,
+    elo_draws,
+    elo_ratings,
 )
-from gradewire_stats.ratings.elo import elo_draws, elo_ratings
-from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
-from gradewire_stats.ratings.sampling import ChosenPair, PairPool, next_pairs
 from gradewire_stats.ratings.table import (
     Bias,
     Effect,

@@ -8,9 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.intervals import Estimate, draws, estimate
-from gradewire_stats.ratings.bradley_terry import Control, ControlledFit, bradley_terry, controlled_fit, held_together
-from gradewire_stats.ratings.elo import elo_draws, elo_ratings
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
+from gradewire_stats.ratings.strengths import (
+    Control,
+    ControlledFit,
+    bradley_terry,
+    controlled_fit,
+    elo_draws,
+    elo_ratings,
+    held_together,
+)
 from gradewire_stats.systems import kendall_of, pearson_of, spearman_of
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_stats.comparison import PairedRows, compare_pairs, preferences
-from gradewire_stats.comparison.conditions import (
+from gradewire_cli.compare.conditions import (
     MAX_CHARACTERS,
     UNMATCHED,
     VALUE_NAMES,
@@ -15,6 +14,7 @@ from gradewire_stats.comparison.conditions import (
     condition_value,
     parse_condition,
 )
+from gradewire_stats.comparison import PairedRows, compare_pairs, preferences
 
 METRICS = st.text(min_size=1, max_size=60).filter(lambda text: text == text.strip() and text.isprintable())
 NUMBERS = st.floats(-1e6, 1e6).filter(lambda number: number == 0 or abs(number) > 1e-9)
