@@ -39,7 +39,7 @@ def test_every_statistic_of_a_draw_equals_scipy_on_the_repeated_rows(table: list
     draws = times[None, :]
     assert same(weighted_statistics.spearman(draws, order_x, order_y)[0], expected["spearman"])
     assert same(weighted_statistics.kendall(draws, order_x, order_y)[0], expected["kendall"])
-    assert same(weighted_statistics.auc(draws, order_x, y >= 0.5)[0], auc(drawn_x, drawn_y >= 0.5))
+    assert same(weighted_statistics.two_labels(draws, order_x, y >= 0.5)["auc"][0], auc(drawn_x, drawn_y >= 0.5))
     upper = y >= 0.5
     together = weighted_statistics.two_labels(draws, order_x, upper)
     drawn_upper = np.repeat(upper, times.astype(int))
@@ -59,7 +59,7 @@ def test_area_under_the_curve_equals_the_share_of_ordered_pairs(table: list[tupl
 def test_equal_scores_have_an_area_of_one_half_in_every_draw() -> None:
     order, draws = weighted_statistics.Ordering.of(np.zeros(40)), np.arange(120.0).reshape(3, 40) % 3
     positive = np.arange(40) % 5 > 0
-    assert weighted_statistics.auc(draws, order, positive).tolist() == [0.5] * 3
+    assert weighted_statistics.two_labels(draws, order, positive)["auc"].tolist() == [0.5] * 3
     assert weighted_statistics.two_labels(draws, order, positive)["auc"].tolist() == [0.5] * 3
 
 

@@ -240,7 +240,7 @@ class RankedSample:
         if "kendall" in self._wanted:
             values["kendall"] = self._kendall(drawn)
         if "auc" in self._wanted and self._sample.positive is not None:
-            values["auc"] = weighted_statistics.auc(drawn, self._scores, self._sample.positive)
+            values["auc"] = weighted_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return values
 
     def _of_two_labels(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:

@@ -1,8 +1,9 @@
 """Draws of whole questions, and estimates with the intervals that they give."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,12 @@ DRAWS_AT_A_TIME = 200
 WEIGHTS_AT_A_TIME = 1 << 22
 # Share of the defined values inside an interval.
 CONFIDENCE = 0.95
+
+
+def numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
+    """Return the number of each key, from 0 without gaps, in the order in which keys come first."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
 
 def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDArray[np.intp]:
@@ -24,12 +31,8 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
     Returns:
         int[rows], from 0 without gaps.
     """
-    numbers: dict[tuple[str, str] | int, int] = {}
-    clusters = np.empty(len(questions), dtype=np.intp)
-    for row, (dataset, question) in enumerate(zip(datasets, questions, strict=True)):
-        key = (dataset, question) if question.strip() else row
-        clusters[row] = numbers.setdefault(key, len(numbers))
-    return clusters
+    rows = enumerate(zip(datasets, questions, strict=True))
+    return numbered((dataset, question) if question.strip() else row for row, (dataset, question) in rows)
 
 
 def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -83,6 +86,24 @@ def draws(
             for draw, taken in enumerate(drawn):
                 weights[draw, clusters] = np.bincount(taken, minlength=len(clusters)) * (len(clusters) / taken_each)
         yield weights
+
+
+def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return sums over drawn clusters divided by other sums over them, of clusters of one stratum.
+
+    Args:
+        above: float[clusters, figures], parts of the sums.
+        below: float[clusters, figures], parts of what they are divided by.
+        resamples: Number of draws.
+        seed: Same seed, same draws.
+
+    Returns:
+        float64[draws, figures]; NaN where a draw has nothing below.
+    """
+    strata = np.zeros(len(above), dtype=np.intp)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chunks = [(weights @ above) / (weights @ below) for weights in draws(strata, resamples=resamples, seed=seed)]
+    return np.concatenate(chunks) if chunks else np.empty((0, above.shape[1]))
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

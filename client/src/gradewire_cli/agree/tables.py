@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -22,6 +22,7 @@ from gradewire_cli.results.tables import (
     number,
     of_cells,
 )
+from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
 
@@ -225,18 +226,38 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
 
 
-def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
-    """All figures of the tables; `people` as in `model_tables`."""
+def optional_tables(found: AgreementResult) -> Iterator[Table]:
+    """Yield the tables of models that are shown where all are asked for."""
+    if found.accuracies is not None:
+        yield from accuracy_tables(found.accuracies, found.people)
+    yield from model_tables(found.systems, found.people)
+
+
+def headline_by_model(found: AgreementResult) -> Iterator[Table]:
+    """Yield the tables of models that are shown in any case: those beside an evaluator in the place of people."""
+    if found.accuracies is not None:
+        yield from accuracy_headline(found.accuracies, found.people)
+    if found.labelled.against is not None:
+        yield from model_tables(found.systems, found.people)
+
+
+def optional_intervals(found: AgreementResult) -> list[str]:
+    """Return notes on the intervals of the tables of models."""
+    figures = list(_system_intervals(found.systems, found.people))
+    if found.accuracies is not None:
+        figures += accuracy_intervals(found.accuracies, found.people)
+    return interval_notes(figures) if figures else []
+
+
+def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
     for table in tables:
-        for model, mean in zip(table.models, table.people, strict=True):
-            yield PlacedEstimate(people.name, "mean by model", f"{table.dataset} {model}".strip(), mean)
+        for name, means in ((people.name, table.people), *((line.metric, line.means) for line in table.lines)):
+            for model, mean in zip(table.models, means, strict=True):
+                yield PlacedEstimate(name, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
-            for model, mean in zip(table.models, line.means, strict=True):
-                yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)
             for name, title in CORRELATIONS:
-                yield PlacedEstimate(
-                    line.metric, f"system-level {title}", table.dataset or "all rows", getattr(line, name)
-                )
+                place = table.dataset or "all rows"
+                yield PlacedEstimate(line.metric, f"system-level {title}", place, getattr(line, name))
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,12 +43,12 @@ from gradewire_cli.options.labelled import labelled_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.table_forms import write_json
-from gradewire_cli.results.tables import print_tables
+from gradewire_cli.results.tables import Table, print_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_run_of
 from gradewire_stats.calibration.cascade import DELTA
-from gradewire_stats.calibration.labelled_rows import Half, question_key
+from gradewire_stats.calibration.labelled_rows import Half, question_keys
 from gradewire_stats.calibration.stored_fit import FittedFeature
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective
 
@@ -87,12 +87,8 @@ class Calibration:
         fit = fitted_threshold(
             before, after, self.options["objective"], resamples=self.run.resamples, seed=self.run.seed
         )
-        print_tables([fit_table(fit)])
         told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
-        for line in fit_lines(told, before, after):
-            click.echo(line)
-        for line in (*warning_lines(after, labelled), *gain_lines(fit)):
-            click.echo(line, err=True)
+        _show([fit_table(fit)], fit_lines(told, before, after), [*warning_lines(after, labelled), *gain_lines(fit)])
         scored = parse_metric_line(after.fitted.line)
         values = {
             "parameters": line_parameters(scored),
@@ -104,8 +100,8 @@ class Calibration:
     def _fit_probability(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
         metric = parse_metric_line(rows.line)
-        name, digest = self._built(str(getattr(metric, "model", "")))
-        grader, grader_digest = self._built(str(getattr(metric, "grader", None) or ""))
+        name, digest, _ = self._built(str(getattr(metric, "model", "")))
+        grader, grader_digest, _ = self._built(str(getattr(metric, "grader", None) or ""))
         provenance = {
             "metric_version": metric.version or 1,
             "model": name,
@@ -115,7 +111,7 @@ class Calibration:
                 "sha256": rows.sha256,
                 "count": len(rows.scores),
                 "right": int(rows.right.sum()),
-                "questions": len({question_key(question) or row for row, question in enumerate(rows.questions)}),
+                "questions": len(set(question_keys(rows.questions))),
                 "half": self.options["half"] or "both",
                 "sources": dict(sorted(Counter(rows.sources).items())),
             },
@@ -125,43 +121,32 @@ class Calibration:
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
         fit = fitted_probability(scored, features, shape, provenance, resamples=self.run.resamples, seed=self.run.seed)
-        print_tables(probability_tables(fit))
-        for line in fit_lines("a probability", scored, scored):
-            click.echo(line)
-        for line in (*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)):
-            click.echo(line, err=True)
-        if self.options["json_path"] is not None:
-            write_json(self.options["json_path"], fit.result.fit)
+        warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
+        _show(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
         figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
-        values = {"fit": json.dumps(fit.result.fit), "figures": tuple(figures.items())}
-        self._store(rows, values | ({"parameters": (("grader", grader),)} if grader else {}))
+        values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
+        self._store(rows, values, fit.result.fit)
 
-    def _built(self, named: str) -> tuple[str, str]:
-        """Name and whole digest of a built model, of which a line has twelve digits; two empty texts for none."""
+    def _built(self, named: str) -> tuple[str, str, Sequence[str]]:
+        """Name and whole digest of a built model, of which a line has twelve digits, and what was fitted for it."""
         name, _, digest = named.partition("@")
         if not name:
-            return "", ""
+            return "", "", ()
         with one_line_errors():
-            found, _ = embedded_module("fits").fitted_for(self.options["models_dir"], name)
+            found, told = embedded_module("fits").fitted_for(self.options["models_dir"], name)
         if not found.startswith(f"{name}@{digest}"):
-            raise InputError(
-                f"the features are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again"
-            )
-        return name, found.partition("@")[2]
+            raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
+        return name, found.partition("@")[2], told
 
     def _fit_cascade(self, transport: Transport | None, metric: Auto) -> None:
         metrics = MetricOptions(metrics=cascade_metrics(metric), model=metric.model, judge=metric.judge_model)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
         scored = scored_cascade(labelled, metric)
-        name, _, digest = scored.encoder.partition("@")
-        with one_line_errors():
-            found, told = embedded_module("fits").fitted_for(self.options["models_dir"], name)
-        if not found.startswith(scored.encoder):
-            raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
+        name, digest, told = self._built(scored.encoder)
         provenance = {
             **scored.provenance,
             "model": name,
-            "model_digest": found.partition("@")[2],
+            "model_digest": digest,
             "rows": {
                 "sha256": scored.cheap.sha256,
                 "count": scored.count_of(self.options["half"]),
@@ -173,21 +158,16 @@ class Calibration:
             scored, provenance, half=self.options["half"], delta=self.options["delta"], resamples=self.run.resamples,
             seed=self.run.seed,
         )  # fmt: skip
-        print_tables(cascade_tables(fit, held))
-        click.echo(judge_line(fit, metric.judge or "lave"))
-        for line in (*cascade_warnings(scored, told), *(f"warning: {each}" for each in labelled.left_out())):
-            click.echo(line, err=True)
-        if self.options["json_path"] is not None:
-            write_json(self.options["json_path"], fit.form)
+        warnings = [*cascade_warnings(scored, told), *(f"warning: {each}" for each in labelled.left_out())]
+        _show(cascade_tables(fit, held), [judge_line(fit, metric.judge or "lave")], warnings)
         values = {
             "metric": metric.name,
             "metric_version": scored.provenance["metric_version"],
             "parameters": scored.parameters,
-            "fit": json.dumps(fit.form),
             "rows": scored.count_of(self.options["half"]),
             "figures": cascade_values(fit, held),
         }
-        self._store(scored.cheap, values)
+        self._store(scored.cheap, values, fit.form)
 
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)
@@ -196,7 +176,8 @@ class Calibration:
         fitted, held_out = labelled_scores(labelled, metric, half=self.options["half"], several_files=several)
         return labelled, Split(fitted=fitted, held_out=held_out)
 
-    def _store(self, rows: LabelledScores, fitted: Mapping[str, Any]) -> None:
+    def _store(self, rows: LabelledScores, fitted: Mapping[str, Any], form: Mapping[str, Any] | None = None) -> None:
+        """Write and store what was fitted; `form` is that of a fit, where it has one."""
         scored = parse_metric_line(rows.line)
         name, _, digest = str(getattr(scored, "model", "")).partition("@")
         half = f"half {self.options['half']} of the questions of " if self.options["half"] else ""
@@ -209,15 +190,24 @@ class Calibration:
             **fitted,
         }
         values["fitted_on"] = f"{values['rows']} rows, {half}{self.run.source.short_name}"
-        if self.options["json_path"] is not None and "fit" not in fitted:
-            write_json(self.options["json_path"], {**values, "parameters": dict(fitted["parameters"])})
+        if self.options["json_path"] is not None:
+            write_json(self.options["json_path"], form or {**values, "parameters": dict(fitted["parameters"])})
+        stored = values if form is None else {**values, "fit": json.dumps(form)}
         if self.options["dry_run"]:
             click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
             return
         with one_line_errors():
-            told = embedded_module("fits").store_fitted(self.options["models_dir"], name, digest, values)
+            told = embedded_module("fits").store_fitted(self.options["models_dir"], name, digest, stored)
         click.echo(f"stored with {name}: {told}")
         click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
+
+
+def _show(tables: Iterable[Table], lines: Iterable[str], warnings: Iterable[str]) -> None:
+    print_tables(tables)
+    for line in lines:
+        click.echo(line)
+    for line in warnings:
+        click.echo(line, err=True)
 
 
 def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:

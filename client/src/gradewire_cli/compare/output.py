@@ -23,7 +23,7 @@ from gradewire_cli.pages.page import (
 )
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
-from gradewire_cli.results.tables import Table, Value, count, differing, estimated, number, p_value
+from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured, number, p_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from gradewire_cli.pages.charts import Chart
     from gradewire_cli.pages.page import Block
-    from gradewire_stats.comparison import Outcomes, PairComparison
+    from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
 
 
 # So that five columns and both answers stand in one table of a log.
@@ -123,34 +123,24 @@ def _placed(found: CompareResult) -> Iterator[PlacedEstimate]:
 
 
 def _overall(side: SideComparison) -> Iterator[Table]:
-    of, title = side.overall, f"{side.candidate} minus {side.baseline}: {side.overall.pairs} pairs"
+    of, title = side.overall, f"{side.candidate} minus {side.baseline}"
+    sides = [side.baseline, side.candidate, "difference"]
     if of.metrics:
         yield Table(
-            title,
-            ["metric", "scored", side.baseline, side.candidate, "difference"],
-            [
-                [
-                    label,
-                    count(metric.scored),
-                    estimated(metric.baseline),
-                    estimated(metric.candidate),
-                    differing(metric.difference),
-                ]
-                for label, metric in of.metrics.items()
-            ],
+            f"{title}: {of.pairs} pairs",
+            ["metric", "scored", *sides],
+            [[label, count(metric.scored), *_both(metric)] for label, metric in of.metrics.items()],
         )
     if any(any(metric.empty) for metric in of.metrics.values()):
         yield Table(
-            f"{side.candidate} minus {side.baseline}: empty answers as wrong",
-            ["metric", "pairs", "empty", side.baseline, side.candidate, "difference"],
+            f"{title}: empty answers as wrong",
+            ["metric", "pairs", "empty", *sides],
             [
                 [
                     label,
                     count(metric.empty_as_wrong.scored),
                     Value(f"{metric.empty[0]} and {metric.empty[1]}"),
-                    estimated(metric.empty_as_wrong.baseline),
-                    estimated(metric.empty_as_wrong.candidate),
-                    differing(metric.empty_as_wrong.difference),
+                    *_both(metric.empty_as_wrong),
                 ]
                 for label, metric in of.metrics.items()
             ],
@@ -158,50 +148,43 @@ def _overall(side: SideComparison) -> Iterator[Table]:
     yield Table(
         f"{side.candidate} against {side.baseline}, whose answer is better",
         ["chosen by", "pairs", "wins", "ties", "losses", "sign test"],
-        [[name, *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
+        [[name, count(outcomes.pairs), *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
     )
     if (orders := side.orders) is not None:
+        judge = next(name for name in of.outcomes if name not in of.metrics)
+        agree = estimated(orders.consistency).beside(str(orders.consistent))
         yield Table(
             "What the judge says with either answer first",
             ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
-            [
-                [
-                    next(name for name in of.outcomes if name not in of.metrics),
-                    count(orders.pairs),
-                    estimated(orders.consistency).beside(str(orders.consistent)),
-                    estimated(orders.position_bias),
-                ]
-            ],
+            [[judge, count(orders.pairs), agree, estimated(orders.position_bias)]],
         )
-    judged = {label: metric.verdicts for label, metric in of.metrics.items() if metric.verdicts is not None}
-    if judged:
+    if any(metric.verdicts for metric in of.metrics.values()):
         yield Table(
-            f"{side.candidate} minus {side.baseline}: answers called right",
-            ["metric", "pairs", side.baseline, side.candidate, "difference", *_discordant(side), "McNemar"],
+            f"{title}: answers called right",
+            ["metric", "pairs", *sides, *_discordant(side), "McNemar"],
             [
-                [
-                    label,
-                    count(found.pairs),
-                    estimated(found.baseline),
-                    estimated(found.candidate),
-                    differing(found.difference),
-                    count(found.only_baseline),
-                    count(found.only_candidate),
-                    p_value(found.p_value),
-                ]
-                for label, found in judged.items()
+                [label, count(metric.verdicts.pairs), *_both(metric.verdicts), *_discordant_cells(metric.verdicts)]
+                for label, metric in of.metrics.items()
+                if metric.verdicts is not None
             ],
         )
+
+
+def _both(of: MetricDifference | EmptyAsWrong | VerdictDifference) -> list[Value]:
+    return [estimated(of.baseline), estimated(of.candidate), differing(of.difference)]
 
 
 def _discordant(side: SideComparison) -> list[str]:
     return [f"only {side.baseline}", f"only {side.candidate}"]
 
 
+def _discordant_cells(verdicts: VerdictDifference) -> list[Value]:
+    return [count(verdicts.only_baseline), count(verdicts.only_candidate), p_value(verdicts.p_value)]
+
+
 def _outcome_cells(outcomes: Outcomes) -> list[Value]:
     shares = ((outcomes.win_share, outcomes.wins), (outcomes.tie_share, outcomes.ties))
     return [
-        count(outcomes.pairs),
         *(estimated(share).beside(str(number)) for share, number in (*shares, (outcomes.loss_share, outcomes.losses))),
         p_value(outcomes.p_value),
     ]
@@ -230,15 +213,10 @@ def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[V
     """The cells of one group, in the order of `_heads`."""
     metric, whole = of.metrics.get(name), overall.metrics.get(name)
     if metric is not None:
-        yield from (estimated(metric.baseline), estimated(metric.candidate), differing(metric.difference))
-    yield from _outcome_cells(of.outcomes[name])[1:]
-    if metric is None or whole is None or whole.verdicts is None:
-        return
-    if metric.verdicts is None:
-        yield from [Value("-")] * 3
-    else:
-        yield from (count(metric.verdicts.only_baseline), count(metric.verdicts.only_candidate))
-        yield p_value(metric.verdicts.p_value)
+        yield from _both(metric)
+    yield from _outcome_cells(of.outcomes[name])
+    if metric is not None and whole is not None and whole.verdicts is not None:
+        yield from [Value("-")] * 3 if metric.verdicts is None else _discordant_cells(metric.verdicts)
 
 
 def _changed(side: SideComparison, names: Sequence[str], *, characters: int) -> Iterator[Table]:
@@ -247,27 +225,22 @@ def _changed(side: SideComparison, names: Sequence[str], *, characters: int) -> 
             continue
         for title, rows in (("gained", changed.gained), ("lost", changed.lost)):
             if rows:
+                shown = any(row.baseline_answer or row.candidate_answer for row in rows)
+                answers = [f"answer of {side.baseline}", f"answer of {side.candidate}"] if shown else []
                 yield Table(
                     f"Rows that {title} most by {name}",
-                    ["id", side.baseline, side.candidate, "difference", "question", *_answers(side, rows)],
-                    [_changed_cells(row, rows, characters) for row in rows],
+                    ["id", side.baseline, side.candidate, "difference", "question", *answers],
+                    [_changed_cells(row, characters)[: 5 + len(answers)] for row in rows],
                 )
 
 
-def _answers(side: SideComparison, rows: Sequence[ChangedRow]) -> list[str]:
-    shown = any(row.baseline_answer or row.candidate_answer for row in rows)
-    return [f"answer of {side.baseline}", f"answer of {side.candidate}"] if shown else []
-
-
-def _changed_cells(row: ChangedRow, rows: Sequence[ChangedRow], characters: int) -> list[Value | str]:
-    scores = (row.baseline_score, row.candidate_score)
-    shown = any(each.baseline_answer or each.candidate_answer for each in rows)
-    answers = (row.baseline_answer, row.candidate_answer) if shown else ()
+def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
     return [
         one_line(row.id, characters),
-        *(Value(f"{score:.3f}", score) for score in scores),
+        measured(row.baseline_score),
+        measured(row.candidate_score),
         Value(f"{row.difference:+.3f}", row.difference),
-        *(one_line(text, characters) for text in (row.question, *answers)),
+        *(one_line(text, characters) for text in (row.question, row.baseline_answer, row.candidate_answer)),
     ]
 
 

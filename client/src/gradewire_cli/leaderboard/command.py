@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire._input import ALIASES
-from gradewire_cli.leaderboard.output import RatingOptions, headline, leaderboard_of, notes, optional_tables
+from gradewire_cli.leaderboard.output import RatingOptions, headline, leaderboard_of, notes, optional_tables, write_page
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
-from gradewire_cli.leaderboard.run import LeaderboardRun, Sampling
+from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
 from gradewire_cli.options.connection import connection_of, connection_options
@@ -28,7 +28,7 @@ from gradewire_cli.scoring.labelled_run import described_draws
 from gradewire_stats.ratings import CONTROLS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from gradewire_cli.leaderboard.output import Leaderboard
@@ -102,19 +102,8 @@ Examples:
 @table_file_options
 @click.option("--html", type=OUTPUT_FILE, help="Write a page here that loads nothing.")
 @click.pass_context
-def leaderboard_command(  # noqa: PLR0913 - one argument per option
-    ctx: click.Context,
-    /,
-    *,
-    reference: str | None,
-    anchor: str | None,
-    controls: Sequence[Control],
-    human: Path | None,
-    resamples: int,
-    seed: int,
-    all_tables: bool,
-    html: Path | None,
-    **options: Any,
+def leaderboard_command(
+    ctx: click.Context, /, *, human: Path | None, all_tables: bool, html: Path | None, **options: Any
 ) -> None:
     """Rate models by FILE: Elo, Bradley-Terry, win rates, with intervals over instructions.
 
@@ -122,27 +111,26 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
     without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
     """
     files = TableFiles.of(options)
-    rating = RatingOptions(reference=reference, anchor=anchor, controls=controls, resamples=resamples, seed=seed)
+    rating = RatingOptions(**{field.name: options[field.name] for field in fields(RatingOptions)})
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
-    kept = [("--out", path) for path in files_of(run.out)] if run.out is not None else []
+    kept = [("--out", path) for path in files_of(options["out"])] if options["out"] is not None else []
     check_outputs([*files.named, ("--html", html), *kept], read)
-    with exit_on_interrupt(run.way_on), one_line_errors():
+    with exit_on_interrupt(run.resume_hint), one_line_errors():
         verdicts = asyncio.run(run.verdicts(ctx.obj))
     people = _people(verdicts, human, run)
     found = leaderboard_of(verdicts, rating, people)
-    tables = [*headline(found, rating), *optional_tables(found, rating)]
+    shown, further = list(headline(found, rating)), list(optional_tables(found, rating))
     aside = [*run.notes, *verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
+    every_note = notes(found, rating, families=True)
+    written = [*every_note, *aside]
     if all_tables:
-        show_tables(tables, notes(found, rating, families=True), aside)
+        show_tables([*shown, *further], every_note, aside)
     else:
-        show_tables(headline(found, rating), notes(found, rating, families=False), [*aside, FURTHER_TABLES])
-    every_note = [*notes(found, rating, families=True), *aside]
-    files.write(_document(run, found, rating), tables, every_note)
+        show_tables(shown, notes(found, rating, families=False), [*aside, FURTHER_TABLES])
+    files.write(_document(run, found, rating), [*shown, *further], written)
     if html is not None:
-        from gradewire_cli.leaderboard.output import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
-
-        write_page(html, found, rating, every_note, source=run.source.short_name, by=run.by, quiet=run.quiet)
+        write_page(html, found, rating, written, source=run.source.short_name, by=run.by, quiet=options["quiet"])
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
@@ -156,19 +144,14 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
     return LeaderboardRun(
+        options=options,
         source=input_file({**options, "columns": of_answers}, needed=("prediction",)),
         names=names,
         metrics=MetricOptions(
             metrics=options["by"], judge=options["judge"], prompts=prompts, retries=options["retries"]
         ),
-        tie_margin=options["tie_margin"],
         connection=connection_of(options),
-        out=options["out"],
-        resume=options["resume"],
-        overwrite=options["overwrite"],
-        sampling=None if options["target_width"] is None else Sampling(options["target_width"], options["max_pairs"]),
-        options=rating,
-        quiet=options["quiet"],
+        rating=rating,
     )
 
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.rows.row import Row
     from gradewire_cli.scoring.pairs import Chooser
-    from gradewire_stats.comparison.paired_rows import TieMargin
     from gradewire_stats.ratings import ModelRating
 
 
@@ -306,34 +305,30 @@ class LeaderboardRun:
     """Files, and how the answers in them are judged.
 
     Attributes:
+        options: Of the command.
         source: All files; those of answers are read by its options.
         names: Columns of pairs.
         metrics: What chooses.
-        tie_margin: Of a metric.
         connection: Where it is asked.
-        out: Where judged pairs are kept; None keeps none.
-        resume: Whether it is gone on with.
-        overwrite: Whether it may be replaced.
-        sampling: When enough pairs are judged; None judges all.
-        options: Of the ratings.
-        quiet: Show no progress.
+        rating: Options of the ratings.
         notes: What is to be told of the run.
         by: What chose; "" where nothing was to be judged.
     """
 
+    options: Mapping[str, Any]
     source: InputFile
     names: Mapping[str, Sequence[str]]
     metrics: MetricOptions
-    tie_margin: TieMargin
     connection: ConnectionOptions
-    out: Path | None
-    resume: bool
-    overwrite: bool
-    sampling: Sampling | None
-    options: RatingOptions
-    quiet: bool
+    rating: RatingOptions
     notes: list[str] = field(default_factory=list)
     by: str = ""
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """When enough pairs are judged; None: all are judged."""
+        width = self.options["target_width"]
+        return None if width is None else Sampling(width, self.options["max_pairs"])
 
     def split(self) -> tuple[InputFile | None, InputFile | None]:
         """The files of pairs and those of answers; None for none.
@@ -352,11 +347,11 @@ class LeaderboardRun:
         records = read_records([path], self.source.reading)
         return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
 
-    def way_on(self) -> str:
+    def resume_hint(self) -> str:
         """The line that is printed where the user interrupts."""
-        if self.out is None or not self.out.is_file():
-            return "interrupted"
-        return f"interrupted; judged pairs are in {self.out}, go on with --resume"
+        out = self.options["out"]
+        there = out is not None and out.is_file()
+        return f"interrupted; judged pairs are in {out}, go on with --resume" if there else "interrupted"
 
     async def verdicts(self, transport: Transport | None) -> Verdicts:
         """All judged pairs, after those that were to be judged are.
@@ -365,18 +360,18 @@ class LeaderboardRun:
             click.ClickException: A file, an option or the server is not as it has to be.
             GradewireError: The server went away.
         """
-        pairs, answers = self.split()
+        out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
-            if self.out is not None or self.sampling is not None:
+            if out is not None or self.sampling is not None:
                 raise click.UsageError("--out and --target-width are for files of answers: FILE has judged pairs alone")
             return recorded
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)
         recorded.left_out.first |= found.left_out.first
-        with Journal(self.out) if self.out else contextlib.nullcontext() as journal:
-            if not (self.resume or self.overwrite):
-                refuse_existing(self.out)
+        with Journal(out) if out else contextlib.nullcontext() as journal:
+            if not (self.options["resume"] or self.options["overwrite"]):
+                refuse_existing(out)
             async with self.connection.open(transport) as client:
                 chooser = await self._chooser(client, answers, found)
                 return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
@@ -388,12 +383,13 @@ class LeaderboardRun:
             return await self._judge(client, text, source, answers)
         if self.sampling is not None:
             raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")
-        plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=self.quiet)
+        quiet = self.options["quiet"]
+        plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=quiet)
         if len(plan.chosen.labels) != 1:
             raise InputError(f"--by {text}: name one metric that chooses")
         scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
         (label,) = plan.chosen.labels
-        return MetricChooser(label, scorer.lines[label], self.tie_margin, scorer)
+        return MetricChooser(label, scorer.lines[label], self.options["tie_margin"], scorer)
 
     async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
         by = comparison_of(text, self.metrics.judge, self.metrics.prompts)
@@ -404,16 +400,17 @@ class LeaderboardRun:
         return await JudgeChooser.open(client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s)
 
     async def _judged(self, answers: Answers, recorded: Verdicts, engine: PairEngine) -> Verdicts:
-        judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.options)
-        judging.open(resume=self.resume)
+        judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.rating)
+        judging.open(resume=self.options["resume"])
         full = answers.pool(judging.models).pairs
         # With a width to reach nobody knows how many pairs it takes.
-        total = full if self.sampling is None else self.sampling.most
-        with progress("judging", total, quiet=self.quiet, already=judging.before) as shown:
-            if self.sampling is None:
+        sampling = self.sampling
+        total = full if sampling is None else sampling.most
+        with progress("judging", total, quiet=self.options["quiet"], already=judging.before) as shown:
+            if sampling is None:
                 await judging.all_pairs(shown)
             else:
-                await judging.until(self.sampling, shown)
+                await judging.until(sampling, shown)
         engine.finish()
         self.by = str(engine.chooser.identity["by"])
         self.notes += _notes(judging, full=full)

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
-from gradewire_stats.intervals import draws
+from gradewire_stats.calibration.labelled_rows import Half, half_of, question_keys
+from gradewire_stats.intervals import numbered, ratio_draws
 from gradewire_stats.point_estimates import scipy_stats
 
 DELTA = 0.1
@@ -97,9 +97,7 @@ class CascadeRows:
     @property
     def clusters(self) -> NDArray[np.intp]:
         """intp[rows], number of each row's question, from 0 without gaps."""
-        keys = [question_key(question) or f"\0{row}" for row, question in enumerate(self.questions)]
-        numbers: dict[str, int] = {}
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+        return numbered(question_keys(self.questions))
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -187,10 +185,9 @@ def _interval(
     """Of the mean, by draws of whole questions."""
     _, own = np.unique(clusters, return_inverse=True)
     sums, counts = np.bincount(own, weights=differences), np.bincount(own)
-    strata = np.zeros(len(counts), dtype=np.intp)
-    means = [(weights @ sums) / (weights @ counts) for weights in draws(strata, resamples=resamples, seed=seed)]
+    means = ratio_draws(sums[:, None], counts[:, None], resamples=resamples, seed=seed)
     tail = _ERROR / len(SHARES) / 2
-    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail])
+    low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
 
 

@@ -29,6 +29,11 @@ def question_key(question: str) -> str:
     return _NO_WORD.sub(" ", folded).strip()
 
 
+def question_keys(questions: Sequence[str]) -> list[str]:
+    """Return the key of each row's question; a blank question is one of its own."""
+    return [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
+
+
 def half_of(question: str) -> Half:
     """The split that a question belongs to: "a", the fit split, or "b", the held-out split.
 
@@ -147,7 +152,7 @@ def checked(  # noqa: PLR0913 - what is known of rows, column by column
     for kind, count in (("right", int(right.sum())), ("wrong", int((~right).sum()))):
         if count < LEAST_OF_A_CLASS:
             raise ValueError(f"{count} answers are {kind}; a fit needs {LEAST_OF_A_CLASS} right and as many wrong ones")
-    keys = [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
+    keys = question_keys(questions)
     folds = fold_of(questions)
     for fold in range(FOLDS):
         outside = right[folds != fold]
@@ -161,7 +166,7 @@ def fold_of(questions: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
 
     Not the hash alone: its folds of a few questions could be empty. A row without a question is one of its own.
     """
-    return folds_of_keys([question_key(question) or f"\0{row}" for row, question in enumerate(questions)], count)
+    return folds_of_keys(question_keys(questions), count)
 
 
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:

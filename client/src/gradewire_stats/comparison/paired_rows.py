@@ -11,7 +11,7 @@ import numpy as np
 from gradewire_stats.intervals import question_clusters, strata_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -110,15 +110,16 @@ class PairedRows:
         verdicts = {
             label: _numbers([[one.correct for one in pair] for pair in rows]) for label, rows in results.items()
         }
+        statuses = {
+            label: np.array([[str(one.status) for one in pair] for pair in rows]).reshape(-1, 2)
+            for label, rows in results.items()
+        }
         clusters = question_clusters(datasets, questions)
         return cls(
             scores=scores,
             verdicts=verdicts,
-            empty={label: _status_flags(rows, lambda status: status == _EMPTY) for label, rows in results.items()},
-            failed={
-                label: _status_flags(rows, lambda status: status not in {_OK, _EMPTY})
-                for label, rows in results.items()
-            },
+            empty={label: there == _EMPTY for label, there in statuses.items()},
+            failed={label: ~np.isin(there, (_OK, _EMPTY)) for label, there in statuses.items()},
             preferred={label: preferences(scores[label], verdicts[label], tie_margin) for label in scores}
             | dict(preferred or {}),
             questions=clusters,
@@ -140,12 +141,6 @@ class PairedRows:
             questions=questions,
             strata=self.strata[kept],
         )
-
-
-def _status_flags(
-    pairs: Sequence[tuple[ScoredAnswer, ScoredAnswer]], holds: Callable[[str], bool]
-) -> NDArray[np.bool_]:
-    return np.array([[holds(one.status) for one in pair] for pair in pairs], dtype=np.bool_).reshape(-1, 2)
 
 
 def _numbers(pairs: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:

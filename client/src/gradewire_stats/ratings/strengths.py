@@ -178,23 +178,19 @@ def bradley_terry(counts: PairCounts) -> Strengths:
     return Strengths(values, regularised)
 
 
+def _reach(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return to which models wins lead from each one in any number of steps; bool[draws, models, models]."""
+    models = beats.shape[1]
+    leads = (beats | np.eye(models, dtype=bool)).astype(np.float32)
+    for _ in range(max(1, models - 1).bit_length()):
+        leads = np.minimum(leads @ leads, 1.0)
+    return np.asarray(leads > 0)
+
+
 def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether, in each draw, wins lead from every model to every other one that played; bool[draws]."""
-    draws, models = played.shape
-    if not models:
-        return np.ones(draws, dtype=bool)
-    first = np.argmax(played, axis=1)
-    found = np.ones(draws, dtype=bool)
-    for beats in (points > 0, points.transpose(0, 2, 1) > 0):
-        reached = np.zeros((draws, models), dtype=bool)
-        reached[np.arange(draws), first] = True
-        while True:
-            further = reached | (reached[:, :, None] & beats).any(axis=1)
-            if (further == reached).all():
-                break
-            reached = further
-        found &= (reached | ~played).all(axis=1)
-    return found
+    both = played[:, :, None] & played[:, None, :]
+    return np.asarray((_reach(points > 0) | ~both).all(axis=(1, 2)))
 
 
 def held_together(counts: PairCounts) -> NDArray[np.bool_]:
@@ -204,10 +200,7 @@ def held_together(counts: PairCounts) -> NDArray[np.bool_]:
     all its matches, or one that never met them, only the regularisation says. All are False where two groups are the
     largest.
     """
-    models = counts.played.shape[1]
-    leads = (counts.points > 0) | np.eye(models, dtype=bool)
-    for _ in range(max(1, models - 1).bit_length()):
-        leads = leads @ leads
+    leads = _reach(counts.points > 0)
     sizes = (leads & leads.transpose(0, 2, 1)).sum(axis=2) * counts.played
     largest = sizes.max(axis=1, initial=0)[:, None]
     is_largest = (sizes == largest) & (sizes > 0)

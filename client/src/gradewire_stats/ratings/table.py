@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import Estimate, draws, estimate
+from gradewire_stats.intervals import Estimate, draws, estimate, ratio_draws
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 from gradewire_stats.ratings.strengths import (
     Control,
@@ -54,12 +54,7 @@ def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int
     weights = matches.weights[counted]
     has_won = (matches.score_a[counted] == 1.0) == (side[counted] == 1)
     won, all_ = (np.bincount(instructions, values) for values in (weights * has_won, weights))
-    drawn = np.concatenate(
-        [
-            (counts @ won) / (counts @ all_)
-            for counts in draws(np.zeros(len(all_), np.intp), resamples=resamples, seed=seed)
-        ]
-    )
+    drawn = ratio_draws(won[:, None], all_[:, None], resamples=resamples, seed=seed)[:, 0]
     return Bias(float(all_.sum()), estimate(float(won.sum() / all_.sum()), drawn, questions=len(all_)))
 
 
