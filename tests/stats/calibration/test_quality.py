@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.metrics.correctness.features import SHAPE, Feature
 from gradewire_server.metrics.correctness.fit import read_fit
-from gradewire_stats.calibration import model, quality
+from gradewire_stats.calibration import probability, quality
 from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked
 from gradewire_stats.calibration.probability import fit_correctness, fitted_form
 from gradewire_stats.calibration.quality import (
@@ -69,9 +69,9 @@ NAMES = SHAPE[:2]
 
 @pytest.fixture(autouse=True)
 def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(model.TREES, "max_iter", 10)
+    monkeypatch.setitem(probability.TREES, "max_iter", 10)
     # Most of a fit's time goes into the usual 255 quantiles of each feature.
-    monkeypatch.setitem(model.TREES, "max_bins", 32)
+    monkeypatch.setitem(probability.TREES, "max_bins", 32)
 
 
 def source(name: str, count: int, *, cut: float, kind: float, noise: float = 0.15, seed: int = 3) -> LabelledFeatures:

@@ -27,7 +27,16 @@ from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, show
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
 from gradewire_cli.results.tables import Cell, Table, Value, count, estimated, number, points
-from gradewire_stats.ratings import Bias, Control, NotIdentifiedError, RatingTable, length_bias, position_bias, rate
+from gradewire_stats.ratings import (
+    Bias,
+    Control,
+    Controls,
+    NotIdentifiedError,
+    RatingTable,
+    length_bias,
+    position_bias,
+    rate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,8 +105,7 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
             verdicts.matches(),
             reference=options.reference,
             anchor=options.anchor,
-            controls=options.controls,
-            ordered=ordered,
+            controls=Controls(options.controls, ordered) if options.controls else None,
             resamples=resamples,
             seed=seed,
         )

@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, Literal
@@ -116,6 +116,13 @@ class LabelledFeatures:
     def of_source(self, source: str) -> NDArray[np.bool_]:
         """bool[rows], whose source it is."""
         return np.array([each == source for each in self.sources])
+
+
+def left_out_sources(rows: LabelledFeatures) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Each source in alphabetical order, with bool[rows] of its rows; none where there is only one."""
+    named = sorted(set(rows.sources))
+    for source in named if len(named) > 1 else ():
+        yield source, rows.of_source(source)
 
 
 def checked(  # noqa: PLR0913 - what is known of rows, column by column

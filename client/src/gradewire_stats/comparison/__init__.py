@@ -13,7 +13,7 @@ from gradewire_stats.comparison.pairs import (
     VerdictDifference,
     compare_pairs,
 )
-from gradewire_stats.comparison.runs import RunComparison, compare_results
+from gradewire_stats.comparison.runs import RowColumns, RunComparison, compare_results
 
 __all__ = [
     "TIE_MARGIN",
@@ -25,6 +25,7 @@ __all__ = [
     "PairComparison",
     "PairedDifference",
     "PairedRows",
+    "RowColumns",
     "RunComparison",
     "VerdictDifference",
     "compare_groups",

@@ -20,6 +20,7 @@ from gradewire_stats.ratings.strengths import (
 )
 from gradewire_stats.ratings.table import (
     Bias,
+    Controls,
     Effect,
     ModelRating,
     RatingTable,
@@ -36,6 +37,7 @@ __all__ = [
     "ChosenPair",
     "Control",
     "ControlledFit",
+    "Controls",
     "Effect",
     "Matches",
     "ModelRating",
