@@ -10,31 +10,12 @@ from numpy.typing import NDArray
 from gradewire_stats.agreement_table import (
     AgreementReport,
     CellAgreement,
-    Comparison,
     JudgedRows,
     MetricAgreement,
     parts_of,
 )
 from gradewire_stats.bootstrap import CellDraws, JointBootstrap, mean_over
-from gradewire_stats.intervals import CellsMean, Difference, Estimate
-from gradewire_stats.point_estimates import ALL_STATISTICS, MissingScipyError, Statistic, point_values
-
-__all__ = [
-    "ALL_STATISTICS",
-    "AgreementReport",
-    "CellAgreement",
-    "CellsMean",
-    "Comparison",
-    "Difference",
-    "Estimate",
-    "JudgedRows",
-    "MetricAgreement",
-    "MissingScipyError",
-    "Statistic",
-    "agreement",
-    "point_values",
-]
-
+from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 

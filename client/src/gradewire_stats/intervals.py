@@ -1,13 +1,14 @@
 """Draws of whole questions, and estimates with the intervals that they give."""
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+Key = TypeVar("Key", bound=Hashable)
 # Draws in work at a time keep numpy's overhead out of sight; fewer where there are many questions bound the memory.
 DRAWS_AT_A_TIME = 200
 WEIGHTS_AT_A_TIME = 1 << 22
@@ -38,7 +39,7 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
 def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
     """Numbers the data set of each question, int[questions]; `clusters` as `question_clusters` gives them."""
     numbers = {name: number for number, name in enumerate(sorted(set(datasets)))}
-    strata = np.zeros(int(clusters.max()) + 1, dtype=np.intp)
+    strata = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.intp)
     strata[clusters] = [numbers[name] for name in datasets]
     return strata
 
@@ -104,6 +105,14 @@ def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, see
     with np.errstate(invalid="ignore", divide="ignore"):
         chunks = [(weights @ above) / (weights @ below) for weights in draws(strata, resamples=resamples, seed=seed)]
     return np.concatenate(chunks) if chunks else np.empty((0, above.shape[1]))
+
+
+def drawn_values(
+    chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
+) -> dict[Key, NDArray[np.float64]]:
+    """Return float64[draws] of each figure that `values` gives for a chunk of draws; nothing where nothing is drawn."""
+    found = [values(weights) for weights in chunks]
+    return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -246,10 +246,3 @@ def test_what_cannot_be_rated_is_refused() -> None:
 def test_matches_that_are_none_are_refused(columns: tuple[list[int], ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Matches.of(["x", "y"], *columns)
-
-
-def test_some_of_the_matches() -> None:
-    matches = tournament(STRENGTHS_TABLE, instructions=6, seed=0)
-    part = matches.where(matches.instructions >= 4)
-    assert (len(part), part.instruction_count) == (20, 2)
-    assert bradley_terry(pair_counts(part)).values.shape == (1, 5)

@@ -11,7 +11,6 @@ from gradewire_cli.agree.result import agreement_document, compute_agreement, wr
 from gradewire_cli.agree.tables import (
     agreement_tables,
     annotator_lines,
-    annotator_pair_lines,
     headline_by_model,
     metric_lines,
     optional_intervals,
@@ -153,7 +152,7 @@ def agree_command(
     systems = list(system_notes(found.systems, len(models_of(found.rows))))
     every_note = [
         *lines,
-        *annotator_pair_lines(found.annotators),
+        *annotator_lines(found.annotators, pairs=True),
         *agreement_interval_notes(found.report, shown),
         *systems,
         *optional_intervals(found),
@@ -163,7 +162,7 @@ def agree_command(
         show_tables([*agreement(all_levels, intervals=False), *optional_tables(found)], every_note, left_out)
     else:
         printed = levels or (SHOWN_LEVELS if details else ())
-        notes = [*lines, *annotator_lines(found.annotators)]
+        notes = [*lines, *annotator_lines(found.annotators, pairs=False)]
         notes += agreement_interval_notes(found.report, shown, levels=printed)
         further = [] if levels or details else _optional_tables(found)
         tables = [*agreement(printed, intervals=False), *headline_by_model(found)]

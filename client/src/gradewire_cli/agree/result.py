@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.agree.tables import abstention_lines
 from gradewire_cli.pages.agreement import write_report
-from gradewire_cli.pages.page import today, write_page_file
+from gradewire_cli.pages.page import today
 from gradewire_cli.pages.report import ReportInput, ReportRow
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import agreement_interval_notes, draws_by_statistic
@@ -15,7 +15,7 @@ from gradewire_cli.scoring.accuracy_tables import people_of
 from gradewire_cli.scoring.labelled_run import described_run
 from gradewire_stats.curves import abstention
 from gradewire_stats.intervals import LEAST_QUESTIONS
-from gradewire_stats.point_estimates import ALL_STATISTICS
+from gradewire_stats.point_estimates import ALL_STATISTICS, MissingScipyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,17 +24,12 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
-    from gradewire_stats.agreement import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
+    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.curves import Abstention
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.systems import SystemTable
     from gradewire_stats.verdicts import ModelAccuracyTable
-
-
-class _Draws(TypedDict):
-    resamples: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,26 +82,25 @@ def compute_agreement(
     Raises:
         InputError: There is nothing to judge, or scipy is not installed.
     """
-    from gradewire_stats.agreement import MissingScipyError, agreement, agreement_with_evaluator  # noqa: PLC0415 - scipy takes a second to load
+    from gradewire_stats.agreement import agreement, agreement_with_evaluator  # noqa: PLC0415 - scipy takes a second to load
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - as above
 
     rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
     ratings = labelled.ratings()
-    drawn: _Draws = {"resamples": run.resamples, "seed": run.seed}
     compare = pairs(list(rows.scores))
     try:
         if labelled.against is None:
-            report = agreement(rows, compare=compare, compare_statistics=compared, **drawn)
+            report = agreement(rows, compare=compare, compare_statistics=compared, **run.draws)
         else:
             verdicts = labelled.against.verdicts()
-            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **drawn)
-        annotators = annotator_agreement(ratings, **drawn) if len(ratings) else None
-        systems = system_tables(rows, **drawn)
+            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **run.draws)
+        annotators = annotator_agreement(ratings, **run.draws) if len(ratings) else None
+        systems = system_tables(rows, **run.draws)
         accuracies = None
         if labelled.against is not None and labelled.against.has_verdicts:
-            accuracies = model_accuracy(by_verdict, **drawn)
+            accuracies = model_accuracy(by_verdict, **run.draws)
     except MissingScipyError as error:
         raise InputError(str(error)) from error
     return AgreementResult(
@@ -196,7 +190,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
             *map(_sentence, labelled.left_out()),
         ],
     )
-    write_page_file(path, lambda: write_report(path, page), quiet=run.quiet)
+    write_report(path, page, quiet=run.quiet)
 
 
 def _sentence(line: str) -> str:

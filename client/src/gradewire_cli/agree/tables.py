@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from gradewire_cli.agree.result import AgreementResult
     from gradewire_cli.scoring.accuracy_tables import People
-    from gradewire_stats.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
-    from gradewire_stats.agreement_table import Level
+    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, Level, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
+    from gradewire_stats.intervals import Estimate
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.systems import SystemTable
 
@@ -291,42 +291,27 @@ def abstention_lines(found: AgreementResult) -> Iterator[str]:
             )
 
 
-def annotator_lines(annotators: AnnotatorAgreement | None) -> Iterator[str]:
-    """How far annotators agree, all in all; nothing where no row has several."""
-    if annotators is not None:
-        yield _alphas(annotators)
-
-
-def annotator_pair_lines(annotators: AnnotatorAgreement | None) -> Iterator[str]:
-    """As `annotator_lines`, with the agreement of pairs of annotators."""
-    if annotators is not None:
-        yield f"{_alphas(annotators)}; Cohen's kappa {_kappas(annotators)}{_draws_of_rows(annotators)}"
-
-
-def _alphas(annotators: AnnotatorAgreement) -> str:
+def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
+    """How far annotators agree, all in all, and by pair too with `pairs`; nothing where no row has several."""
+    if annotators is None:
+        return
     alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in annotators.alpha.items())
-    return (
+    line = (
         f"annotators: {annotators.items} rows with at least two of up to {annotators.annotators}; "
         f"Krippendorff's alpha {alphas}"
     )
-
-
-def _kappas(annotators: AnnotatorAgreement) -> str:
-    """Kappa of the pairs of columns with the most rows, and how many more pairs there are."""
-    if not annotators.pairs:
-        return "of no pair"
-    shown = ", ".join(
-        f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
-        for pair in annotators.pairs[:SHOWN_PAIRS]
-    )
-    more = len(annotators.pairs) - SHOWN_PAIRS
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _draws_of_rows(annotators: AnnotatorAgreement) -> str:
-    figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
-    made = {each.resamples + each.undefined for each in figures if each.resamples}
-    return f"; {max(made)} draws of rows" if made else ""
+    if pairs:
+        # Kappa of the pairs of columns with the most rows, and how many more pairs there are.
+        kappas = [
+            f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
+            for pair in annotators.pairs[:SHOWN_PAIRS]
+        ]
+        more = len(annotators.pairs) - SHOWN_PAIRS
+        line += f"; Cohen's kappa {', '.join(kappas) or 'of no pair'}{f' and {more} more' if more > 0 else ''}"
+        figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
+        if made := {each.resamples + each.undefined for each in figures if each.resamples}:
+            line += f"; {max(made)} draws of rows"
+    yield line
 
 
 def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:

@@ -84,9 +84,7 @@ class Calibration:
             weight = fitted_weight(before.fitted, self.options["weight_objective"])
             values: dict[str, Any] = {"sentence_weight": weight}
             labelled, after = self._score(transport, replace(self.metric, **values))
-        fit = fitted_threshold(
-            before, after, self.options["objective"], resamples=self.run.resamples, seed=self.run.seed
-        )
+        fit = fitted_threshold(before, after, self.options["objective"], **self.run.draws)
         told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
         _show([fit_table(fit)], fit_lines(told, before, after), [*warning_lines(after, labelled), *gain_lines(fit)])
         scored = parse_metric_line(after.fitted.line)
@@ -120,7 +118,7 @@ class Calibration:
         known = embedded_module("fits")
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
-        fit = fitted_probability(scored, features, shape, provenance, resamples=self.run.resamples, seed=self.run.seed)
+        fit = fitted_probability(scored, features, shape, provenance, **self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
         _show(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
         figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
@@ -154,10 +152,8 @@ class Calibration:
             },
             "date": _today(),
         }
-        fit, held = fitted_cascade(
-            scored, provenance, half=self.options["half"], delta=self.options["delta"], resamples=self.run.resamples,
-            seed=self.run.seed,
-        )  # fmt: skip
+        half, delta = self.options["half"], self.options["delta"]
+        fit, held = fitted_cascade(scored, provenance, half=half, delta=delta, **self.run.draws)
         warnings = [*cascade_warnings(scored, told), *(f"warning: {each}" for each in labelled.left_out())]
         _show(cascade_tables(fit, held), [judge_line(fit, metric.judge or "lave")], warnings)
         values = {
@@ -172,9 +168,7 @@ class Calibration:
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
-        several = len(self.run.source.paths) > 1
-        fitted, held_out = labelled_scores(labelled, metric, half=self.options["half"], several_files=several)
-        return labelled, Split(fitted=fitted, held_out=held_out)
+        return labelled, Split(*labelled_scores(labelled, metric, half=self.options["half"]))
 
     def _store(self, rows: LabelledScores, fitted: Mapping[str, Any], form: Mapping[str, Any] | None = None) -> None:
         """Write and store what was fitted; `form` is that of a fit, where it has one."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.agreement import AgreementReport
+    from gradewire_stats.agreement_table import AgreementReport
     from gradewire_stats.calibration.probability import CorrectnessFitResult
     from gradewire_stats.calibration.quality import TransferStatistics
     from gradewire_stats.calibration.stored_fit import FittedFeature
@@ -40,7 +40,7 @@ BEFORE, AFTER = "before", "after"
 STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "auc", "pearson")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Split:
     """Scores of one run of the metric.
 

@@ -19,7 +19,6 @@ from gradewire_cli.pages.page import (
     Section,
     ShownTable,
     today,
-    write_page_file,
 )
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
@@ -271,7 +270,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 def write_page(path: Path, found: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> None:
     """Write the page; raises InputError where it cannot be written."""
-    write_page_file(path, lambda: page.write_page(path, comparison_pages(found, source, conditions)), quiet=True)
+    page.write_page(path, comparison_pages(found, source, conditions))
 
 
 def comparison_pages(found: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:

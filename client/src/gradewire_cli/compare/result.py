@@ -6,6 +6,7 @@ import heapq
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,22 +67,17 @@ class Changed:
 
 def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> Changed:
     """The rows that gained and lost most by a metric, `most` of each."""
-    rows = [(pair, _difference(pair, label)) for pair in pairs]
-    gained = heapq.nlargest(most, (each for each in rows if each[1] > 0), key=lambda each: each[1])
-    lost = heapq.nsmallest(most, (each for each in rows if each[1] < 0), key=lambda each: each[1])
-    return Changed([_row(pair, label) for pair, _ in gained], [_row(pair, label) for pair, _ in lost])
+    rows = [row for pair in pairs if (row := _row(pair, label)) is not None and row.difference]
+    gained = heapq.nlargest(most, (row for row in rows if row.difference > 0), key=attrgetter("difference"))
+    lost = heapq.nsmallest(most, (row for row in rows if row.difference < 0), key=attrgetter("difference"))
+    return Changed(gained, lost)
 
 
-def _difference(pair: AnswerPair, label: str) -> float:
-    """Candidate minus baseline; 0 where one has no score."""
-    before, after = pair.a.results[label].score, pair.b.results[label].score
-    return 0.0 if before is None or after is None else after - before
-
-
-def _row(pair: AnswerPair, label: str) -> ChangedRow:
+def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
+    """The change of a pair; None where one of its answers has no score."""
     before, after = pair.a.results[label], pair.b.results[label]
     if before.score is None or after.score is None:
-        raise ValueError(f"{pair.id} has no two scores")
+        return None
     return ChangedRow(
         id=pair.id,
         dataset=pair.a.row.dataset,

@@ -20,7 +20,6 @@ from gradewire_cli.pages.page import (
     Section,
     ShownTable,
     today,
-    write_page_file,
 )
 from gradewire_cli.pages.report import shown_names
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
@@ -39,13 +38,14 @@ from gradewire_stats.ratings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gradewire_cli.leaderboard.reading import JudgedPair
     from gradewire_cli.leaderboard.verdicts import Verdicts
     from gradewire_cli.pages.charts import Chart
     from gradewire_cli.pages.page import Block
+    from gradewire_stats.intervals import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,47 +143,39 @@ def optional_tables(found: Leaderboard, options: RatingOptions) -> Iterator[Tabl
     yield from families(found, options)
 
 
+def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
+    """Return the columns of ratings: head, field of `ModelRating`, how it is written, and its meaning."""
+    held, reference = " and ".join(options.controls), options.reference
+    controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
+    against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")
+    return [
+        *([controlled] if options.controls else []),
+        ("Bradley-Terry", "bradley_terry", points, "rating by maximum likelihood, on Elo's scale"),
+        ("Elo", "elo", points, "median over draws of the instructions, each in another order"),
+        ("win share", "win_share", estimated, "share of its matches, ties half"),
+        *([against] if reference is not None else []),
+    ]
+
+
 def ratings(found: Leaderboard, options: RatingOptions) -> Table:
     """Return the ratings, the best model first."""
-    controlled = f"held fixed:\n{' and '.join(options.controls)}"
-    against = f"won against\n{options.reference}"
-    rows: list[list[Cell]] = []
-    for place, line in enumerate(found.ratings.models, 1):
-        rows.append(
-            [
-                count(place),
-                line.model,
-                *([points(line.controlled)] if line.controlled is not None else []),
-                points(line.bradley_terry),
-                points(line.elo),
-                estimated(line.win_share),
-                *([estimated(line.against_reference)] if options.reference is not None else []),
-                count(line.matches),
-                count(line.tied),
-            ]
-        )
+    columns = _columns(options)
+    rows: list[list[Cell]] = [
+        [
+            count(place),
+            line.model,
+            *(written(getattr(line, name)) for _, name, written, _ in columns),
+            count(line.matches),
+            count(line.tied),
+        ]
+        for place, line in enumerate(found.ratings.models, 1)
+    ]
     return Table(
         "Ratings",
-        [
-            "",
-            "model",
-            *([controlled] if options.controls else []),
-            "Bradley-Terry",
-            "Elo",
-            "win share",
-            *([against] if options.reference is not None else []),
-            "matches",
-            "ties",
-        ],
+        ["", "model", *(head for head, *_ in columns), "matches", "ties"],
         rows,
         heads=2,
-        explained={
-            controlled: f"rating with {' and '.join(options.controls)} held fixed",
-            against: "ties left out",
-            "Bradley-Terry": "rating by maximum likelihood, on Elo's scale",
-            "Elo": "median over draws of the instructions, each in another order",
-            "win share": "share of its matches, ties half",
-        },
+        explained={head: meaning for head, *_, meaning in columns},
     )
 
 
@@ -194,10 +186,7 @@ def win_matrix(found: Leaderboard) -> Table:
         "Share of matches that the row's model won against the column's, ties half",
         ["", *models],
         [
-            [
-                model,
-                *(_share(found.ratings.won, found.ratings.tied, row, column) for column in range(len(models))),
-            ]
+            [model, *(_share(found.ratings, row, column) for column in range(len(models)))]
             for row, model in enumerate(models)
         ],
     )
@@ -216,17 +205,11 @@ def families(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
     ):
         if name == "against_reference" and options.reference is None:
             continue
-        yield Table(
-            title,
-            ["family", *models],
-            [
-                [
-                    family,
-                    *(written(getattr(lines[model], name)) if model in lines else Value("-") for model in models),
-                ]
-                for family, lines in by_family.items()
-            ],
-        )
+        rows: list[list[Cell]] = []
+        for family, lines in by_family.items():
+            cells = (written(getattr(lines[model], name)) if model in lines else Value("-") for model in models)
+            rows.append([family, *cells])
+        yield Table(title, ["family", *models], rows)
 
 
 def notes(found: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
@@ -265,8 +248,8 @@ def _scale(options: RatingOptions) -> str:
     return f"{options.anchor} rated 1000" if options.anchor is not None else "mean rating 1000"
 
 
-def _share(won: object, tied: object, row: int, column: int) -> Value:
-    wins, ties, losses = won[row, column], tied[row, column], won[column, row]  # type: ignore[index]
+def _share(table: RatingTable, row: int, column: int) -> Value:
+    wins, ties, losses = table.won[row, column], table.tied[row, column], table.won[column, row]
     all_ = wins + ties + losses
     if row == column or not all_:
         return Value("-")
@@ -282,11 +265,7 @@ def biases(found: Leaderboard) -> Iterator[Table]:
 
 def _biases(found: Leaderboard) -> Iterator[list[Cell]]:
     odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in found.ratings.effects}
-    each: tuple[tuple[str, Bias, str], ...] = (
-        ("shown first", found.position, "position"),
-        ("longer", found.length, "length"),
-    )
-    for name, bias, control in each:
+    for name, bias, control in (("shown first", found.position, "position"), ("longer", found.length, "length")):
         if bias.matches:
             yield [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
 
@@ -307,25 +286,14 @@ def people(found: Leaderboard) -> Iterator[Table]:
     yield Table(
         "Ratings by the judge and by people",
         ["", "Kendall", "Spearman", "Pearson", "models"],
-        [
-            [
-                "correlation",
-                *(estimated(each) for each in (systems.kendall, systems.spearman, systems.pearson)),
-                count(systems.models),
-            ]
-        ],
+        [["correlation", *map(estimated, (systems.kendall, systems.spearman, systems.pearson)), count(systems.models)]],
     )
 
 
 def _intervals(found: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[PlacedEstimate]:
     for line in found.ratings.models:
-        named = {"Bradley-Terry": line.bradley_terry, "Elo": line.elo, "win share": line.win_share}
-        if line.controlled is not None:
-            named["held fixed"] = line.controlled
-        if options.reference is not None:
-            named[f"won against {options.reference}"] = line.against_reference
-        for name, each in named.items():
-            yield PlacedEstimate(line.model, name, "all pairs", each)
+        for head, name, *_ in _columns(options):
+            yield PlacedEstimate(line.model, head.replace("\n", " "), "all pairs", getattr(line, name))
     for name, bias in (("shown first", found.position), ("longer", found.length)):
         yield PlacedEstimate(name, "share won", "all pairs", bias.won)
     for family, table in found.families.items() if families else ():
@@ -350,7 +318,7 @@ def write_page(  # noqa: PLR0913 - what is shown, and where
 ) -> None:
     """Write the page; raises InputError where it cannot be written."""
     pages = leaderboard_pages(found, options, notes, source=source, by=by)
-    write_page_file(path, lambda: page.write_page(path, pages, without="pair"), quiet=quiet)
+    page.write_page(path, pages, without="pair", quiet=quiet)
 
 
 def leaderboard_pages(

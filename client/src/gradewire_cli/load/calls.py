@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, cycle, zip_longest
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import grpc
 import grpc.aio
@@ -233,14 +233,6 @@ Offsets = NDArray[np.float64]
 Send = Callable[[float], Awaitable[None]]
 
 
-class Caller(Protocol):
-    """A maker of calls, of any number at a time."""
-
-    async def call(self, items: Sequence[types_pb2.Item]) -> CallResult:
-        """Make one call with these items."""
-        ...
-
-
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
     """Return arrivals of a Poisson process: independent exponential gaps, as of callers who know nothing of each other.
 
@@ -290,7 +282,7 @@ class Sender:
         in_time_until_s: The time by which a call has to be scored to count as in time, on the event loop's clock.
     """
 
-    caller: Caller
+    caller: LoadCaller
     items: Iterator[SentItem]
     batch: int
     in_time_until_s: float = float("inf")

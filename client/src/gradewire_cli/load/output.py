@@ -10,7 +10,7 @@ from gradewire_cli.load.calls import CONNECTIONS
 from gradewire_cli.load.run import PERCENTILES, Outcome
 from gradewire_cli.pages import page as page_module
 from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Path, axes, line, upward
-from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today, write_page_file
+from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut
 from gradewire_cli.redaction import redacted
 from gradewire_cli.results.manifest import RunCounts, RunManifest, versions
@@ -149,7 +149,7 @@ def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequ
             Section(id="steps", title=("Steps",), blocks=[ShownTable("t-steps", table)]),
         ],
     )
-    write_page_file(path, lambda: page_module.write_page(path, [page]), quiet=True)
+    page_module.write_page(path, [page])
 
 
 def latency_chart(result: LoadResult) -> Chart | None:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire_stats.agreement import AgreementReport, Estimate
+    from gradewire_stats.agreement_table import AgreementReport
     from gradewire_stats.curves import Calibration, Distribution, RocCurve
+    from gradewire_stats.intervals import Estimate
 
 
 # Edges of the plot, in units of the drawing (pixels at its natural size, 270 x 214).

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
@@ -80,15 +81,8 @@ class CascadeRows:
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":
         """The rows of a mask, bool[rows]."""
-        return CascadeRows(
-            confidence=self.confidence[kept],
-            verdicts=self.verdicts[kept],
-            scores=self.scores[kept],
-            right=self.right[kept],
-            judge_verdicts=self.judge_verdicts[kept],
-            judge_scores=self.judge_scores[kept],
-            questions=[question for question, keep in zip(self.questions, kept, strict=True) if keep],
-        )
+        columns = {each.name: getattr(self, each.name)[kept] for each in fields(self) if each.name != "questions"}
+        return CascadeRows(**columns, questions=list(compress(self.questions, kept)))
 
     def half(self, half: Half) -> "CascadeRows":
         """The rows whose question belongs to a half."""

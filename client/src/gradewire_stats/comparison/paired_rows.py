@@ -123,7 +123,7 @@ class PairedRows:
             preferred={label: preferences(scores[label], verdicts[label], tie_margin) for label in scores}
             | dict(preferred or {}),
             questions=clusters,
-            strata=strata_of(datasets, clusters) if len(clusters) else np.zeros(0, dtype=np.intp),
+            strata=strata_of(datasets, clusters),
         )
 
     def __len__(self) -> int:
@@ -132,15 +132,11 @@ class PairedRows:
     def at(self, where: NDArray[np.intp]) -> Self:
         """The same of some pairs alone; `where` are their numbers."""
         kept, questions = np.unique(self.questions[where], return_inverse=True)
-        return type(self)(
-            scores={name: column[where] for name, column in self.scores.items()},
-            verdicts={name: column[where] for name, column in self.verdicts.items()},
-            empty={name: column[where] for name, column in self.empty.items()},
-            failed={name: column[where] for name, column in self.failed.items()},
-            preferred={name: column[where] for name, column in self.preferred.items()},
-            questions=questions,
-            strata=self.strata[kept],
-        )
+        tables = {
+            table: {name: column[where] for name, column in getattr(self, table).items()}
+            for table in ("scores", "verdicts", "empty", "failed", "preferred")
+        }
+        return type(self)(**tables, questions=questions, strata=self.strata[kept])
 
 
 def _numbers(pairs: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Matches of two models' answers to an instruction, and their counts of wins and ties."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -87,20 +87,6 @@ class Matches:
     def decided(self) -> NDArray[np.bool_]:
         """Those without a tie, bool[matches]."""
         return np.asarray(self.score_a != 0.5)
-
-    def where(self, mask: NDArray[np.bool_]) -> Self:
-        """Some of the matches, over the same models, with the instructions numbered anew."""
-        _, instructions = np.unique(self.instructions[mask], return_inverse=True)
-        return replace(
-            self,
-            a=self.a[mask],
-            b=self.b[mask],
-            score_a=self.score_a[mask],
-            instructions=instructions,
-            shown_first=self.shown_first[mask],
-            words=self.words[mask],
-            weights=self.weights[mask],
-        )
 
     def instructions_of(self, model: int) -> int:
         """How many instructions a model has a match on."""
