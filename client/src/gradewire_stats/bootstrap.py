@@ -24,6 +24,7 @@ from gradewire_stats.bootstrap_samples import (
 from gradewire_stats.intervals import (
     CellsMean,
     Estimate,
+    check_lengths,
     difference,
     draws,
     estimate,
@@ -71,9 +72,9 @@ class JudgedPart:
         self._drawn: list[defaultdict[Statistic, list[NDArray[np.float64]]]] = []
         self._questions: dict[tuple[int, str], int] = {}
 
-    def add(self, metric: str, statistics: Collection[Statistic], *, beside: str | None = None) -> int:
-        """Asks for statistics of a metric, on rows that `beside` scored too; returns the number of the sample."""
-        scored, judged = self._columns.usable(metric, self.part.rows, beside=beside)
+    def add(self, metric: str, statistics: Collection[Statistic], *, paired_with: str | None = None) -> int:
+        """Asks for statistics of a metric, on rows that `paired_with` scored too; returns the number of the sample."""
+        scored, judged = self._columns.usable(metric, self.part.rows, paired_with=paired_with)
         key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
         number = self._numbers.setdefault(key, len(self.samples))
         if number == len(self.samples):
@@ -188,7 +189,7 @@ class PairDraws:
         self._names = names
         # The finest parts are for the mean of cells, the last one is for all rows.
         self._sides = [
-            [CellDraws(part, part.add(name, statistics, beside=other)) for name, other in (names, names[::-1])]
+            [CellDraws(part, part.add(name, statistics, paired_with=other)) for name, other in (names, names[::-1])]
             for part in parts
             if part.part.level in {"cell", "all"}
         ]
@@ -305,6 +306,4 @@ def _check(rows: JudgedRows) -> None:
     lengths |= {f"scores of {metric}": len(scores) for metric, scores in rows.scores.items()}
     lengths |= {f"verdicts of {metric}": len(rows.verdicts[metric]) for metric in rows.scores}
     lengths |= {"groups": len(rows.groups)} if rows.groups else {}
-    for name, length in lengths.items():
-        if length != count:
-            raise ValueError(f"there are {count} labels and {length} {name}")
+    check_lengths(count, "labels", lengths)

@@ -55,20 +55,20 @@ class Columns:
     positive: NDArray[np.bool_] | None
 
     def usable(
-        self, metric: str, part: NDArray[np.intp], *, beside: str | None
+        self, metric: str, part: NDArray[np.intp], *, paired_with: str | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which rows of a part have a score, and which of these a verdict: two bool[rows of the part].
 
         Args:
             metric: Which metric.
             part: int[rows of the part], positions in the table.
-            beside: A second metric that has to have them too; None for none.
+            paired_with: A second metric that has to have them too; None for none.
         """
         scored = np.isfinite(self.rows.scores[metric][part])
         judged = scored & ~np.isnan(self.rows.verdicts[metric][part])
-        if beside is not None:
-            scored &= np.isfinite(self.rows.scores[beside][part])
-            judged &= scored & ~np.isnan(self.rows.verdicts[beside][part])
+        if paired_with is not None:
+            scored &= np.isfinite(self.rows.scores[paired_with][part])
+            judged &= scored & ~np.isnan(self.rows.verdicts[paired_with][part])
         return scored, judged
 
     def sample(

@@ -16,6 +16,13 @@ WEIGHTS_AT_A_TIME = 1 << 22
 CONFIDENCE = 0.95
 
 
+def check_lengths(count: int, rows: str, lengths: Mapping[str, int]) -> None:
+    """Raise ValueError where a column is not as long as there are rows."""
+    for name, length in lengths.items():
+        if length != count:
+            raise ValueError(f"there are {count} {rows} and {length} {name}")
+
+
 def numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
     """Return the number of each key, from 0 without gaps, in the order in which keys come first."""
     numbers: dict[Hashable, int] = {}

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import Estimate, estimate, question_clusters, ratio_draws
+from gradewire_stats.intervals import Estimate, check_lengths, estimate, question_clusters, ratio_draws
 
 Choice = Literal["A", "B", "tie"]
 LENGTH, RANDOM = "length", "random"
@@ -162,9 +162,7 @@ def _check(pairs: JudgedPairs) -> None:
     if pairs.lengths_words is not None:
         lengths |= {f"lengths of {side}": len(words) for side, words in zip("AB", pairs.lengths_words, strict=True)}
     lengths |= {"instructions": len(pairs.instructions)} if pairs.instructions else {}
-    for name, length in lengths.items():
-        if length != count:
-            raise ValueError(f"there are {count} pairs with votes and {length} {name}")
+    check_lengths(count, "pairs with votes", lengths)
     if taken := {LENGTH, RANDOM} & pairs.choices.keys():
         raise ValueError(f"{taken.pop()} is the name of a baseline: call the evaluator otherwise")
     allowed = {"A", "B", "tie"}

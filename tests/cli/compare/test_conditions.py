@@ -66,15 +66,15 @@ def test_a_condition_is_read_as_it_was_written(metric: str, figure: str, sign: s
     written = parse_condition(f"{metric}.{figure} {sign} {number!r}")
     assert (written.sign, written.number) == (sign, number)
     # A metric may end like a figure itself: together they are what was written.
-    assert f"{written.metric}.{written.figure}" == f"{metric}.{figure}"
-    assert parse_condition(str(written)).figure == written.figure
+    assert f"{written.metric}.{written.value_name}" == f"{metric}.{figure}"
+    assert parse_condition(str(written)).figure == written.value_name
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ValueError):
         found = parse_condition(text)
-        assert found.figure in VALUE_NAMES
+        assert found.value_name in VALUE_NAMES
         assert math.isfinite(found.number)
 
 

@@ -28,7 +28,7 @@ def album(tmp_path: Path) -> Album:
 
 
 def shown(album: Album, named: str) -> ShownPicture:
-    found = album.shown(named)
+    found = album.picture(named)
     assert found is not None
     return found
 
@@ -39,8 +39,8 @@ def page_with(named: str, folder: Path | None = None) -> Elements:
 
 
 def test_a_row_without_a_picture_shows_none(album: Album) -> None:
-    assert album.shown("") is None
-    assert album.shown("  ") is None
+    assert album.picture("") is None
+    assert album.picture("  ") is None
 
 
 def test_a_data_uri_is_shown_as_the_kind_that_its_bytes_are(album: Album) -> None:
@@ -80,7 +80,7 @@ def test_a_data_uri_is_shown_as_the_kind_that_its_bytes_are(album: Album) -> Non
     ],
 )
 def test_what_is_no_picture_and_no_address_is_neither_shown_nor_linked(tmp_path: Path, named: str) -> None:
-    found = Album(tmp_path, tmp_path).shown(named)
+    found = Album(tmp_path, tmp_path).picture(named)
     assert found is not None
     assert (found.source, found.link) == ("", "")
     assert len(found.name) < 2000
@@ -159,7 +159,7 @@ def test_pictures_take_no_room_from_answers(monkeypatch: pytest.MonkeyPatch) -> 
 
 @given(st.text(max_size=60) | st.text(st.sampled_from("htps:/.\\data;base64,image\"'<> \x00pngjfile"), max_size=60))
 def test_any_name_is_shown_without_a_failure_and_links_only_to_the_web(named: str) -> None:
-    found = Album(Path("/nonexistent"), Path("/nonexistent")).shown(named)
+    found = Album(Path("/nonexistent"), Path("/nonexistent")).picture(named)
     if found is not None:
         assert found.source == ""
         assert not found.link or found.link.lower().startswith(("http://", "https://"))

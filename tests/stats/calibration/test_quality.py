@@ -135,18 +135,18 @@ def test_a_fit_that_does_not_travel_is_told_with_the_rule() -> None:
         source("easy", 400, cut=0.2, kind=0, noise=0.02), source("hard", 400, cut=0.8, kind=0, noise=0.02, seed=6)
     )
     result = fit_correctness(rows, provenance=PROVENANCE)
-    assert [each.travels for each in result.travel] == [False, False]
+    assert [each.transfers for each in result.transfer] == [False, False]
     told = [warning for warning in result.warnings if "does not travel" in warning]
     assert len(told) == 2
     assert "more than 0.1 is too much" in told[0]
     assert "less than 33% is too little" in told[0]
     alike = joined(source("a", 400, cut=0.5, kind=0), source("b", 400, cut=0.5, kind=0, seed=6))
-    assert [each.ece < 0.1 for each in fit_correctness(alike, provenance=PROVENANCE).travel] == [True, True]
+    assert [each.ece < 0.1 for each in fit_correctness(alike, provenance=PROVENANCE).transfer] == [True, True]
 
 
 def test_one_source_is_not_left_out() -> None:
     result = fit_correctness(source("a", 400, cut=0.5, kind=0), provenance=PROVENANCE)
-    assert result.travel == ()
+    assert result.transfer == ()
     assert "far" not in result.fit
 
 
@@ -204,7 +204,7 @@ def test_figures_worked_out_on_paper() -> None:
     assert (figures.uncertain, figures.held) == (0.25, 0.5)
     assert figures.accuracy_certain == pytest.approx(2 / 3)
     assert figures.at_coverage == pytest.approx((0.5, 2 / 3, 1.0))
-    assert figures.travels == (figures.ece <= 0.1)
+    assert figures.transfers == (figures.ece <= 0.1)
 
 
 def test_figures_that_are_not_defined_are_no_numbers() -> None:
@@ -239,7 +239,7 @@ def test_more_sources_than_can_be_left_out_are_an_error_that_says_what_to_do() -
 def test_a_small_source_that_weighs_as_much_as_a_large_one_is_told() -> None:
     rows = joined(source("large", 400, cut=0.5, kind=0), source("small", 100, cut=0.5, kind=0, seed=6))
     rows = rows.where(np.arange(500) < 420)
-    told = fit_correctness(rows, provenance=PROVENANCE, travels=False).warnings
+    told = fit_correctness(rows, provenance=PROVENANCE, with_transfer=False).warnings
     assert any("source 'small' has 20 rows" in each and "10.5 times the mean" in each for each in told)
     assert not any("source 'large'" in each for each in told)
 

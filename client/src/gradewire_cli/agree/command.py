@@ -61,12 +61,12 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
     return list(dict.fromkeys([*named, *rest]))
 
 
-def _optional_tables(found: AgreementResult) -> list[str]:
+def _optional_tables(result: AgreementResult) -> list[str]:
     """What the short view leaves out, and how to see it."""
-    names = [f"by {name}" for name in positions_by_level(found.report.metrics[0], SHOWN_LEVELS)]
-    if found.systems and found.labelled.against is None:
+    names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
+    if result.systems and result.labelled.against is None:
         names.append("means by model")
-    if found.annotators is not None:
+    if result.annotators is not None:
         names.append("pairs of annotators")
     return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
 

@@ -115,30 +115,30 @@ def compute_agreement(
     )
 
 
-def agreement_document(found: AgreementResult) -> dict[str, Any]:
+def agreement_document(result: AgreementResult) -> dict[str, Any]:
     """Everything that was computed, as `write_json` takes it."""
-    judged = described_run(found.run, found.labelled)
-    draws = {"draws": draws_by_statistic(found.report), "least_questions": LEAST_QUESTIONS}
+    judged = described_run(result.run, result.labelled)
+    draws = {"draws": draws_by_statistic(result.report), "least_questions": LEAST_QUESTIONS}
     return {
         **judged,
         "bootstrap": judged["bootstrap"] | draws,
-        "annotators": found.annotators,
-        "metrics": {metric.metric: _metric(metric, found) for metric in found.report.metrics},
-        "comparisons": found.report.comparisons,
-        "systems": found.systems,
+        "annotators": result.annotators,
+        "metrics": {metric.metric: _metric(metric, result) for metric in result.report.metrics},
+        "comparisons": result.report.comparisons,
+        "systems": result.systems,
         "accuracies": None
-        if found.accuracies is None
-        else {"reference": found.accuracies.cells, "evaluators": found.accuracies.evaluators},
+        if result.accuracies is None
+        else {"reference": result.accuracies.cells, "evaluators": result.accuracies.evaluators},
     }
 
 
-def _metric(metric: MetricAgreement, found: AgreementResult) -> dict[str, Any]:
-    tally = found.labelled.tallies[metric.metric]
+def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
+    tally = result.labelled.tallies[metric.metric]
     return {
         "line": tally.line,
         "statuses": dict(tally.statuses),
         "headline": metric.headline,
-        "abstention": found.abstention(metric.metric),
+        "abstention": result.abstention(metric.metric),
         "cells": [_flat(cell) for cell in metric.cells],
     }
 
@@ -150,13 +150,13 @@ def _flat(cell: CellAgreement) -> dict[str, Any]:
     return {**named, **estimates}
 
 
-def write_page(path: Path, found: AgreementResult) -> None:
+def write_page(path: Path, result: AgreementResult) -> None:
     """Write the HTML page of a run that kept its rows.
 
     Raises:
         InputError: It cannot be written, or what makes it is not installed.
     """
-    run, labelled = found.run, found.labelled
+    run, labelled = result.run, result.labelled
     page = ReportInput(
         folder=run.source.folder,
         source=run.source.short_name,
@@ -175,18 +175,18 @@ def write_page(path: Path, found: AgreementResult) -> None:
                 group=row.group,
                 results=output["scores"],
             )
-            for (row, output), label in zip(labelled.kept, found.rows.labels, strict=True)
+            for (row, output), label in zip(labelled.kept, result.rows.labels, strict=True)
             for item in [row.item or {}]
         ],
-        judged=found.rows,
-        agreement=found.report,
+        judged=result.rows,
+        agreement=result.report,
         unlabelled=labelled.unlabelled,
         unreadable=labelled.unreadable,
-        annotators=found.annotators,
+        annotators=result.annotators,
         notes=[
-            *map(_sentence, agreement_interval_notes(found.report, ALL_STATISTICS)),
+            *map(_sentence, agreement_interval_notes(result.report, ALL_STATISTICS)),
             f"Seed of the draws: {run.seed}.",
-            *map(_sentence, abstention_lines(found)),
+            *map(_sentence, abstention_lines(result)),
             *map(_sentence, labelled.left_out()),
         ],
     )

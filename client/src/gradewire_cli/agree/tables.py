@@ -226,26 +226,26 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
 
 
-def optional_tables(found: AgreementResult) -> Iterator[Table]:
+def optional_tables(result: AgreementResult) -> Iterator[Table]:
     """Yield the tables of models that are shown where all are asked for."""
-    if found.accuracies is not None:
-        yield from accuracy_tables(found.accuracies, found.people)
-    yield from model_tables(found.systems, found.people)
+    if result.accuracies is not None:
+        yield from accuracy_tables(result.accuracies, result.people)
+    yield from model_tables(result.systems, result.people)
 
 
-def headline_by_model(found: AgreementResult) -> Iterator[Table]:
+def headline_by_model(result: AgreementResult) -> Iterator[Table]:
     """Yield the tables of models that are shown in any case: those beside an evaluator in the place of people."""
-    if found.accuracies is not None:
-        yield from accuracy_headline(found.accuracies, found.people)
-    if found.labelled.against is not None:
-        yield from model_tables(found.systems, found.people)
+    if result.accuracies is not None:
+        yield from accuracy_headline(result.accuracies, result.people)
+    if result.labelled.against is not None:
+        yield from model_tables(result.systems, result.people)
 
 
-def optional_intervals(found: AgreementResult) -> list[str]:
+def optional_intervals(result: AgreementResult) -> list[str]:
     """Return notes on the intervals of the tables of models."""
-    figures = list(_system_intervals(found.systems, found.people))
-    if found.accuracies is not None:
-        figures += accuracy_intervals(found.accuracies, found.people)
+    figures = list(_system_intervals(result.systems, result.people))
+    if result.accuracies is not None:
+        figures += accuracy_intervals(result.accuracies, result.people)
     return interval_notes(figures) if figures else []
 
 
@@ -269,21 +269,21 @@ def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
             yield estimated(mean).beside(str(1 + sum(other.value > mean.value for other in means)))
 
 
-def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
+def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
     """What reproduces each metric, what failed, is undefined or uncertain."""
-    if found.labelled.against is not None:
-        yield found.labelled.against.told()
-    for metric in found.report.metrics:
-        yield found.labelled.tallies[metric.metric].told(metric.metric)
-    for metric in found.report.metrics:
+    if result.labelled.against is not None:
+        yield result.labelled.against.told()
+    for metric in result.report.metrics:
+        yield result.labelled.tallies[metric.metric].told(metric.metric)
+    for metric in result.report.metrics:
         yield from _undefined(metric, statistics)
-    yield from abstention_lines(found)
+    yield from abstention_lines(result)
 
 
-def abstention_lines(found: AgreementResult) -> Iterator[str]:
+def abstention_lines(result: AgreementResult) -> Iterator[str]:
     """A line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
-    for label in found.rows.verdicts:
-        if (told := found.abstention(label)) is not None:
+    for label in result.rows.verdicts:
+        if (told := result.abstention(label)) is not None:
             yield (
                 f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
                 f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "

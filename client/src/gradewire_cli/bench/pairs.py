@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 import numpy as np
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from gradewire_cli.bench.engine import TableCall
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.scoring.row_scorer import ScoredRow
-    from gradewire_stats.pairwise import PairwiseReport
+    from gradewire_stats.pairwise import Choice, PairwiseReport
 
 
-Choice = Literal["A", "B", "tie"]
 _CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
 PAIR_COLUMNS = Columns(
     {

@@ -200,7 +200,7 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
             [
                 [
                     *(f"{each.risk:g}", str(each.rows), str(each.accepted), str(each.wrong), number(each.wrong_share)),
-                    *("yes" if each.held else "no", str(each.asked), number(each.accuracy)),
+                    *("yes" if each.held else "no", str(each.judged), number(each.accuracy)),
                 ]
                 for each in risks
                 if each.risk in _SHOWN_RISKS
@@ -215,14 +215,14 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
 
 def judge_line(fit: CascadeFit, judge: str) -> str:
     """Where the judge is asked, in a sentence."""
-    if fit.asked_below is None:
+    if fit.judged_below is None:
         return (
             f"{judge} is refused: on no share of the least certain rows does the interval of what it adds lie above 0, "
             "so auto never lets it decide"
         )
     share = max(each.share for each in fit.gains if each.adds)
     return (
-        f"{judge} is asked below the confidence {_confidence(fit.asked_below)}: the least certain {share:.0%} of rows"
+        f"{judge} is asked below the confidence {_confidence(fit.judged_below)}: the least certain {share:.0%} of rows"
     )
 
 

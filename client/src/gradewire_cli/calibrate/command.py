@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +43,7 @@ from gradewire_cli.options.labelled import labelled_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.table_forms import write_json
-from gradewire_cli.results.tables import Table, print_tables
+from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_run_of
@@ -86,14 +86,16 @@ class Calibration:
             labelled, after = self._score(transport, replace(self.metric, **values))
         fit = fitted_threshold(before, after, self.options["objective"], **self.run.draws)
         told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
-        _show([fit_table(fit)], fit_lines(told, before, after), [*warning_lines(after, labelled), *gain_lines(fit)])
+        show_tables(
+            [fit_table(fit)], fit_lines(told, before, after), [*warning_lines(after, labelled), *gain_lines(fit)]
+        )
         scored = parse_metric_line(after.fitted.line)
         values = {
             "parameters": line_parameters(scored),
             "threshold": fit.threshold,
             "sentence_weight": getattr(scored, "sentence_weight", None),
         }
-        self._store(after.fitted, {**values, "figures": tuple(fit.figures.items())})
+        self._store(after.fitted, {**values, "figures": tuple(fit.values.items())})
 
     def _fit_probability(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
@@ -120,7 +122,7 @@ class Calibration:
         shape = known.correctness_shape()
         fit = fitted_probability(scored, features, shape, provenance, **self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
-        _show(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
+        show_tables(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
         figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
         self._store(rows, values, fit.result.fit)
@@ -155,7 +157,7 @@ class Calibration:
         half, delta = self.options["half"], self.options["delta"]
         fit, held = fitted_cascade(scored, provenance, half=half, delta=delta, **self.run.draws)
         warnings = [*cascade_warnings(scored, told), *(f"warning: {each}" for each in labelled.left_out())]
-        _show(cascade_tables(fit, held), [judge_line(fit, metric.judge or "lave")], warnings)
+        show_tables(cascade_tables(fit, held), [judge_line(fit, metric.judge or "lave")], warnings)
         values = {
             "metric": metric.name,
             "metric_version": scored.provenance["metric_version"],
@@ -194,14 +196,6 @@ class Calibration:
             told = embedded_module("fits").store_fitted(self.options["models_dir"], name, digest, stored)
         click.echo(f"stored with {name}: {told}")
         click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
-
-
-def _show(tables: Iterable[Table], lines: Iterable[str], warnings: Iterable[str]) -> None:
-    print_tables(tables)
-    for line in lines:
-        click.echo(line)
-    for line in warnings:
-        click.echo(line, err=True)
 
 
 def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:

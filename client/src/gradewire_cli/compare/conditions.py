@@ -64,19 +64,19 @@ class Condition:
 
     Attributes:
         metric: As it was written.
-        figure: One of `FIGURES`.
+        value_name: One of `FIGURES`.
         sign: `<`, `<=`, `>` or `>=`.
         number: What the figure is held against.
     """
 
     metric: str
-    figure: str
+    value_name: str
     sign: str
     number: float
 
     def __str__(self) -> str:
         """As it may be written."""
-        return f"{self.metric}.{self.figure} {self.sign} {self.number:g}"
+        return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
         """Whether the condition holds of a figure, which must be defined."""

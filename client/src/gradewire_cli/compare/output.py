@@ -45,15 +45,15 @@ _TEXT_CHARACTERS = 32
 _ALL = "all"
 
 
-def headline_tables(found: CompareResult) -> Iterator[Table]:
+def headline_tables(result: CompareResult) -> Iterator[Table]:
     """What a terminal shows of every candidate: of groups and changed rows what the chooser says."""
-    for side in found.sides:
-        yield from _tables(side, [found.chooser], _TEXT_CHARACTERS)
+    for side in result.sides:
+        yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
 
 
-def all_tables(found: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
+def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
     """All tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
-    for side in found.sides:
+    for side in result.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 
 
@@ -73,15 +73,15 @@ def value_tables(side: SideComparison) -> Iterator[Table]:
         yield from _by_group(side, grouped, list(side.overall.outcomes))
 
 
-def value_notes(found: CompareResult) -> list[str]:
+def value_notes(result: CompareResult) -> list[str]:
     """What is not compared, on how many draws the intervals rest, and what does not compare."""
-    notes = list(found.notes)
-    for side in found.sides:
+    notes = list(result.notes)
+    for side in result.sides:
         notes += side.matching.notes()
         notes += [
             f"{label}: {side.baseline} and {side.candidate} were scored by different definitions (below): their scores "
             "do not compare"
-            for label in side.unlike
+            for label in side.differing_metrics
         ]
         for name, outcomes in side.overall.outcomes.items():
             if outcomes.undecided:
@@ -94,7 +94,7 @@ def value_notes(found: CompareResult) -> list[str]:
                 notes.append(f"by {by}: {grouped.outside} pairs have no value and are in no line")
             if grouped.left_out:
                 notes.append(f"by {by}: {grouped.left_out} groups are too many to tell figures of")
-    return [*notes, *interval_notes(_placed(found))]
+    return [*notes, *interval_notes(_placed(result))]
 
 
 def _why(side: SideComparison, name: str) -> str:
@@ -110,8 +110,8 @@ def _why(side: SideComparison, name: str) -> str:
     return ", ".join(f"{number} {status}" for status, number in side.statuses.items() if status != "OK")
 
 
-def _placed(found: CompareResult) -> Iterator[PlacedEstimate]:
-    for side in found.sides:
+def _placed(result: CompareResult) -> Iterator[PlacedEstimate]:
+    for side in result.sides:
         places = [(_ALL, side.overall)]
         places += [(" ".join(values), of) for grouped in side.groups for values, of in grouped.groups.items()]
         for place, of in places:
@@ -268,19 +268,19 @@ _LINE_CHARACTERS: Final = 2000
 _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
-def write_page(path: Path, found: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> None:
+def write_page(path: Path, result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> None:
     """Write the page; raises InputError where it cannot be written."""
-    page.write_page(path, comparison_pages(found, source, conditions))
+    page.write_page(path, comparison_pages(result, source, conditions))
 
 
-def comparison_pages(found: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
+def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
     """Yield the page with less and less on it: values with their intervals, wins, changed rows, what else differs."""
-    base = name_of(found.sides[0].baseline)
+    base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(
             title=f"Comparison: {cut(source, _LINE_CHARACTERS)}",
             heading=("Comparison with ", base),
-            lead=(ShownText(cut(source, _LINE_CHARACTERS)), f", {today()}: ", *_candidates(found)),
+            lead=(ShownText(cut(source, _LINE_CHARACTERS)), f", {today()}: ", *_candidates(result)),
             first=[
                 Paragraph((ShownText(cut(str(each), _LINE_CHARACTERS)),), "holds" if each.holds or each.problem else "")
                 for each in conditions
@@ -291,17 +291,17 @@ def comparison_pages(found: CompareResult, source: str, conditions: Sequence[Che
                         id=f"side-{place}",
                         title=(name_of(side.candidate), " against ", base),
                         link=(name_of(side.candidate),),
-                        blocks=list(_side(side, found.chooser, place, rows=rows, characters=characters, lines=lines)),
+                        blocks=list(_side(side, result.chooser, place, rows=rows, characters=characters, lines=lines)),
                     )
-                    for place, side in enumerate(found.sides, 1)
+                    for place, side in enumerate(result.sides, 1)
                 ),
-                _reproduce(found),
+                _reproduce(result),
             ],
         )
 
 
-def _candidates(found: CompareResult) -> Iterator[str | ShownText]:
-    for place, side in enumerate(found.sides):
+def _candidates(result: CompareResult) -> Iterator[str | ShownText]:
+    for place, side in enumerate(result.sides):
         yield from ((", ",) if place else ())
         yield name_of(side.candidate)
         yield f" on {side.overall.pairs:,} questions"
@@ -366,9 +366,9 @@ def _card(row: ChangedRow, side: SideComparison, characters: int) -> Card:
     )
 
 
-def _reproduce(found: CompareResult) -> Section:
-    baseline = found.sides[0].baseline
-    chooser = ", ".join(str(value) if name == "by" else f"{name} {value}" for name, value in found.identity.items())
+def _reproduce(result: CompareResult) -> Section:
+    baseline = result.sides[0].baseline
+    chooser = ", ".join(str(value) if name == "by" else f"{name} {value}" for name, value in result.identity.items())
     how = (
         "Better answers are chosen by ",
         Code(cut(chooser, _LINE_CHARACTERS)),
@@ -376,9 +376,9 @@ def _reproduce(found: CompareResult) -> Section:
         name_of(baseline),
         ", on the questions for which both have a score.",
     )
-    lines = page.lines(found.manifests[baseline].lines.items())
+    lines = page.lines(result.manifests[baseline].lines.items())
     return Section(
         id="reproduce",
         title=("Reproduce",),
-        blocks=[Paragraph(how), *page.notes(value_notes(found)), lines],
+        blocks=[Paragraph(how), *page.notes(value_notes(result)), lines],
     )

@@ -169,35 +169,35 @@ def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verd
     return found
 
 
-def _human_notes(found: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
+def _human_notes(result: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
     if people is None:
-        by_votes = sum(pair.by_votes for pair in found.verdicts.pairs)
+        by_votes = sum(pair.by_votes for pair in result.verdicts.pairs)
         told = f"{by_votes} pairs have their winner from the votes of people: there is no judge to hold against them"
         return [told] if by_votes else []
     left_out = people.left_out.sentences("rows of people")
-    if found.people is None:
+    if result.people is None:
         return [*left_out, f"--human {human}: none of its pairs is among those of the leaderboard"]
-    strata = found.people.strata
+    strata = result.people.strata
     counts = {
-        "pairs of people are unknown to the judge": found.people.unmatched,
-        "pairs have unknown lengths, so that there is no baseline of the longer answer": found.people.without_words,
+        "pairs of people are unknown to the judge": result.people.unmatched,
+        "pairs have unknown lengths, so that there is no baseline of the longer answer": result.people.without_words,
         "pairs of people were left out: no majority": strata.no_majority,
         "pairs of people were left out: most call them a tie": strata.voted_tie,
     }
     return [*left_out, *(f"{number} {what}" for what, number in counts.items() if number)]
 
 
-def _document(run: LeaderboardRun, found: Leaderboard, options: RatingOptions) -> dict[str, Any]:
-    read, agree = found.verdicts.both_orders()
-    ratings = found.ratings
+def _document(run: LeaderboardRun, result: Leaderboard, options: RatingOptions) -> dict[str, Any]:
+    read, agree = result.verdicts.both_orders()
+    ratings = result.ratings
     return {
         "file": run.source.name,
         "by": run.by,
-        "pairs": len(found.verdicts.pairs),
+        "pairs": len(result.verdicts.pairs),
         "instructions": ratings.instructions,
-        "left_out": dict(found.verdicts.left_out.counts),
-        "without_winner": dict(found.verdicts.without_winner),
-        "lost_blank": found.verdicts.lost_blank,
+        "left_out": dict(result.verdicts.left_out.counts),
+        "without_winner": dict(result.verdicts.without_winner),
+        "lost_blank": result.verdicts.lost_blank,
         "both_orders": {"pairs": read, "same_winner": agree},
         "reference": options.reference,
         "anchor": options.anchor,
@@ -209,8 +209,8 @@ def _document(run: LeaderboardRun, found: Leaderboard, options: RatingOptions) -
         "effects": ratings.effects,
         "wins": {"models": [line.model for line in ratings.models], "won": ratings.won.tolist()},
         "ties": ratings.tied.tolist(),
-        "position_bias": found.position,
-        "length_bias": found.length,
-        "families": {family: table.models for family, table in found.families.items()},
-        "human": found.people,
+        "position_bias": result.position,
+        "length_bias": result.length,
+        "families": {family: table.models for family, table in result.families.items()},
+        "human": result.people,
     }

@@ -130,17 +130,17 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     )
 
 
-def headline(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
     """Yield ratings, then biases, then agreement with people where there is some."""
-    yield ratings(found, options)
-    yield from biases(found)
-    yield from people(found)
+    yield ratings(result, options)
+    yield from biases(result)
+    yield from people(result)
 
 
-def optional_tables(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
     """Yield the win matrix, then tables by family."""
-    yield win_matrix(found)
-    yield from families(found, options)
+    yield win_matrix(result)
+    yield from families(result, options)
 
 
 def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
@@ -157,7 +157,7 @@ def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate]
     ]
 
 
-def ratings(found: Leaderboard, options: RatingOptions) -> Table:
+def ratings(result: Leaderboard, options: RatingOptions) -> Table:
     """Return the ratings, the best model first."""
     columns = _columns(options)
     rows: list[list[Cell]] = [
@@ -168,7 +168,7 @@ def ratings(found: Leaderboard, options: RatingOptions) -> Table:
             count(line.matches),
             count(line.tied),
         ]
-        for place, line in enumerate(found.ratings.models, 1)
+        for place, line in enumerate(result.ratings.models, 1)
     ]
     return Table(
         "Ratings",
@@ -179,25 +179,25 @@ def ratings(found: Leaderboard, options: RatingOptions) -> Table:
     )
 
 
-def win_matrix(found: Leaderboard) -> Table:
+def win_matrix(result: Leaderboard) -> Table:
     """Return the share of matches that each model won against each other one, in the order of the ratings."""
-    models = [line.model for line in found.ratings.models]
+    models = [line.model for line in result.ratings.models]
     return Table(
         "Share of matches that the row's model won against the column's, ties half",
         ["", *models],
         [
-            [model, *(_share(found.ratings, row, column) for column in range(len(models)))]
+            [model, *(_share(result.ratings, row, column) for column in range(len(models)))]
             for row, model in enumerate(models)
         ],
     )
 
 
-def families(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
     """Yield ratings and win shares by family; nothing without families."""
-    if not found.families:
+    if not result.families:
         return
-    models = [line.model for line in found.ratings.models]
-    by_family = {family: {line.model: line for line in table.models} for family, table in found.families.items()}
+    models = [line.model for line in result.ratings.models]
+    by_family = {family: {line.model: line for line in table.models} for family, table in result.families.items()}
     for title, name, written in (
         ("Bradley-Terry ratings by family", "bradley_terry", points),
         ("Win shares by family, ties half", "win_share", estimated),
@@ -212,15 +212,15 @@ def families(found: Leaderboard, options: RatingOptions) -> Iterator[Table]:
         yield Table(title, ["family", *models], rows)
 
 
-def notes(found: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
+def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
     """What is to be known of the figures, in sentences."""
-    lines = [f"{len(found.verdicts.pairs)} pairs on {found.ratings.instructions} instructions, {_scale(options)}"]
-    if missing := found.verdicts.without_winner:
+    lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {_scale(options)}"]
+    if missing := result.verdicts.without_winner:
         listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
         lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
-    if blank := found.verdicts.lost_blank:
+    if blank := result.verdicts.lost_blank:
         lines.append(f"{blank} pairs were lost by a blank answer")
-    read, agree = found.verdicts.both_orders()
+    read, agree = result.verdicts.both_orders()
     if read:
         lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")
     if 2 * agree < read:
@@ -228,20 +228,20 @@ def notes(found: Leaderboard, options: RatingOptions, *, families: bool) -> list
             "most pairs have another winner where the other answer is shown first: this judge hardly tells these "
             "answers apart, and ratings say more of its ties than of the models"
         )
-    if found.ratings.regularised:
+    if result.ratings.regularised:
         lines.append(
             "wins do not lead from every model to every other one: ratings were drawn towards the mean by half a win "
             "and half a loss of each model against an average one; models that no chain of matches joins are not "
             "comparable, and ratings that rest on this alone have no interval"
         )
-    elif found.ratings.regularised_draws:
+    elif result.ratings.regularised_draws:
         lines.append(
-            f"in {found.ratings.regularised_draws} of {found.ratings.resamples} draws wins do not lead from every "
+            f"in {result.ratings.regularised_draws} of {result.ratings.resamples} draws wins do not lead from every "
             "model to every other one: ratings were drawn towards the mean there"
         )
     if options.controls:
         lines.append(f"models are ordered by the ratings with {' and '.join(options.controls)} held fixed")
-    return [*lines, *interval_notes(_intervals(found, options, families=families))]
+    return [*lines, *interval_notes(_intervals(result, options, families=families))]
 
 
 def _scale(options: RatingOptions) -> str:
@@ -257,30 +257,30 @@ def _share(table: RatingTable, row: int, column: int) -> Value:
     return Value(f"{share:.2f}", share, remarks=(f"of {all_:.0f}",))
 
 
-def biases(found: Leaderboard) -> Iterator[Table]:
+def biases(result: Leaderboard) -> Iterator[Table]:
     """Yield the table of what wins beside the answer; nothing where nothing is known."""
-    if rows := list(_biases(found)):
+    if rows := list(_biases(result)):
         yield Table("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], rows)
 
 
-def _biases(found: Leaderboard) -> Iterator[list[Cell]]:
-    odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in found.ratings.effects}
-    for name, bias, control in (("shown first", found.position, "position"), ("longer", found.length, "length")):
+def _biases(result: Leaderboard) -> Iterator[list[Cell]]:
+    odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in result.ratings.effects}
+    for name, bias, control in (("shown first", result.position, "position"), ("longer", result.length, "length")):
         if bias.matches:
             yield [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
 
 
-def people(found: Leaderboard) -> Iterator[Table]:
+def people(result: Leaderboard) -> Iterator[Table]:
     """Yield agreement with people; nothing without any."""
-    if found.people is None:
+    if result.people is None:
         return
-    strata, systems = found.people.strata.evaluators[0].strata, found.people.systems
+    strata, systems = result.people.strata.evaluators[0].strata, result.people.systems
     yield Table(
         "People's majority votes reproduced, by how many agree",
         ["", *(f"{stratum.stratum}\n{stratum.pairs} pairs" for stratum in strata), "ties"],
         [
             [each.evaluator, *(estimated(stratum.reproduced) for stratum in each.strata), count(each.strata[-1].ties)]
-            for each in found.people.strata.evaluators
+            for each in result.people.strata.evaluators
         ],
     )
     yield Table(
@@ -290,13 +290,13 @@ def people(found: Leaderboard) -> Iterator[Table]:
     )
 
 
-def _intervals(found: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[PlacedEstimate]:
-    for line in found.ratings.models:
+def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[PlacedEstimate]:
+    for line in result.ratings.models:
         for head, name, *_ in _columns(options):
             yield PlacedEstimate(line.model, head.replace("\n", " "), "all pairs", getattr(line, name))
-    for name, bias in (("shown first", found.position), ("longer", found.length)):
+    for name, bias in (("shown first", result.position), ("longer", result.length)):
         yield PlacedEstimate(name, "share won", "all pairs", bias.won)
-    for family, table in found.families.items() if families else ():
+    for family, table in result.families.items() if families else ():
         for line in table.models:
             yield PlacedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)
 
@@ -314,40 +314,40 @@ _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The j
 
 
 def write_page(  # noqa: PLR0913 - what is shown, and where
-    path: Path, found: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str, quiet: bool
+    path: Path, result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str, quiet: bool
 ) -> None:
     """Write the page; raises InputError where it cannot be written."""
-    pages = leaderboard_pages(found, options, notes, source=source, by=by)
+    pages = leaderboard_pages(result, options, notes, source=source, by=by)
     page.write_page(path, pages, without="pair", quiet=quiet)
 
 
 def leaderboard_pages(
-    found: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
+    result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
     """Yield the page with less and less on it: ratings, win matrix, families, biases, questionable pairs."""
-    models, pairs = len(found.ratings.models), len(found.verdicts.pairs)
+    models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:
         told.append(f"The first {MAX_MODELS} of {models} models are shown.")
     judged = [Paragraph(("Judged by ", Code(cut(by, _NOTE_CHARACTERS))), "note")] if by else []
-    found, options = _bounded(found, options)
-    chart = _chart(found.ratings, options)
+    result, options = _bounded(result, options)
+    chart = _chart(result.ratings, options)
     drawn = [Charts([chart], "wide")] if chart is not None else []
-    first = ShownTable("t-ratings", ratings(found, options))
+    first = ShownTable("t-ratings", ratings(result, options))
     head: list[Block] = [*judged, *page.notes(told, most=_NOTE_CHARACTERS), first, *drawn]
-    matrix = ShownTable("t-wins", win_matrix(found), is_shaded=True)
+    matrix = ShownTable("t-wins", win_matrix(result), is_shaded=True)
     further = (
-        ("families", "By family of instructions", "Families", list(families(found, options))),
-        ("biases", "What wins beside the answer", "Biases", list(biases(found))),
-        ("people", "Agreement with people", "People", list(people(found))),
+        ("families", "By family of instructions", "Families", list(families(result, options))),
+        ("biases", "What wins beside the answer", "Biases", list(biases(result))),
+        ("people", "Agreement with people", "People", list(people(result))),
     )
     sections = [
         Section(id="ratings", title=("Ratings",), blocks=head),
         Section(id="wins", title=("Wins of each model against each other one",), link=("Wins",), blocks=[matrix]),
         *(_tables(name, title, link, tables) for name, title, link, tables in further if tables),
     ]
-    doubtful = questionable(found.verdicts.pairs, most=_QUESTIONABLE)
-    instructions = f"{found.ratings.instructions:,} instructions"
+    doubtful = questionable(result.verdicts.pairs, most=_QUESTIONABLE)
+    instructions = f"{result.ratings.instructions:,} instructions"
     for most, characters in _AMOUNTS:
         yield Page(
             title=f"Leaderboard: {cut(source, _NOTE_CHARACTERS)}",
@@ -365,20 +365,20 @@ def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Sectio
     return Section(id=name, title=(title,), link=(link,), blocks=blocks)
 
 
-def _bounded(found: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
+def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
     """Return the first models and families alone, under names that are short and distinct."""
-    names = shown_names([*(line.model for line in found.ratings.models), options.reference or ""])
+    names = shown_names([*(line.model for line in result.ratings.models), options.reference or ""])
 
     def of(table: RatingTable, kept: frozenset[str]) -> RatingTable:
         lines = [replace(line, model=names[line.model]) for line in table.models if line.model in kept]
         return replace(table, models=lines)
 
-    kept = frozenset(line.model for line in found.ratings.models[:MAX_MODELS])
-    shown_families = dict(list(found.families.items())[:_FAMILIES])
+    kept = frozenset(line.model for line in result.ratings.models[:MAX_MODELS])
+    shown_families = dict(list(result.families.items())[:_FAMILIES])
     called = shown_names(shown_families)
     tables = {called[family]: of(table, kept) for family, table in shown_families.items()}
     reference = None if options.reference is None else names[options.reference]
-    return replace(found, ratings=of(found.ratings, kept), families=tables), replace(options, reference=reference)
+    return replace(result, ratings=of(result.ratings, kept), families=tables), replace(options, reference=reference)
 
 
 def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:

@@ -214,11 +214,11 @@ class PairJudging:
         """Recorded pairs, then those that were judged here."""
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
-    async def all_pairs(self, shown: Progress) -> None:
+    async def all_pairs(self, progress: Progress) -> None:
         """Judges every pair; raises GradewireError as the chooser does."""
-        await self._judge(list(self.answers.pool(self.models).all_pairs()), None, shown)
+        await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
-    async def until(self, sampling: Sampling, shown: Progress) -> None:
+    async def until(self, sampling: Sampling, progress: Progress) -> None:
         """Judges round by round until every model that has answers is known well enough, or no pair is left.
 
         A round is chosen by what the rounds before it said, and its number stands beside its pairs. So a run that is
@@ -234,10 +234,10 @@ class PairJudging:
         batch = self._round(sampling, before)
         # Of another field or other options the last round is another one: it stays as it is.
         if last and last <= {self._key(chosen) for chosen in batch}:
-            await self._judge(batch, number, shown)
+            await self._judge(batch, number, progress)
         while batch := self._round(sampling, list(self.pairs.values())):
             number += 1
-            await self._judge(batch, number, shown)
+            await self._judge(batch, number, progress)
 
     def _round(self, sampling: Sampling, judged: list[JudgedPair]) -> list[ChosenPair]:
         """What to judge next where these pairs are judged."""
@@ -288,13 +288,13 @@ class PairJudging:
         few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
         return few or math.isnan(found.low) or found.high - found.low > width
 
-    async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, shown: Progress) -> None:
+    async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: Progress) -> None:
         """Has the pairs judged that are not known yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
         asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
         told = {} if number is None else {"round": number}
-        await self.engine.judge(asked, anew=True, told=told, done=lambda: shown.done(len(self.pairs)))
+        await self.engine.judge(asked, anew=True, told=told, done=lambda: progress.done(len(self.pairs)))
 
     def _key(self, chosen: ChosenPair) -> tuple[str, frozenset[str]]:
         return chosen.instruction, frozenset((self.models[chosen.first], self.models[chosen.second]))

@@ -226,7 +226,7 @@ class Album:
     page_folder: Path
     embedded_characters: int = field(default=0, init=False)
 
-    def shown(self, named: str) -> ShownPicture | None:
+    def picture(self, named: str) -> ShownPicture | None:
         """What the page has of a picture that a row names by path, URL, data URI or anything else; None without one."""
         named = named.strip()
         if not named:

@@ -246,7 +246,7 @@ class CascadeFit:
         risks: Ascending.
         budgets: Budget and least confidence of accepted verdicts, ascending.
         gains: Judge against cheap metrics among the least certain rows.
-        asked_below: Confidence below which the judge is worth asking; None: nowhere.
+        judged_below: Confidence below which the judge is worth asking; None: nowhere.
         delta: The bounds hold with the probability 1 - delta each.
         form: The form that a model stores, JSON.
     """
@@ -254,7 +254,7 @@ class CascadeFit:
     risks: tuple[FittedRisk, ...]
     budgets: tuple[tuple[float, float], ...]
     gains: tuple[JudgeGain, ...]
-    asked_below: float | None
+    judged_below: float | None
     delta: float
     form: dict[str, Any]
 
@@ -367,7 +367,7 @@ class HeldRisk:
         rows: All of them.
         accepted: Those whose verdict is accepted without the judge.
         wrong: Wrong ones among these.
-        asked: Rows that the judge is asked about.
+        judged: Rows that the judge is asked about.
         accuracy: Share of right verdicts of `auto`, all rows; NaN where the judge would be asked about a row that it
             has not judged.
     """
@@ -376,7 +376,7 @@ class HeldRisk:
     rows: int
     accepted: int
     wrong: int
-    asked: int
+    judged: int
     accuracy: float
 
     @property
@@ -403,7 +403,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
                 rows=len(rows),
                 accepted=int(accepted.sum()),
                 wrong=int((wrong & accepted).sum()),
-                asked=int(asked.sum()),
+                judged=int(asked.sum()),
                 accuracy=_accuracy(rows, asked),
             )
         )
@@ -412,7 +412,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
     """bool[rows], whether the judge decides: below the threshold, and where it is worth asking."""
-    below = fit.asked_below or 0.0
+    below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 
 

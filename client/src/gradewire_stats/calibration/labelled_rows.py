@@ -108,7 +108,7 @@ class LabelledFeatures:
             self.counting,
         )
 
-    def unasked(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def without_shared_questions(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """bool[rows], those whose question no row `inside` has."""
         asked = {key for key, held in zip(self.keys, inside, strict=True) if held}
         return np.array([key not in asked for key in self.keys])

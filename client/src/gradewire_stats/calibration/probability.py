@@ -196,7 +196,7 @@ def left_out_log_odds(rows: LabelledFeatures) -> NDArray[np.float64]:
 
 
 def _by_the_others(rows: LabelledFeatures, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-    others = rows.where(rows.unasked(inside))
+    others = rows.where(rows.without_shared_questions(inside))
     if others.right.all() or not others.right.any():
         return np.full(int(inside.sum()), np.nan)
     return log_odds(fitted_model(others), rows.values[inside])
@@ -223,18 +223,18 @@ class CorrectnessFitResult:
         fit: The form that a model stores, JSON.
         figures: Of the rows' probabilities, held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15 bins
             of equal mass).
-        travel: Of each source by a fit on the others; empty with one source.
+        transfer: Of each source by a fit on the others; empty with one source.
         warnings: What the reader should know, one sentence each.
     """
 
     fit: dict[str, Any]
     figures: dict[str, float]
-    travel: tuple[TransferStatistics, ...]
+    transfer: tuple[TransferStatistics, ...]
     warnings: tuple[str, ...]
 
 
 def fit_correctness(
-    rows: LabelledFeatures, *, provenance: Mapping[str, Any], travels: bool = True
+    rows: LabelledFeatures, *, provenance: Mapping[str, Any], with_transfer: bool = True
 ) -> CorrectnessFitResult:
     """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
@@ -243,7 +243,7 @@ def fit_correctness(
     Args:
         rows: Of `checked`.
         provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
-        travels: Whether sources are left out for figures, which takes most of the time.
+        with_transfer: Whether sources are left out for figures, which takes most of the time.
 
     Raises:
         ValueError: The features say nothing about the labels, or there are more sources than MOST_SOURCES.
@@ -255,9 +255,9 @@ def fit_correctness(
             f"{MOST_SOURCES} can be; name a column with fewer values (--source)"
         )
     figures = probability_quality(held_out_probabilities(rows), rows.right)
-    travel = tuple(transfer_statistics(rows, fitted_form)) if travels else ()
+    transfer = tuple(transfer_statistics(rows, fitted_form)) if with_transfer else ()
     fit = fitted_form(rows, {**provenance, "figures": figures})
-    return CorrectnessFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
+    return CorrectnessFitResult(fit, figures, transfer, tuple(_warnings(rows, transfer)))
 
 
 def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
@@ -284,7 +284,7 @@ class _Evidence:
         right: bool.
         weights: float64.
         share: float64, how far it is from the rows of the model: 0 near, 1 far.
-        ends: Distances between which it turns from near to far; None without shapes.
+        edges: Distances between which it turns from near to far; None without shapes.
     """
 
     rows: NDArray[np.intp]
@@ -292,11 +292,11 @@ class _Evidence:
     right: NDArray[np.bool_]
     weights: NDArray[np.float64]
     share: NDArray[np.float64]
-    ends: tuple[float, float] | None
+    edges: tuple[float, float] | None
 
     def where(self, kept: NDArray[np.bool_]) -> "_Evidence":
         columns = (self.rows[kept], self.log_odds[kept], self.right[kept], self.weights[kept], self.share[kept])
-        return _Evidence(*columns, self.ends)
+        return _Evidence(*columns, self.edges)
 
     def weighted(self, *, far: bool) -> NDArray[np.float64]:
         """Weights of the rows as evidence about items that are near, or far."""
@@ -337,15 +337,15 @@ def _by_source(rows: LabelledFeatures) -> _BySource:
 def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64], others: _BySource) -> _Evidence:
     by_source, apart, count = others.log_odds, others.apart, len(rows.right)
     found = np.concatenate((by_question, by_source))
-    share, ends = np.zeros(len(found)), None
+    share, edges = np.zeros(len(found)), None
     if apart is not None:
         several = not np.isnan(by_source).all()
         known = apart[~np.isnan(apart)]
         near, far = np.percentile(apart[:count], NEAR if several else ALL_NEAR), np.percentile(known, FAR)
-        ends = (float(near), float(far) if several and far - near >= LEAST_RAMP else 2 * float(near) + 1.0)
-        share = ramp(apart, *ends)
+        edges = (float(near), float(far) if several and far - near >= LEAST_RAMP else 2 * float(near) + 1.0)
+        share = ramp(apart, *edges)
     weights = np.concatenate((rows.weights, TRANSFER_WEIGHT * rows.weights))
-    evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, ends)
+    evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, edges)
     return evidence.where(~np.isnan(found))
 
 
@@ -357,7 +357,7 @@ def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64
     parts = [(0, halves == half) for half in range(BAND_FOLDS)]
     parts += [(count, inside) for _, inside in left_out_sources(rows)]
     for start, inside in parts:
-        others = rows.where(rows.unasked(inside))
+        others = rows.where(rows.without_shared_questions(inside))
         if others.shapes is not None and len(others.right):
             kept = neighbourhood(others.shapes.values, scale, others.keys, others.sources)
             found[start + np.flatnonzero(inside)] = distances(kept, shapes.values[inside])
@@ -390,9 +390,9 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
         found = (1 - coarse.share) * found + coarse.share * far(coarse.log_odds)
     found = ruled(found, rows.rules[coarse.rows])
     distance = None
-    if evidence.ends is not None and rows.shapes is not None:
+    if evidence.edges is not None and rows.shapes is not None:
         kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)
-        distance = Distance(rows.shapes.names, kept, *(round(end, 6) for end in evidence.ends))
+        distance = Distance(rows.shapes.names, kept, *(round(edge, 6) for edge in evidence.edges))
     regimes = [
         DistanceBand(points, HeldOut(found, coarse.right, coarse.weighted(far=is_far)))
         for points, is_far in ((near, False), (far, True))
@@ -407,7 +407,7 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
     )
 
 
-def _warnings(rows: LabelledFeatures, travel: tuple[TransferStatistics, ...]) -> Iterator[str]:
+def _warnings(rows: LabelledFeatures, transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
     if len(rows.right) < FEW_ROWS:
         yield f"{len(rows.right)} rows are few: below {FEW_ROWS} probabilities are rough"
     sources = Counter(rows.sources)
@@ -415,4 +415,4 @@ def _warnings(rows: LabelledFeatures, travel: tuple[TransferStatistics, ...]) ->
         if count < FEW_OF_A_SOURCE and len(sources) > 1 and rows.counting.get(source, 1.0) >= 1:
             told = f"source {source!r} has {count} rows and counts as much as every other: each of them weighs "
             yield f"{told}{rows.weights[rows.of_source(source)][0]:.1f} times the mean; label more, or merge sources"
-    yield from transfer_warnings(travel)
+    yield from transfer_warnings(transfer)

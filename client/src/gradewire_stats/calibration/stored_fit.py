@@ -87,13 +87,13 @@ class Distance:
 
     Attributes:
         shape: Names of the numbers that say what kind of item it is.
-        kept: As `neighbourhood` gives it.
+        stored: As `neighbourhood` gives it.
         near: Distance up to which an item is near.
         far: Distance from which it is far; between the two it is both, in shares.
     """
 
     shape: Sequence[str]
-    kept: Mapping[str, Any]
+    stored: Mapping[str, Any]
     near: float
     far: float
 
@@ -159,7 +159,7 @@ def fit_form(
     if distance is not None:
         form["distance"] = {
             "shape": list(distance.shape),
-            **distance.kept,
+            **distance.stored,
             "near": distance.near,
             "far": distance.far,
         }
@@ -275,10 +275,10 @@ def neighbourhood(
     return {"scale": scale.tolist(), "rows": rows.tolist(), "nearest": min(NEAREST, len(drawn))}
 
 
-def distances(kept: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """float64[rows], how far float64[rows, numbers] are from what `neighbourhood` kept."""
-    scaled, rows = shapes / np.array(kept["scale"]), np.array(kept["rows"])
-    nearest = min(int(kept["nearest"]), len(rows))
+    scaled, rows = shapes / np.array(stored["scale"]), np.array(stored["rows"])
+    nearest = min(int(stored["nearest"]), len(rows))
     found = [np.empty(0)]
     for start in range(0, len(scaled), _AT_ONCE):
         mine = scaled[start : start + _AT_ONCE]

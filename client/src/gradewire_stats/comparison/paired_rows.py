@@ -88,7 +88,7 @@ class PairedRows:
     strata: NDArray[np.intp]
 
     @classmethod
-    def of(
+    def from_results(
         cls,
         results: Mapping[str, Sequence[tuple[ScoredAnswer, ScoredAnswer]]],
         questions: Sequence[str],

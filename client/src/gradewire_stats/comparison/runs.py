@@ -99,7 +99,8 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
         label: [(one.scores[label], two.scores[label]) for one, two in zip(baseline, candidate, strict=True)]
         for label in labels
     }
-    rows = PairedRows.of(results, columns.questions or blank, columns.datasets or blank, tie_margin=tie_margin)
+    keys, sets = columns.questions or blank, columns.datasets or blank
+    rows = PairedRows.from_results(results, keys, sets, tie_margin=tie_margin)
     members: dict[str, list[int]] = {}
     for place, name in enumerate(columns.groups):
         if name:

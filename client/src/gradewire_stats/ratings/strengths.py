@@ -302,7 +302,7 @@ class _Fit:
         self._matches, self._columns = matches, columns
         self._models = len(matches.models)
         self._cells = matches.a * self._models + matches.b
-        self.regularised = self._apart(np.ones(matches.instruction_count))
+        self.regularised = self._is_disconnected(np.ones(matches.instruction_count))
 
     def maximum(
         self, counts: NDArray[np.float64], start: NDArray[np.float64], *, check_rank: bool = False
@@ -314,7 +314,7 @@ class _Fit:
         weights, a, b = weights[where], matches.a[where], matches.b[where]
         columns, score = self._columns[where], matches.score_a[where]
         played = np.bincount(a, minlength=models) + np.bincount(b, minlength=models) > 0
-        prior = _PRIOR if self._apart(counts) else 0.0
+        prior = _PRIOR if self._is_disconnected(counts) else 0.0
         found = np.where(np.append(played, np.ones(columns.shape[1], bool)), start, 0.0)
         for step_number in range(_CONTROLLED_ITERATIONS):
             strengths, effects = found[:models], found[models:]
@@ -341,7 +341,7 @@ class _Fit:
                 return None
         return None
 
-    def _apart(self, counts: NDArray[np.float64]) -> bool:
+    def _is_disconnected(self, counts: NDArray[np.float64]) -> bool:
         found = pair_counts(self._matches, counts[None])
         return not connected(found.points, found.played)[0]
 
