@@ -68,12 +68,12 @@ def agreement(  # noqa: PLR0913 - one table, five optional choices about it
 def _metric_agreement(metric: str, table: list[CellDraws], statistics: Sequence[Statistic]) -> MetricAgreement:
     lines = []
     for cell in table:
-        part, sample = cell.part.part, cell.sample
+        part, sample = cell.part, cell.sample
         estimates = {statistic: cell.estimate(statistic) for statistic in statistics}
         counts = len(sample.scores), sample.failed, sample.judged
         names = part.level, part.dataset, part.model, part.group
         lines.append(CellAgreement(*names, *counts, estimates, questions=cell.questions("pearson")))
-    finest = [cell for cell in table if cell.part.part.level == "cell"]
+    finest = [cell for cell in table if cell.part.level == "cell"]
     return MetricAgreement(metric, lines, {statistic: mean_over(finest, statistic) for statistic in statistics})
 
 

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,77 +44,103 @@ from gradewire_stats.point_estimates import (
 )
 
 
+@dataclass(slots=True, eq=False)
+class CellDraws:
+    """One metric on the rows of a part that it scored: its point values, and its values in all draws.
+
+    Attributes:
+        part: Which rows these are of.
+        sample: The rows, with the questions of the part numbered from 0.
+        wanted: Statistics that are asked for.
+        values: Point values by statistic.
+        sums: Number of the column of `JudgedPart` that each sum stands in.
+        ranked: The same rows in order, where a statistic of ranks is wanted.
+        questions_of: Questions that a draw can take otherwise: of all rows, of those with a verdict, of pairs.
+    """
+
+    part: Part
+    sample: Sample
+    wanted: set[Statistic] = field(default_factory=set)
+    values: dict[Statistic, float] = field(default_factory=dict)
+    sums: dict[str, int] = field(default_factory=dict)
+    ranked: RankedSample | None = None
+    questions_of: dict[str, int] = field(default_factory=dict)
+    _drawn: defaultdict[Statistic, list[NDArray[np.float64]]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, sums: NDArray[np.float64], drawn: NDArray[np.float64]) -> None:
+        """Compute the values of further draws.
+
+        Args:
+            sums: float64[columns, draws], of the part.
+            drawn: float64[draws, questions of the part], those for which statistics of ranks are wanted.
+        """
+        values = additive_values({name: sums[column] for name, column in self.sums.items()}, self.wanted)
+        if self.ranked is not None and len(drawn):
+            values |= self.ranked.resample(drawn)
+        for statistic, column in values.items():
+            self._drawn[statistic].append(column)
+
+    def draws(self, statistic: Statistic) -> NDArray[np.float64]:
+        """Values of all draws, float64[draws]; NaN where undefined, shorter or empty where fewer could be computed."""
+        return joined(self._drawn[statistic])
+
+    def questions(self, statistic: Statistic) -> int:
+        """Questions behind a statistic that a draw can take otherwise."""
+        return self.questions_of["pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""]
+
+    def estimate(self, statistic: Statistic) -> Estimate:
+        """A statistic with its interval; all draws have to be taken."""
+        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
+
+
 class JudgedPart:
     """Rows of a part, for every metric that is asked about and on every set of rows that a comparison needs.
 
     A metric whose rows are the same alone and beside another one is one sample: failures are rare, so comparisons are
     nearly free.
-
-    Attributes:
-        part: Which rows.
-        samples: By number.
-        values: Point values by statistic, of each sample.
     """
 
     def __init__(self, columns: Columns, part: Part) -> None:
         self.part = part
-        self.samples: list[Sample] = []
-        self.values: list[dict[Statistic, float]] = []
         self._columns = columns
-        self._numbers: dict[tuple[str, bytes], int] = {}
-        self._wanted: list[set[Statistic]] = []
+        self._cells: dict[tuple[str, bytes], CellDraws] = {}
         # Questions of the part; samples number them from 0.
         self._clusters = np.unique(columns.clusters[part.rows])
         self._label_scale = scale_of(columns.rows.labels[part.rows])
-        self._sums: list[dict[str, int]] = []
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
-        self._ranked: list[RankedSample | None] = []
-        self._drawn: list[defaultdict[Statistic, list[NDArray[np.float64]]]] = []
-        self._questions: dict[tuple[int, str], int] = {}
 
-    def add(self, metric: str, statistics: Collection[Statistic], *, paired_with: str | None = None) -> int:
-        """Asks for statistics of a metric, on rows that `paired_with` scored too; returns the number of the sample."""
+    def add(self, metric: str, statistics: Collection[Statistic], *, paired_with: str | None = None) -> CellDraws:
+        """Asks for statistics of a metric, on rows that `paired_with` scored too."""
         scored, judged = self._columns.usable(metric, self.part.rows, paired_with=paired_with)
         key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
-        number = self._numbers.setdefault(key, len(self.samples))
-        if number == len(self.samples):
+        if key not in self._cells:
             sample = self._columns.sample(metric, self.part.rows, scored=scored, judged=judged)
             local = np.searchsorted(self._clusters, sample.clusters)
-            self.samples.append(replace(sample, clusters=local))
-            self._wanted.append(set())
-        self._wanted[number] |= set(statistics)
-        return number
-
-    def questions(self, number: int, statistic: Statistic) -> int:
-        """Questions behind a statistic of a sample that a draw can take otherwise; the part has to be settled."""
-        column = "pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""
-        if (number, column) not in self._questions:
-            behind = self.samples[number].clusters
-            if column:
-                place = self._sums[number].get(column)
-                behind = behind[:0] if place is None else np.flatnonzero(self._sums_by_question[:, place])
-            self._questions[number, column] = free_clusters(self._clusters[behind], self._columns.strata)
-        return self._questions[number, column]
+            self._cells[key] = CellDraws(self.part, replace(sample, clusters=local))
+        self._cells[key].wanted |= set(statistics)
+        return self._cells[key]
 
     def settle(self) -> None:
         """Computes point values and what all draws share; to be called once, after the last `add`."""
         columns: dict[bytes, int] = {}
         kept: list[NDArray[np.float64]] = []
-        for sample, wanted in zip(self.samples, self._wanted, strict=True):
-            sums = sums_by_question(sample, wanted, label_scale=self._label_scale, count=len(self._clusters))
-            numbers: dict[str, int] = {}
+        for cell in self._cells.values():
+            sample = cell.sample
+            sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
             for name, column in sums.items():
                 # Metrics share counts and sums of labels: the same column is multiplied once.
-                numbers[name] = columns.setdefault(column.tobytes(), len(kept))
-                if numbers[name] == len(kept):
+                cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
+                if cell.sums[name] == len(kept):
                     kept.append(column)
-            self._sums.append(numbers)
-            self.values.append(
-                _point(sample, wanted, {name: column.sum(keepdims=True) for name, column in sums.items()})
+            cell.values = _point(
+                sample, cell.wanted, {name: column.sum(keepdims=True) for name, column in sums.items()}
             )
-            ranked = len(sample.scores) and not wanted.isdisjoint(RANK_STATISTICS)
-            self._ranked.append(RankedSample(sample, wanted) if ranked else None)
-            self._drawn.append(defaultdict(list))
+            if len(sample.scores) and not cell.wanted.isdisjoint(RANK_STATISTICS):
+                cell.ranked = RankedSample(sample, cell.wanted)
+            behind = {name: np.flatnonzero(sums.get(name, ())) for name in ("judged", "pairs")} | {"": sample.clusters}
+            cell.questions_of = {
+                name: free_clusters(self._clusters[where], self._columns.strata) for name, where in behind.items()
+            }
         if kept:
             self._sums_by_question = np.stack(kept, axis=1)
 
@@ -127,18 +153,8 @@ class JudgedPart:
         """
         drawn = np.take(weights, self._clusters, axis=1)
         sums = (drawn @ self._sums_by_question).T
-        for number, wanted in enumerate(self._wanted):
-            named = {name: sums[column] for name, column in self._sums[number].items()}
-            values = additive_values(named, wanted)
-            ranked = self._ranked[number]
-            if ranked is not None and rank_draws > 0:
-                values |= ranked.resample(drawn[:rank_draws])
-            for statistic, column in values.items():
-                self._drawn[number][statistic].append(column)
-
-    def draws(self, number: int, statistic: Statistic) -> NDArray[np.float64]:
-        """float64[draws] of a sample; shorter where fewer draws were taken, NaN where a draw leaves it undefined."""
-        return joined(self._drawn[number][statistic])
+        for cell in self._cells.values():
+            cell.take(sums, drawn[:rank_draws])
 
 
 def _point(
@@ -152,36 +168,6 @@ def _point(
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class CellDraws:
-    """One sample of a part: its point values, and its values in all draws."""
-
-    part: JudgedPart
-    number: int
-
-    @property
-    def sample(self) -> Sample:
-        """The rows."""
-        return self.part.samples[self.number]
-
-    @property
-    def values(self) -> dict[Statistic, float]:
-        """Point values; the part has to be settled."""
-        return self.part.values[self.number]
-
-    def draws(self, statistic: Statistic) -> NDArray[np.float64]:
-        """Values of all draws, float64[draws]; NaN where undefined, empty where it cannot be computed at all."""
-        return self.part.draws(self.number, statistic)
-
-    def questions(self, statistic: Statistic) -> int:
-        """Questions behind a statistic that a draw can take otherwise."""
-        return self.part.questions(self.number, statistic)
-
-    def estimate(self, statistic: Statistic) -> Estimate:
-        """A statistic with its interval; all draws have to be taken."""
-        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
-
-
 class PairDraws:
     """Two metrics on the rows that both scored, for the difference of their statistics."""
 
@@ -189,14 +175,14 @@ class PairDraws:
         self._names = names
         # The finest parts are for the mean of cells, the last one is for all rows.
         self._sides = [
-            [CellDraws(part, part.add(name, statistics, paired_with=other)) for name, other in (names, names[::-1])]
+            [part.add(name, statistics, paired_with=other) for name, other in (names, names[::-1])]
             for part in parts
             if part.part.level in {"cell", "all"}
         ]
 
     def comparison(self, statistic: Statistic) -> Comparison:
         """The difference in a statistic with its intervals; all draws have to be taken."""
-        cells = [sides for sides in self._sides if sides[0].part.part.level == "cell"]
+        cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
         defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
         everything = self._sides[-1][0]
         # Both sides have the same rows, hence the same questions.
@@ -278,7 +264,7 @@ class JointBootstrap:
 
     def cells(self, metric: str, statistics: Sequence[Statistic]) -> list[CellDraws]:
         """Asks for a metric in every part."""
-        return [CellDraws(part, part.add(metric, statistics)) for part in self._parts]
+        return [part.add(metric, statistics) for part in self._parts]
 
     def pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
         """Asks for the differences of two metrics on the rows that both scored."""

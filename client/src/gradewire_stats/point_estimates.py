@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,30 +45,9 @@ def one_blas_thread() -> AbstractContextManager[object]:
     return limits
 
 
-Statistic = Literal[
-    "pearson",
-    "spearman",
-    "kendall",
-    "auc",
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "precision",
-    "recall",
-    "positive_rate",
-    "human_rate",
-    "deviation",
-    "pairwise",
-]
-VERDICT_STATISTICS: tuple[Statistic, ...] = (
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "precision",
-    "recall",
-    "positive_rate",
-    "deviation",
-)
+VerdictStatistic = Literal["accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate", "deviation"]
+Statistic = Literal["pearson", "spearman", "kendall", "auc", "pairwise", "human_rate"] | VerdictStatistic
+VERDICT_STATISTICS: tuple[Statistic, ...] = get_args(VerdictStatistic)
 ALL_STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "auc", "pairwise", *VERDICT_STATISTICS)
 RIGHT_FROM = 0.5
 
