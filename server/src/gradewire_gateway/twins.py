@@ -13,9 +13,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.body import Body, DisconnectedError
-from gradewire_gateway.gateway import Gateway, calling
+from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.tracing import calling
 from gradewire_gateway.upstream import CallEndedError, CallOptions, done_writing, write
 from gradewire_gateway.wire import RpcMethod
 
