@@ -3,12 +3,15 @@
 import logging
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from opentelemetry.context import Context
-from opentelemetry.sdk._logs import LoggerProvider, ReadWriteLogRecord
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -21,9 +24,6 @@ from gradewire_proto.otel import OtelSpan, context_of, emit, span_context_of
 from gradewire_proto.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Evaluation, Value
 from gradewire_proto.tracing_settings import TracingSettings
 
-if TYPE_CHECKING:
-    from opentelemetry._logs import Logger
-
 Count = Callable[[str, str, int], None]
 """Takes "exported" or "dropped", the kind of the records ("span" or "event"), and their number."""
 _log = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ _MAX_SPANS: Final = 2048
 _MAX_EVENTS: Final = 4096
 _BATCH: Final = 64
 """Records that are exported at a time: the event loop waits while the thread writes them."""
+_EMIT_EVERY_S: Final = 0.25
 _CLOSE_S: Final = 2.0
 _FAILING_CLOSE_S: Final = 0.2
 _CUT_OFF_S: Final = 1.0
@@ -68,6 +69,11 @@ class _Outbox:
             self._note(len(batch), exported=exported)
         return result
 
+    def drop(self) -> None:
+        """Count an admitted record as dropped."""
+        self._room.release()
+        self._note(1, exported=False)
+
     def shutdown(self) -> None:
         """End an export that is under way; records that wait are dropped."""
         if not self._closed:
@@ -100,16 +106,45 @@ class _Spans(BatchSpanProcessor):
             super().on_end(span)
 
 
-class _Events(BatchLogRecordProcessor):
-    def __init__(self, outbox: _Outbox, max_records: int) -> None:
-        batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
-        super().__init__(outbox, max_queue_size=max_records, max_export_batch_size=batch)  # type: ignore[arg-type]
-        self._outbox = outbox
+class _Events:
+    """Emits events by a thread, a little later: making an event of each of its results would hold up a call."""
 
-    @override
-    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+    def __init__(self, outbox: _Outbox, max_records: int, logs: LoggerProvider) -> None:
+        batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
+        # It calls `export` and `shutdown` alone.
+        processor = BatchLogRecordProcessor(outbox, max_queue_size=max_records, max_export_batch_size=batch)  # type: ignore[arg-type]
+        logs.add_log_record_processor(processor)
+        self._outbox = outbox
+        self._logger = logs.get_logger("gradewire")
+        self._waiting: deque[tuple[Callable[[], Evaluation], Context]] = deque()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gradewire-events", daemon=True)
+        self._thread.start()
+
+    def put(self, describe: Callable[[], Evaluation], evaluated: Context) -> None:
+        """Emit an event soon, if there is room."""
         if self._outbox.admit():
-            super().on_emit(log_record)
+            self._waiting.append((describe, evaluated))
+
+    def close(self) -> None:
+        """Emit what waits."""
+        self._closing.set()
+        self._thread.join(_CLOSE_S)
+
+    def _run(self) -> None:
+        while not self._closing.wait(_EMIT_EVERY_S):
+            self._emit_all()
+        self._emit_all()
+
+    def _emit_all(self) -> None:
+        while self._waiting:
+            describe, evaluated = self._waiting.popleft()
+            try:
+                emit(self._logger, describe(), evaluated)
+            except Exception:  # noqa: BLE001 - one event that cannot be made must not end those of all others
+                _log.exception("an event was lost by a defect")
+                self._outbox.drop()
+            time.sleep(0)  # hands the interpreter to the event loop, which would wait 5 ms for it
 
 
 class Tracing:
@@ -139,14 +174,13 @@ class Tracing:
         self.traces.add_span_processor(_Spans(spans, most))
         self.tracer: Tracer = self.traces.get_tracer(service, version)
         self.logs: LoggerProvider | None = None
-        self._logger: Logger | None = None
+        self._events: _Events | None = None
         if settings.has_events():
             most = _setting("OTEL_BLRP_MAX_QUEUE_SIZE", _MAX_EVENTS)
             events = _Outbox("event", most, _exporter("LOGS", settings), count)
             self._outboxes.append(events)
             self.logs = LoggerProvider(resource, shutdown_on_exit=False)
-            self.logs.add_log_record_processor(_Events(events, most))
-            self._logger = self.logs.get_logger(service, version)
+            self._events = _Events(events, most, self.logs)
 
     def begin(self, name: str, traceparent: str, tracestate: str, attributes: Mapping[str, Value]) -> OtelSpan:
         """Start the span of a call that this process serves, below the span that its caller sent."""
@@ -163,14 +197,16 @@ class Tracing:
             describe: Describes a result: metric, position of the item, result.
             evaluated: Traceparents; events are parented to the first that can be read, else to the call.
         """
-        if (logger := self._logger) is None or not call.is_sampled:
+        if (events := self._events) is None or not call.is_sampled:
             return
         named = next(filter(None, map(span_context_of, evaluated)), None)
         parent = set_span_in_context(call.span if named is None else NonRecordingSpan(named), Context())
-        call.on_result = lambda metric, index, result: emit(logger, describe(metric, index, result), parent)
+        call.on_result = lambda *result: events.put(partial(describe, *result), parent)
 
     def close(self) -> None:
         """Export what waits, within a bounded time: the SDK would wait for 30 s for a collector that is away."""
+        if self._events is not None:
+            self._events.close()
         providers = [provider for provider in (self.traces, self.logs) if provider is not None]
         threads = [threading.Thread(target=provider.shutdown, daemon=True) for provider in providers]
         for thread in threads:
