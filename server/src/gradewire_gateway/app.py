@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, Final
 
 import grpc
@@ -105,48 +106,21 @@ def _routes(gateway: Gateway) -> list[Route]:
     async def openapi(_request: Request) -> Response:
         return JSONResponse(page, headers={"cache-control": "no-cache"})
 
-    twins = [
-        _route(method.path, (StreamTwin if method.streams else UnaryTwin)(gateway, method)) for method in all_methods()
+    endpoints: dict[str, ASGIApp] = {
+        **{method.path: (StreamTwin if method.streams else UnaryTwin)(gateway, method) for method in all_methods()},
+        CHAT_PATH: MemberErrors(ChatCompletions(gateway)),
+        SYSTEM_ONE_PATH: MemberErrors(DecisionEndpoint(gateway, SYSTEM_ONE_PATH)),
+        DECISIONS_PATH: MemberErrors(DecisionEndpoint(gateway, DECISIONS_PATH)),
+        **reward_endpoints(gateway),
+    }
+    return [
+        *(Route(path, app, methods=["POST"]) for path, app in endpoints.items()),
+        Route(MODELS_PATH, MemberErrors(JudgeList(gateway)), methods=["GET"]),
+        Route("/healthz", health.healthz),
+        Route("/openapi.json", openapi),
+        *([Route("/metrics", health.metrics)] if gateway.settings.metrics else []),
+        *page_routes(gateway),
     ]
-    shown: list[tuple[str, Callable[[Request], Awaitable[Response]]]] = [
-        ("/healthz", health.healthz),
-        ("/openapi.json", openapi),
-        *([("/metrics", health.metrics)] if gateway.settings.metrics else []),
-    ]
-    chat = [
-        _route(CHAT_PATH, MemberErrors(ChatCompletions(gateway))),
-        _route(MODELS_PATH, MemberErrors(JudgeList(gateway)), "GET"),
-        *(_route(path, MemberErrors(DecisionEndpoint(gateway, path))) for path in (SYSTEM_ONE_PATH, DECISIONS_PATH)),
-    ]
-    rewards = [_route(path, app) for path, app in reward_endpoints(gateway).items()]
-    figures = [Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown]
-    return [*twins, *chat, *rewards, *figures, *page_routes(gateway)]
-
-
-def _route(path: str, app: ASGIApp, method: str = "POST") -> Route:
-    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
-        record_of(scope).route = path
-        await app(scope, receive, send)
-
-    return Route(path, _Endpoint(endpoint), methods=[method])
-
-
-def _named(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    async def named(request: Request) -> Response:
-        record_of(request.scope).route = path
-        return await endpoint(request)
-
-    return named
-
-
-class _Endpoint:
-    """To Starlette a function is asked with a request; this is asked as ASGI is."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -194,6 +168,9 @@ class Observed:
             telemetry.in_flight.dec()
             duration_s = time.perf_counter() - started_s
             record.status = record.status or CLIENT_CLOSED
+            # No path has parameters, so a path with an endpoint is its route.
+            is_known = "endpoint" in scope and record.status != HTTPStatus.METHOD_NOT_ALLOWED
+            record.route = scope["path"] if is_known else ""
             exemplar = span.exemplar() if span is not None and span.is_sampled else None
             telemetry.finished(record.route, record.status, duration_s, exemplar)
             if span is not None:

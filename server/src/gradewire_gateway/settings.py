@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
+from pydantic import TypeAdapter
+
 from gradewire_proto.tracing_settings import TracingSettings
 
 MIB: Final = 1 << 20
@@ -146,14 +148,4 @@ class GatewaySettings:
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
         """Reads what `to_message` made, also after JSON."""
-        listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
-        return cls(
-            upstream=UpstreamSettings(**message["upstream"]),
-            listen=ListenSettings(**listen),
-            bounds=Bounds(**message["bounds"]),
-            rewards=RewardPostSettings(**message["rewards"]),
-            metrics=message["metrics"],
-            log_share=message["log_share"],
-            tracing=TracingSettings(**message["tracing"]),
-            page=message["page"],
-        )
+        return TypeAdapter(cls).validate_python(message)
