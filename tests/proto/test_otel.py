@@ -1,10 +1,12 @@
 """Trace context of callers: what is malformed counts as none, and never raises."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, get_current_span
+from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, NoOpTracer, SpanContext, TraceFlags, get_current_span
+from tests.support.kept_spans import KeptSpans
 
-from gradewire_proto.telemetry.context import context_of, exemplar_of, metadata_of, span_context_of
+from gradewire_proto.otel import OtelSpan, context_of, metadata_of, span_context_of
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 GOOD = f"00-{TRACE}-{SPAN}-01"
@@ -56,10 +58,21 @@ def test_known_mistakes_are_none() -> None:
         assert not found(text).is_valid
 
 
-def test_what_is_not_sampled_has_no_exemplar_and_an_invalid_span_no_metadata() -> None:
-    sampled = SpanContext(int(TRACE, 16), int(SPAN, 16), is_remote=False, trace_flags=TraceFlags(1))
-    other = SpanContext(int(TRACE, 16), int(SPAN, 16), is_remote=False, trace_flags=TraceFlags(0))
-
-    assert exemplar_of(NonRecordingSpan(sampled)) == {"trace_id": TRACE, "span_id": SPAN}
-    assert exemplar_of(NonRecordingSpan(other)) is None
+def test_an_invalid_span_has_no_metadata() -> None:
     assert metadata_of(INVALID_SPAN) == ()
+
+
+def test_an_exemplar_names_the_span_and_its_trace() -> None:
+    context = SpanContext(int(TRACE, 16), int(SPAN, 16), is_remote=False, trace_flags=TraceFlags(1))
+
+    assert OtelSpan(NoOpTracer(), NonRecordingSpan(context)).exemplar() == {"trace_id": TRACE, "span_id": SPAN}
+
+
+def test_an_ended_span_takes_no_links(caplog: pytest.LogCaptureFixture) -> None:
+    kept = KeptSpans()
+    late = kept.call.child("late")
+    kept.call.end()
+    kept.call.link(late)
+
+    assert not kept.named("call").links
+    assert not caplog.records

@@ -1,4 +1,4 @@
-"""What is recorded reaches a real receiver, over either protocol, with the ids that were given out before."""
+"""Spans and events reach a real receiver, over either protocol; one that is away is counted and holds nothing up."""
 
 import threading
 import time
@@ -9,27 +9,34 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.trace import SpanKind
+from prometheus_client import CollectorRegistry
 from tests.support.servers.otlp_receiver import OtlpReceiver, otlp_receiver
 
-from gradewire_proto.spans import current_span, record_batch, record_result, spanned
-from gradewire_proto.telemetry.evaluation import Evaluation
-from gradewire_proto.telemetry.providers import Providers, Service, open_providers
-from gradewire_proto.telemetry.recorded import MAX_LINKS, Result
-from gradewire_proto.telemetry.recorder import Recorder
-from gradewire_proto.telemetry.settings import TelemetrySettings
+from gradewire_proto.otel import OtelSpan
+from gradewire_proto.otel_sdk import Tracing
+from gradewire_proto.spans import Evaluation, current_span, record_batch, record_result, spanned
+from gradewire_proto.tracing import open_tracing, prometheus_counts
+from gradewire_proto.tracing_settings import TracingSettings
 
-SERVICE = Service("tested", "1")
 CALLER = f"00-{'0af7651916cd43dd8448eb211c80319c'}-{'b7ad6b7169203331'}-01"
 
 
-def describe(told: Result) -> Evaluation:
-    return Evaluation(name=told.metric, score=told.result, item_index=told.item_index)
+def describe(metric: str, index: int | None, result: float) -> Evaluation:
+    return Evaluation(name=metric, score=result, item_index=index)
 
 
-def recorder_to(receiver: OtlpReceiver, ratio: float = 1.0) -> Recorder:
-    settings = TelemetrySettings(endpoint=receiver.endpoint, sample_ratio=ratio)
-    return Recorder(Providers(settings, SERVICE), describe)
+def tracing_to(receiver: OtlpReceiver, ratio: float = 1.0) -> Tracing:
+    return Tracing(TracingSettings(endpoint=receiver.endpoint, sample_ratio=ratio), "tested", "1")
+
+
+def begin(tracing: Tracing, name: str = "call", traceparent: str = "", tracestate: str = "") -> OtelSpan:
+    span = tracing.begin(name, traceparent, tracestate, {})
+    tracing.emit_results(span, describe, traceparent)
+    return span
+
+
+def id_of(span: OtelSpan) -> str:
+    return f"{span.span.get_span_context().span_id:016x}"
 
 
 @pytest.fixture
@@ -39,18 +46,18 @@ def receiver() -> Iterator[OtlpReceiver]:
 
 
 def test_spans_nest_and_events_belong_to_the_caller(receiver: OtlpReceiver) -> None:
-    recorder = recorder_to(receiver)
-    with recorder.begin("call", SpanKind.SERVER, CALLER) as call:
+    tracing = tracing_to(receiver)
+    with begin(tracing, "call", CALLER) as call:
         with spanned("part", {"n": 1}) as part:
             assert current_span() is part
             record_result("smile", 3, 0.5)
         with pytest.raises(ZeroDivisionError), spanned("broken"):
             _ = 1 / 0
     assert current_span() is None
-    recorder.close()
+    tracing.close()
 
     spans = {span.name: span for span in receiver.spans}
-    assert spans["part"].parent_id == spans["broken"].parent_id == spans["call"].span_id == f"{call.span_id:016x}"
+    assert spans["part"].parent_id == spans["broken"].parent_id == spans["call"].span_id == id_of(call)
     assert spans["call"].parent_id == CALLER.split("-")[2]
     assert (spans["broken"].failed, spans["broken"].attributes) == (True, {"error.type": "ZeroDivisionError"})
     (event,) = receiver.events
@@ -59,117 +66,114 @@ def test_spans_nest_and_events_belong_to_the_caller(receiver: OtlpReceiver) -> N
 
 
 def test_a_call_without_a_caller_is_the_parent_of_its_events(receiver: OtlpReceiver) -> None:
-    recorder = recorder_to(receiver)
-    with recorder.begin("call", SpanKind.SERVER):
+    tracing = tracing_to(receiver)
+    with begin(tracing):
         record_result("smile", 0, 1.0)
-    recorder.close()
+    tracing.close()
 
     (span,), (event,) = receiver.spans, receiver.events
     assert (event.trace_id, event.span_id, span.parent_id) == (span.trace_id, span.span_id, "")
 
 
-def test_a_long_stream_hands_over_before_it_ends(receiver: OtlpReceiver) -> None:
-    recorder = recorder_to(receiver)
-    with recorder.begin("stream", SpanKind.SERVER) as stream:
-        for number in range(300):
-            with spanned("slice"):
-                record_result("smile", number, 1.0)
-        assert len(stream.call._ended) < 256
-        assert len(stream.call._results) < 256
-    recorder.close()
-
-    assert len([span for span in receiver.spans if span.name == "slice"]) == 300
-    assert sorted(event.attributes["gradewire.item.index"] for event in receiver.events) == [*range(300)]
-
-
 def test_what_ends_after_its_call_is_not_lost(receiver: OtlpReceiver) -> None:
-    recorder = recorder_to(receiver)
-    with recorder.begin("call", SpanKind.SERVER) as call:
+    tracing = tracing_to(receiver)
+    with begin(tracing) as call:
         late = call.child("late")
     late.end()
-    recorder.close()
+    tracing.close()
 
     assert sorted(span.name for span in receiver.spans) == ["call", "late"]
 
 
 def test_shared_work_is_a_part_of_the_first_and_refers_to_the_others(receiver: OtlpReceiver) -> None:
-    recorder = recorder_to(receiver)
-    calls = [recorder.begin("call", SpanKind.SERVER) for _ in range(MAX_LINKS + 5)]
+    tracing = tracing_to(receiver)
+    calls = [begin(tracing) for _ in range(5)]
     now_ns = time.time_ns()
 
     record_batch("batch", [None, *calls, calls[0]], start_ns=now_ns, end_ns=now_ns + 7, attributes={"n": 1})
     for call in calls:
         call.end()
-    recorder.close()
+    tracing.close()
 
     (batch,) = (span for span in receiver.spans if span.name == "batch")
-    assert batch.trace_id == f"{calls[0].call.trace_id:032x}"
+    assert batch.trace_id == calls[0].exemplar()["trace_id"]
     assert batch.attributes == {"n": 1, "gradewire.batch.shared_by": len(calls)}
-    assert (batch.end_ns - batch.start_ns, len(batch.links)) == (7, MAX_LINKS)
+    assert (batch.end_ns - batch.start_ns, len(batch.links)) == (7, 4)
     linked = [span for span in receiver.spans if span.name == "call" and span.links == [batch.span_id]]
     assert len(linked) == len(calls) - 1
 
 
 def test_what_is_not_sampled_is_not_recorded(receiver: OtlpReceiver) -> None:
-    recorder = recorder_to(receiver, ratio=0)
-    call = recorder.begin("call", SpanKind.SERVER)
+    tracing = tracing_to(receiver, ratio=0)
+    call = begin(tracing)
     with call:
         record_result("smile", 0, 1.0)
-    recorder.close()
+    tracing.close()
 
-    assert call.metadata()[0][1].endswith("-00")  # so that nobody further on samples it
+    assert not int(call.metadata()[0][1][-2:], 16) & 1  # so that nobody further on samples it
     assert (receiver.spans, receiver.events) == ([], [])
 
 
 def test_the_callers_sampling_wins_over_the_ratio(receiver: OtlpReceiver) -> None:
-    recorder = recorder_to(receiver, ratio=0)
-    with recorder.begin("call", SpanKind.SERVER, CALLER, "vendor=one") as call:
+    tracing = tracing_to(receiver, ratio=0)
+    with begin(tracing, "call", CALLER, "vendor=one") as call:
         assert call.metadata() == (
-            ("traceparent", f"00-{CALLER.split('-')[1]}-{call.span_id:016x}-01"),
+            ("traceparent", f"00-{CALLER.split('-')[1]}-{id_of(call)}-01"),
             ("tracestate", "vendor=one"),
         )
-    recorder.close()
+    tracing.close()
 
     assert [span.name for span in receiver.spans] == ["call"]
 
 
-def test_more_than_the_thread_can_look_at_is_dropped_and_counted(receiver: OtlpReceiver) -> None:
-    providers = Providers(TelemetrySettings(endpoint=receiver.endpoint, sample_ratio=1), SERVICE)
-    recorder = Recorder(providers, describe)
-
-    recorder.put([], [Result("smile", 0, 1.0)] * 20_000, None)
-    recorder.put([], [Result("smile", 0, 1.0)] * 2, None)
-    recorder.close()
-
-    assert (providers.events.dropped, providers.events.exported, len(receiver.events)) == (20_000, 2, 2)
-
-
-def test_what_a_defect_loses_is_counted_and_ends_no_other_trace(
-    receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
+def test_a_collector_that_is_away_holds_nothing_up_and_each_record_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def described(told: Result) -> Evaluation:
-        if told.metric == "broken":
-            raise ZeroDivisionError
-        return describe(told)
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "8")
+    registry = CollectorRegistry()
+    counts = prometheus_counts(registry, "tested")
+    tracing = Tracing(TracingSettings("http://127.0.0.1:9", sample_ratio=1), "tested", "1", counts)
 
-    providers = Providers(TelemetrySettings(endpoint=receiver.endpoint, sample_ratio=1), SERVICE)
-    recorder = Recorder(providers, described)
-    recorder.put([], [Result("smile", 0, 1.0), Result("broken", 1, 1.0), Result("smile", 2, 1.0)], None)
-    recorder.put([], [Result("smile", 3, 1.0)], None)
-    recorder.close()
+    started_s = time.monotonic()
+    for _ in range(20):
+        begin(tracing).end()
+    assert time.monotonic() - started_s < 1
+    tracing.close()
+    assert time.monotonic() - started_s < 5
 
-    assert sorted(event.attributes["gradewire.item.index"] for event in receiver.events) == [0, 3]
-    assert (providers.events.dropped, providers.events.exported) == (2, 2)
-    assert "a trace was lost by a defect" in caplog.text
+    kind = {"kind": "span"}
+    assert registry.get_sample_value("tested_telemetry_dropped_total", kind) == 20
+    assert registry.get_sample_value("tested_telemetry_exported_total", kind) == 0
+    ours = [record.getMessage() for record in caplog.records if record.name == "gradewire_proto.otel_sdk"]
+    assert ours == ["spans are dropped: the collector takes none, or not fast enough; logged once"]
+
+
+def test_a_collector_that_comes_back_is_logged_and_counted(
+    receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "2")
+    registry = CollectorRegistry()
+    counts = prometheus_counts(registry, "tested")
+    tracing = Tracing(TracingSettings(receiver.endpoint, sample_ratio=1), "tested", "1", counts)
+    for _ in range(100):  # more at once than two can wait
+        begin(tracing).end()
+    tracing.close()
+
+    found = [
+        registry.get_sample_value(f"tested_telemetry_{outcome}_total", {"kind": "span"})
+        for outcome in ("exported", "dropped")
+    ]
+    assert sum(filter(None, found)) == 100
+    assert found[0] == len(receiver.spans)
+    assert caplog.messages[-1] == "the collector takes spans again"
 
 
 def test_it_can_go_over_http() -> None:
     with http_receiver() as (endpoint, bodies):
-        settings = TelemetrySettings(endpoint=endpoint, protocol="http/protobuf", sample_ratio=1)
-        recorder = Recorder(Providers(settings, SERVICE), describe)
-        with recorder.begin("call", SpanKind.SERVER):
+        tracing = Tracing(TracingSettings(endpoint, "http/protobuf", 1), "tested", "1")
+        with begin(tracing):
             record_result("smile", 0, 1.0)
-        recorder.close()
+        tracing.close()
 
     traces = ExportTraceServiceRequest.FromString(bodies["/v1/traces"])
     logs = ExportLogsServiceRequest.FromString(bodies["/v1/logs"])
@@ -182,7 +186,7 @@ def test_an_unknown_protocol_is_told_and_nothing_is_traced(
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "smoke")
 
-    assert open_providers(TelemetrySettings(endpoint="http://127.0.0.1:9"), SERVICE) is None
+    assert open_tracing(TracingSettings(endpoint="http://127.0.0.1:9"), "tested") is None
     assert "'smoke' is no protocol of collectors" in caplog.text
 
 
