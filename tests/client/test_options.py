@@ -10,6 +10,7 @@ from gradewire import AsyncClient, Client, InvalidRequest, Item, ReferenceEntry,
 from gradewire._calls.decode import decode_model_list
 from gradewire.options import USUAL_METRICS, usual_metrics
 from gradewire.testing import StubTransport, echo_scores
+from gradewire.transport import LIST_MODELS, Q, R, RpcMethod
 from gradewire_proto.v1 import models_pb2
 
 ROW: dict[str, Any] = {"references": ["a"], "prediction": "a"}
@@ -147,9 +148,9 @@ class Listing(StubTransport):
 
     listed = 0
 
-    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        self.listed += 1
-        return await super().list_models(timeout_s=timeout_s)
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        self.listed += method == LIST_MODELS
+        return await super().unary(method, request, timeout_s=timeout_s)
 
 
 def stub_usual(models: models_pb2.ListModelsResponse) -> Listing:

@@ -25,8 +25,9 @@ from gradewire.pairs import Comparison, PairLike
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
 from gradewire.reports import ScoreReport
 from gradewire.results import ItemScores, Limits, ModelList
-from gradewire.transport import Endpoint, Transport
+from gradewire.transport import LIST_MODELS, Endpoint, Transport
 from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
+from gradewire_proto.v1 import models_pb2
 
 
 def connect(endpoint: Endpoint) -> Transport:
@@ -260,9 +261,11 @@ class ClientCalls:
         return self._limits if self._limits is not None else (await self._list(deadline)).limits
 
     async def _list(self, deadline: Deadline) -> ModelList:
+        request = models_pb2.ListModelsRequest()
         with self._told_when_closed():
             reply = await until_answered(
-                lambda: self._transport.list_models(timeout_s=deadline.remaining_s()), Retries(deadline.left_s)
+                lambda: self._transport.unary(LIST_MODELS, request, timeout_s=deadline.remaining_s()),
+                Retries(deadline.left_s),
             )
         listed = decode_model_list(reply)
         self._limits = listed.limits

@@ -18,7 +18,7 @@ from gradewire.preparation import (
     encode_entry,
 )
 from gradewire.results import CacheHits, Limits, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import PREPARE, Transport
 from gradewire_proto.v1 import references_pb2
 from gradewire_proto.wire_rules import digest_entries, name_set, split_pin
 
@@ -174,7 +174,7 @@ class Preparation:
         request.MergeFrom(self._common)
         failures: list[EntryFailure] = []
         last = references_pb2.PrepareProgress()
-        replies = self._transport.prepare(request, timeout_s=self._deadline.remaining_s())
+        replies = self._transport.stream(PREPARE, request, timeout_s=self._deadline.remaining_s())
         try:
             async with aclosing(replies):
                 async for last in replies:

@@ -17,7 +17,7 @@ from gradewire.metrics.choice import MetricChoice
 from gradewire.options import Priority
 from gradewire.reports import ScoreReport
 from gradewire.results import ItemScores, Limits, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import SCORE, Transport
 from gradewire_proto.descriptors import corpus_of
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -376,7 +376,7 @@ class Batch(RequestBatch[types_pb2.Item, ItemScores]):
     async def _exchange(self, chunk: Chunk[types_pb2.Item]) -> list[ItemScores]:
         request = self._request(chunk.messages)
         reply = await until_answered(
-            lambda: self._transport.score(request, timeout_s=self._deadline.remaining_s()),
+            lambda: self._transport.unary(SCORE, request, timeout_s=self._deadline.remaining_s()),
             Retries(self._deadline.left_s),
         )
         provenance = decode_call_provenance(self._choice, reply.provenance, self._provenance)

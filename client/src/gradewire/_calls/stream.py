@@ -19,7 +19,7 @@ from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.results import ItemScores, Limits, MetricScore, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import SCORE_STREAM, Transport
 from gradewire_proto.spans import CLIENT_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -369,7 +369,7 @@ class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
     def _start(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        return self._transport.score_stream(requests)
+        return self._transport.stream(SCORE_STREAM, requests)
 
     def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
         if reply.provenance:

@@ -15,7 +15,7 @@ from gradewire.errors import DeadlineExceeded, GradewireError, ServerFault, Tran
 from gradewire.items import Item, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.results import Limits, MetricScore, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import SCORE_STREAM, Transport
 from gradewire_proto.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -170,7 +170,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
     def _start(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        return self._transport.score_stream(requests)
+        return self._transport.stream(SCORE_STREAM, requests)
 
     def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
         if reply.provenance:

@@ -18,10 +18,9 @@ from gradewire._calls.submit import READ_NAMES
 from gradewire.api import Client
 from gradewire.errors import GradewireError, TransportError
 from gradewire.integrations.training.sinks import Sink
-from gradewire.integrations.training.spool import Spool, SpoolLimits, WaitingStep
-from gradewire.integrations.training.step_file import StepHeader, encode_row
-from gradewire.integrations.training.step_queue import StepQueue
-from gradewire.integrations.training.step_scores import StepScores, StepState, step_metrics
+from gradewire.integrations.training.spool import Spool, SpoolLimits
+from gradewire.integrations.training.step_rows import encode_row
+from gradewire.integrations.training.step_scores import StepHeader, StepScores, StepState, WaitingStep, step_metrics
 from gradewire.items import ItemsLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics
 from gradewire.metrics.line import format_metric_line
@@ -125,7 +124,7 @@ class StepCall:
 class Worker:
     """A thread that ends when the queue is closed."""
 
-    def __init__(self, call: StepCall, steps: StepQueue, deliveries: Deliveries) -> None:
+    def __init__(self, call: StepCall, steps: Spool, deliveries: Deliveries) -> None:
         self._call = call
         self._steps = steps
         self._deliveries = deliveries
@@ -159,7 +158,7 @@ class Worker:
             return
         del self._partly[step.sequence]
         if self._steps.scored(step):
-            scores = replace(step.ended(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
+            scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
 
     def _failed(self, step: WaitingStep, error: Exception, problem: str = "") -> None:
@@ -235,9 +234,9 @@ class ValidationScorer:
         self._read = READ_NAMES | {"images"} if choice.shows_images else READ_NAMES
         self._pid = os.getpid()
         self._closing = threading.Lock()
-        self._steps = StepQueue(Spool(Path(directory), limits or SpoolLimits()))
+        self._steps = Spool(Path(directory), limits or SpoolLimits())
         self._deliveries = Deliveries(sinks, callback)
-        for scores in self._steps.damaged():
+        for scores in self._steps.damaged:
             _log.warning("step %d: %s", scores.step, scores.problem)
             self._deliveries.add(scores)
         self._worker = Worker(StepCall(self._client, options), self._steps, self._deliveries)
@@ -246,8 +245,8 @@ class ValidationScorer:
     def submit(self, step: int, items: ItemsLike, name: str = "validation") -> StepState:
         """Takes the predictions of a step and returns when they are on disk; never raises, never waits for a server.
 
-        The step outlives this process, however it ends. (Against a failing machine it is as safe as the disk's own
-        cache.) A step that is submitted again is scored again; `results` has the latest.
+        The step outlives this process and a failing machine, however they end. A step that is submitted again is
+        scored again; `results` has the latest.
 
         Args:
             step: Of the training, a whole number.
