@@ -46,26 +46,26 @@ class EngineSpan(Span):
     """A part of the engine's work.
 
     Args:
-        above: Context that holds its parent.
-        name: Its name; empty: it stands for the span of `above` itself, which is not ended.
+        parent: Context that holds its parent.
+        name: Its name; empty: it stands for the span of `parent` itself, which is not ended.
         attributes: Known from the start.
         kind: Its kind.
     """
 
     def __init__(
         self,
-        above: Context | None,
+        parent: Context | None,
         name: str,
         attributes: Mapping[str, Value] | None = None,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
-        self._above = above
+        self._parent = parent
         self._name = name
         self._kind = kind
         self._attributes = dict(attributes or {})
         self._start_ns = time.time_ns()
         self._error = ""
-        self._made: ApiSpan | None = None if name else trace.get_current_span(above)
+        self._made: ApiSpan | None = None if name else trace.get_current_span(parent)
         self._token: Token[Span | None] | None = None
 
     def child(
@@ -119,7 +119,7 @@ class EngineSpan(Span):
         if self._made is None:
             self._made = trace.get_tracer(_SCOPE).start_span(
                 self._name,
-                context=self._above,
+                context=self._parent,
                 kind=self._kind,
                 attributes=self._attributes,
                 start_time=self._start_ns,

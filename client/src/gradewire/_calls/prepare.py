@@ -89,7 +89,7 @@ class Preparation:
         room = chunk_limits(await limits(), overhead_bytes=self._common.ByteSize())
         chunks = list(cut(self._fitting(room), room))
         if immutable:
-            self._check_whole()
+            self._check_complete()
         if len(chunks) == 1:
             self._common.expected_digest = ""  # the request says it by its content
         for chunk in chunks:
@@ -111,7 +111,7 @@ class Preparation:
             corpus_digest=self._corpus_digest,
         )
 
-    def _check_whole(self) -> None:
+    def _check_complete(self) -> None:
         """Raises InvalidRequest where an entry cannot be a part of a set that is never mended."""
         if self._failures:
             first = min(self._failures, key=lambda failure: failure.index)

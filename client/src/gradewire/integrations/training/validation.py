@@ -9,7 +9,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
@@ -211,7 +211,7 @@ class ValidationScorer:
         OSError: The directory cannot be used.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+    def __init__(  # noqa: PLR0913 - named, and mostly optional
         self,
         client: str | Client,
         metrics: MetricsLike | None = None,
@@ -348,6 +348,42 @@ class ValidationScorer:
         except GradewireError:
             return False
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """What the callback of a framework makes its scorer of, on the first process alone, once the training begins.
+
+    Attributes:
+        client: HOST:PORT of a server, or a client.
+        metrics: As `Client.score`.
+        directory: As `ValidationScorer`.
+        limits: As `ValidationScorer`.
+        sinks: As `ValidationScorer`; None: the callback's usual ones.
+        options: As `Client.score`; see `ValidationScorer`.
+    """
+
+    client: str | Client
+    metrics: MetricsLike | None = None
+    _: KW_ONLY
+    directory: str | os.PathLike[str]
+    limits: SpoolLimits | None = None
+    sinks: Sequence[Sink] | None = None
+    options: ScoreOptions = field(default_factory=ScoreOptions)
+
+    def make_scorer(
+        self, callback: Callable[[StepScores], None], usual_sinks: Callable[[], Sequence[Sink]] = tuple
+    ) -> ValidationScorer:
+        """Return the scorer; arguments and errors as `ValidationScorer`."""
+        return ValidationScorer(
+            self.client,
+            self.metrics,
+            directory=self.directory,
+            limits=self.limits,
+            sinks=usual_sinks() if self.sinks is None else self.sinks,
+            callback=callback,
+            **self.options,
+        )
 
 
 _open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
