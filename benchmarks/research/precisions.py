@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from gradewire_models.catalog.loading import default_model
 from gradewire_models.repository.built import default_repository, load_built
+from gradewire_server.encoders.cuda import Gpu
 from gradewire_server.encoders.fair_queue import plan_runs
-from gradewire_server.encoders.local.cuda import Gpu
-from gradewire_server.encoders.local.session import Session, open_session
+from gradewire_server.encoders.local import Session, open_session
 from gradewire_server.encoders.outputs import open_tokenizer
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 

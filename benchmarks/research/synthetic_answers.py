@@ -25,7 +25,7 @@ from gradewire_server.domain.judge import Generate
 from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, read_prompt
 from gradewire_server.scoring.prepare import SENTENCES_AT_ONCE
-from gradewire_server.scoring.synthetic import Writing, Written, write_sentence
+from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, write_sentence
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Attempt:
     question: str
     reference: str
     said: list[str] = field(default_factory=list)
-    written: Written = field(default_factory=lambda: Written(""))
+    written: SyntheticAnswer = field(default_factory=lambda: SyntheticAnswer(""))
 
     @property
     def kind(self) -> str:
@@ -82,7 +82,7 @@ def draw(path: Path, count: int, seed: int) -> list[Attempt]:
     return drawn[:count]
 
 
-async def write(judge: EmbeddedJudge, writing: Writing, attempt: Attempt, room: asyncio.Semaphore) -> None:
+async def write(judge: EmbeddedJudge, writing: WritingSettings, attempt: Attempt, room: asyncio.Semaphore) -> None:
     """Has the judge write the sentence of one reference."""
     program = write_sentence(attempt.question, attempt.reference, writing)
     answers: Any = None
@@ -118,7 +118,7 @@ async def main() -> None:
     drawn = draw(arguments.data, arguments.references, arguments.seed)
     tokens = Tokens()
     judge = await EmbeddedJudges(EmbeddedJudgeConfig(arguments.repository), tokens).open(arguments.judge)
-    writing, room = Writing(arguments.judge, prompt), asyncio.Semaphore(SENTENCES_AT_ONCE)
+    writing, room = WritingSettings(arguments.judge, prompt), asyncio.Semaphore(SENTENCES_AT_ONCE)
     # The kept state of the fixed turns serves all that follow: it is computed before the clock starts.
     await write(judge, writing, Attempt("Who waits?", "the reader"), room)
     assert judge.worker_pid is not None, "the judge has no process"

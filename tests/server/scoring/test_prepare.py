@@ -17,10 +17,10 @@ from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, PreparedChunk, Scorer
 from gradewire_server.scoring.prepare import ENTRIES_PER_CHUNK, ENTRIES_PER_WRITTEN_CHUNK, PATIENCE, SENTENCES_AT_ONCE
-from gradewire_server.scoring.synthetic import Writing
+from gradewire_server.scoring.synthetic import WritingSettings
 
 Make = Callable[..., MetricRequest]
-WRITING = Writing("scripted@" + "0" * 64, PACKAGE_PROMPTS.find("synthetic", ""))
+WRITING = WritingSettings("scripted@" + "0" * 64, PACKAGE_PROMPTS.find("synthetic", ""))
 _ANSWER = re.compile(r"Answer: (.*)")
 
 

@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.examples import example_count
 
+from gradewire_proto.parts import CorrectnessParts, Parts, SmileParts
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.items import CacheHits, Failure, Image, Item, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
-from gradewire_server.domain.parts import CorrectnessParts, Parts, SmileParts
 from gradewire_server.domain.ports import EmbedReply
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer, program_runner

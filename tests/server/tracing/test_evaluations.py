@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from gradewire_proto.parts import SmileParts
 from gradewire_proto.telemetry.recorded import Result
 from gradewire_server.domain.items import Compared, Failure, MetricResult, ResultWarning, Status, Winner
-from gradewire_server.domain.parts import SmileParts
 from gradewire_server.tracing.evaluations import evaluation_of
 
 PARTS = SmileParts(

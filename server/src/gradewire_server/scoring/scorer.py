@@ -22,7 +22,7 @@ from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
 from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, ProgramRunner
-from gradewire_server.scoring.synthetic import Writing
+from gradewire_server.scoring.synthetic import WritingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,7 @@ class Scorer:
         *,
         reference_set: str,
         deadline_s: float | None = None,
-        writing: Writing | None = None,
+        writing: WritingSettings | None = None,
         seal: str = "",
     ) -> AsyncGenerator[PreparedChunk]:
         """Stores synthetic answers and a corpus durably, and asks for all that `score` will need of the references.

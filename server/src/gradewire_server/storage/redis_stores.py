@@ -11,7 +11,7 @@ from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelem
 from gradewire_server.storage.codec import unpack
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.redis_client import RedisAwayError, RedisClient, RedisRefusedError
-from gradewire_server.storage.reference_sets import TAKEN, PreparedStore, differs
+from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
 
 _CHUNK_KEYS = 512
 _PAGE_MEMBERS = 128
@@ -217,7 +217,7 @@ class RedisPrepared(PreparedStore):
             return stored
         there = dict(zip(values, stored, strict=True))
         taken = any(differs(key, self._taken(key, there[key]), value) for key, value in values.items())
-        return TAKEN if taken else there
+        return ALREADY_HELD if taken else there
 
     def _taken(self, key: bytes, stored: bytes | None) -> bytes | None:
         if stored is None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Indel, JaroWinkler
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness import hedges, spelling
+from gradewire_server.metrics.correctness import hedges
 from gradewire_server.metrics.correctness import hedges as refusals
 from gradewire_server.metrics.text.normalise import known_words
 
@@ -59,4 +59,4 @@ def test_the_closest_word_is_that_of_all_that_may_be_near(
         return similarity(word, other) if alike or not (word in known and other in known) else 0.0
 
     expected = [max((near(word, other) for other in answer), default=0.0) for word in words]
-    assert spelling._closeness(words, answer, similarity) == pytest.approx(expected, abs=1e-12)
+    assert words._closeness(words, answer, similarity) == pytest.approx(expected, abs=1e-12)

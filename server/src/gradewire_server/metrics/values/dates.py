@@ -223,7 +223,7 @@ class Date:
         """
         if reference.weekday is not None or self.weekday is not None:
             return reference.weekday == self.weekday
-        reference = _as_asked(reference, asked)
+        reference = _at_precision(reference, asked)
         if reference.first is None or reference.last is None:
             return self.month == reference.month and reference.day in {None, self.day}
         if self.first is None or self.last is None:
@@ -273,7 +273,7 @@ def _ends(date: Date) -> tuple[_End, ...]:
     return _End(begin * _YEAR, begin * _YEAR + _YEAR - 1), _End(end * _YEAR, end * _YEAR + _YEAR - 1)
 
 
-def _as_asked(reference: Date, asked: DatePrecision) -> Date:
+def _at_precision(reference: Date, asked: DatePrecision) -> Date:
     if reference.first is None or reference.ranged or (year := reference.year) is None:
         return reference
     if asked is DatePrecision.YEAR:

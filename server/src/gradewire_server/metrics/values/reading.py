@@ -12,8 +12,7 @@ from typing import Final
 
 from gradewire_server.metrics.values.date_reading import date_at
 from gradewire_server.metrics.values.dates import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, Date, Time, time_at
-from gradewire_server.metrics.values.formula_reading import formulas_of, with_signs
-from gradewire_server.metrics.values.formulas import Formula, Relation
+from gradewire_server.metrics.values.formulas import Formula, Relation, formulas_of, with_signs
 from gradewire_server.metrics.values.numerals import DURATIONS, ORDINALS, SCALES, SMALL, TENS, TIMES
 from gradewire_server.metrics.values.ordinals import Ordinal, label_at, ordinal_at
 from gradewire_server.metrics.values.quantities import Quantity, quantity_at
