@@ -10,12 +10,12 @@ from rapidfuzz.distance import Indel, JaroWinkler
 from tests.support.examples import example_count
 
 from gradewire_server.metrics.correctness import hedges
-from gradewire_server.metrics.correctness import hedges as refusals
+from gradewire_server.metrics.correctness import words as spelling
 from gradewire_server.metrics.text.normalise import known_words
 
 LOOKS = {
-    "refusal": (refusals._REFUSAL, refusals._IN_EACH_REFUSAL),
-    "refuses": (refusals._REFUSES, refusals._IN_EACH_THAT_REFUSES),
+    "refusal": (hedges._REFUSAL, hedges._IN_EACH_REFUSAL),
+    "refuses": (hedges._REFUSES, hedges._IN_EACH_THAT_REFUSES),
     "hedge": (hedges._HEDGE, hedges._IN_EACH_HEDGE),
 }
 LETTERS = st.characters(codec="ascii", categories=("L", "P", "Z"))
@@ -59,4 +59,4 @@ def test_the_closest_word_is_that_of_all_that_may_be_near(
         return similarity(word, other) if alike or not (word in known and other in known) else 0.0
 
     expected = [max((near(word, other) for other in answer), default=0.0) for word in words]
-    assert words._closeness(words, answer, similarity) == pytest.approx(expected, abs=1e-12)
+    assert spelling._closeness(words, answer, similarity) == pytest.approx(expected, abs=1e-12)
