@@ -27,7 +27,7 @@ def check_installed(config: EngineConfig) -> None:
     Raises:
         ImportError: It is not installed; its `name` says what.
     """
-    import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton'}.source")
+    import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton_source'}")
 
 
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:

@@ -318,7 +318,7 @@ class ProgramRunner(Generic[K, R]):
             if (span := current_span()) is None:
                 await call.ask(self._ports, deadline_s=deadline_s)
             else:
-                with span.child(call.span_name, call.asked()) as part:
+                with span.child(call.span_name, call.needs()) as part:
                     await call.ask(self._ports, deadline_s=deadline_s)
                     call.tell(part)
         except Exception as error:  # noqa: BLE001 - backends answer with failures; one that raises fails this call alone
