@@ -244,7 +244,12 @@ ITEMS = [
 
 
 async def score_scorer(
-    engine: HashEngine, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], **kw: Any
+    engine: HashEngine,
+    items: Sequence[Item],
+    requests: Sequence[MetricRequest | Failure],
+    *,
+    reference_set: str = "",
+    **kw: Any,
 ) -> Results:
     results: Results = {}
 
@@ -252,7 +257,9 @@ async def score_scorer(
         assert (item, metric) not in results, "a result is emitted once"
         results[item, metric] = result
 
-    await Scorer(engine.ports).score(items, requests, emit=emit, **kw)
+    scorer = Scorer(engine.ports)
+    corpora = scorer.corpora_of(items, reference_set=reference_set)
+    await scorer.score(items, requests, corpora=corpora, emit=emit, **kw)
     return results
 
 

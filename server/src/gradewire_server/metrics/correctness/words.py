@@ -15,6 +15,7 @@ from rapidfuzz.distance import Indel, JaroWinkler
 
 from gradewire_server.metrics.text.normalise import known_words, lemmatizer
 from gradewire_server.metrics.text.words import split_words
+from gradewire_server.metrics.values.numerals import ORDINALS, SMALL, TENS
 
 MAX_CHARACTERS: Final = 16_384
 """Characters of a prediction or question that are read, white space before them left out."""
@@ -37,31 +38,14 @@ FUNCTION_WORDS: Final = STOP_WORDS | {
 }  # fmt: skip
 """Stop words, and further words that say how others belong together."""
 
-_SMALL: Final = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-)
-# Not "second", which is a unit more often.
-_ORDINAL: Final = (
-    "first third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth nineteenth twentieth"
-)
-_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
-NUMBER_WORDS: Final[dict[str, float]] = {
-    **{word: float(value) for value, word in enumerate(_SMALL.split())},
-    **dict(zip(_ORDINAL.split(), (1.0, *map(float, range(3, 21))), strict=True)),
-    **{word: 10.0 * value for value, word in enumerate(_TENS.split(), 2)},
-    "once": 1.0,
-    "twice": 2.0,
-    "double": 2.0,
-    "pair": 2.0,
-    "triple": 3.0,
-    "dozen": 12.0,
-    "half": 0.5,
+_LAST_ORDINAL: Final = 20
+# Not "one", which is a pronoun more often, and not "second", which is a unit.
+_DIGITS: Final = {
+    word: str(value)
+    for word, value in (*SMALL.items(), *TENS.items(), *ORDINALS.items())
+    if word not in {"one", "second", "fourty"} and not (word in ORDINALS and not 0 < value <= _LAST_ORDINAL)
 }
-"""Values of number words."""
-# Not "one", which is a pronoun more often.
-_DIGITS: Final = {word: f"{NUMBER_WORDS[word]:g}" for word in f"{_SMALL} {_ORDINAL} {_TENS}".split() if word != "one"}
+"""Number words as digits; ordinals to the twentieth."""
 _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
 _KEPT_TEXTS: Final = 64

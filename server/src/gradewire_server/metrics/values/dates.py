@@ -15,26 +15,9 @@ MONTH_NAMES: Final = {
     "sept": 9,
 }
 """Months by name and short name."""
+_WEEKDAY_NAMES: Final = "monday tuesday wednesday thursday friday saturday sunday"
 WEEKDAYS: Final = {
-    name: number // 2
-    for number, name in enumerate(
-        [
-            "monday",
-            "mondays",
-            "tuesday",
-            "tuesdays",
-            "wednesday",
-            "wednesdays",
-            "thursday",
-            "thursdays",
-            "friday",
-            "fridays",
-            "saturday",
-            "saturdays",
-            "sunday",
-            "sundays",
-        ]
-    )
+    f"{name}{plural}": number for number, name in enumerate(_WEEKDAY_NAMES.split()) for plural in ("", "s")
 }
 """Days of the week by name."""
 SEASONS: Final = {"spring": (3, 6), "summer": (6, 9), "autumn": (9, 12), "fall": (9, 12), "winter": (12, 15)}
@@ -69,7 +52,7 @@ class Time:
     minute: int
     half_known: bool
 
-    def says(self, reference: "Time") -> bool:
+    def equals(self, reference: "Time") -> bool:
         """Whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
         apart = (self.minute - reference.minute) % _DAY
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
@@ -213,7 +196,7 @@ class Date:
             return "weekday"
         return "yearless" if self.first is None else "dated"
 
-    def says(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
+    def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
         """Whether an answer's date, this one, is the reference's or lies in it.
 
         Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import isclose, isfinite
-from typing import Final
+from typing import Final, TypeAlias
 
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
@@ -16,11 +16,6 @@ from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 MAX_TOKENS: Final = 64
 """Tokens of a formula; longer ones are left alone."""
 
-_FUNCTIONS: Final = ("sqrt", "cbrt", "sin", "cos", "tan", "ln", "log10", "log2", "log", "exp", "abs")
-FUNCTIONS: Final = frozenset(_FUNCTIONS)
-"""Functions of one argument."""
-RELATIONS: Final = frozenset({"=", "<", ">", "<=", ">=", "!="})
-"""Between two sides."""
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
     r"|(?P<function>(?:sqrt|cbrt|sin|cos|tan|ln|log10|log2|log|exp|abs)(?![a-z]))|(?P<constant>pi(?![a-z]))"
@@ -292,7 +287,6 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
 
 
 _TURNED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-_RELATION_TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -328,7 +322,7 @@ class Relation:
         """Its variables."""
         return self.left.names | self.right.names
 
-    def says(self, reference: "Relation") -> bool:
+    def equals(self, reference: "Relation") -> bool:
         """Whether an answer's relation, this one, is the reference's, perhaps times a number."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
@@ -339,25 +333,13 @@ class Relation:
         factor = pairs[0][0] / pairs[0][1]
         if not factor or (factor < 0 and self.operator in {"<", "<="}):
             return False
-        return all(isclose(a, factor * b, rel_tol=_RELATION_TOLERANCE) for a, b in pairs)
+        return all(isclose(a, factor * b, rel_tol=_TOLERANCE) for a, b in pairs)
 
 
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
 _NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
 """What formulas have; most texts have nothing of it, and are not looked at further."""
-_RELATED: Final = ("than ", "at least ", "at most ", " below ", " above ", " under ", " over ", "equal to ")
-_SPOKEN: Final = re.compile(
-    r"(?<![\w'])([a-zA-Z\u03b1-\u03c9]) (?:is|must be|has to be|should be) (not equal to|less than or equal to|"
-    r"greater than or equal to|less than|smaller than|below|under|greater than|more than|larger than|above|over|"
-    r"at least|at most|no more than|no less than|equal to) (?=-?\.?\d|[a-z](?![a-z]))"
-)
-_SIGNS: Final = {
-    "not equal to": "!=", "less than or equal to": "<=", "greater than or equal to": ">=", "less than": "<",
-    "smaller than": "<", "below": "<", "under": "<", "greater than": ">", "more than": ">", "larger than": ">",
-    "above": ">", "over": ">", "at least": ">=", "at most": "<=", "no more than": "<=", "no less than": ">=",
-    "equal to": "=",
-}  # fmt: skip
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
 _VARIABLES: Final = frozenset("xyznabctruvwpqijXYZNABC\u03b1\u03b2\u03b3\u03b8\u03bb")
 """Behind a number; other letters there are units and scales: "5m", "10k"."""
@@ -365,26 +347,8 @@ _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})
 
 
-@dataclass(frozen=True, slots=True)
-class FormulaFound:
-    """A formula in a text.
-
-    Attributes:
-        start: Where it begins.
-        end: Where it ends.
-        content: What it says.
-    """
-
-    start: int
-    end: int
-    content: Quantity | Formula | Relation
-
-
-def with_signs(text: str) -> str:
-    """The text with "x is at least 3" as "x >= 3"."""
-    if not any(word in text for word in _RELATED):
-        return text
-    return _SPOKEN.sub(lambda found: f"{found[1]} {_SIGNS[found[2]]} ", text)
+FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
+"""A formula in a text: where it begins and ends, and its content."""
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
@@ -423,10 +387,9 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
     start, end = run[0].start, run[-1].end
     if formula.names:
         if len(run) > 1 and _is_mathematical(run):
-            yield FormulaFound(start, end, formula)
+            yield start, end, formula
     elif (value := formula.constant) is not None:
-        signed = value < 0
-        yield FormulaFound(start, end, Quantity(value, 0.0, signed=signed))
+        yield start, end, Quantity(value, 0.0, signed=value < 0)
 
 
 def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
@@ -440,7 +403,7 @@ def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterat
         if operators[0] == "=" and right.names and _is_call(sides[0]):
             yield from _side(sides[1], text, alone=False)
         elif not (lone and _followed_by_unit(sides[1], text)):
-            yield FormulaFound(run[0].start, run[-1].end, Relation.of(left, operators[0], right))
+            yield run[0].start, run[-1].end, Relation.of(left, operators[0], right)
     elif set(operators) == {"="}:
         for side in sides:
             if len(side) > 1:

@@ -77,7 +77,7 @@ class Quantity:
         """A number of its unit in base units."""
         return value if self.unit is None else value * self.unit.factor + self.unit.offset
 
-    def says(self, reference: "Quantity") -> bool:
+    def equals(self, reference: "Quantity") -> bool:
         """Whether an answer's quantity, this one, is the reference's."""
         if not _bounds_agree(reference, self) or (reference.ratio is None) != (self.ratio is None):
             return False
@@ -109,7 +109,7 @@ class Quantity:
 
 def contradicts(reference: Quantity, answer: Quantity) -> bool:
     """Whether an answer's quantity stands where the reference's should: of the same family, and another one."""
-    return reference.family == answer.family and not answer.says(reference)
+    return reference.family == answer.family and not answer.equals(reference)
 
 
 def _pounds(one: Quantity, other: Quantity) -> bool:
