@@ -22,12 +22,9 @@ PROGRAMS = sorted(
 NEEDED: dict[str, tuple[str, ...]] = {
     "benchmarks/agreement/travel.py": ("--before", ".", "--drawn-evaluation", "."),
     "benchmarks/judges/attacks/pairs.py": ("--judges", "."),
-    "benchmarks/judges/attacks/unmasked.py": ("--judges", "."),
     "benchmarks/judges/pairs.py": ("--judges", "."),
     "benchmarks/peers/smile_vs_sentence_transformers.py": ("--checkpoint", "."),
-    "benchmarks/research/bertscore_facts.py": ("nowhere/evouna_dev.jsonl",),
-    "benchmarks/research/compare_encoders.py": ("one", "another"),
-    "benchmarks/research/lemmas.py": ("--wordnet", "."),
+    "benchmarks/agreement/bertscore_facts.py": ("nowhere/evouna_dev.jsonl",),
 }
 READS_ROWS = [
     name

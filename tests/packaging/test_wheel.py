@@ -27,7 +27,7 @@ LIGHT = {"gradewire", "gradewire_proto", "google"}
 
 
 def test_it_holds_the_packages_as_they_stand_in_the_tree(wheel: Path) -> None:
-    ours = ("server", "gateway", "models", "triton", "proto")
+    ours = ("server", "gateway", "models", "triton", "proto", "stats", "cli")
     assert {"gradewire", *(f"gradewire_{name}" for name in ours)} == PACKAGES
     assert unlike(wheel, ROOT) == []
 

@@ -13,7 +13,8 @@ from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_stats.agreement import AgreementReport, Estimate
+    from gradewire_stats.agreement_table import AgreementReport
+    from gradewire_stats.intervals import Estimate
 
 _FEW_QUESTIONS = (
     f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "

@@ -1,0 +1,11 @@
+"""A stand-in for the AVE benchmark, made from labelled short answers: no row of AVE itself is in it.
+
+Part 1 is the row as it is, part 2 describes its prediction in three sentences, part 3 writes its references in another
+form that means the same. SFVE's paper (section 3.3) had a language model write the descriptions and people check them;
+here templates and dictionaries do it, so every row says how it was made and can be made again.
+"""
+
+from benchmarks.agreement.ave_stand_in.making import LabelledAnswer, StandIn, StandInRow, exact_match, stand_in
+from benchmarks.agreement.ave_stand_in.words import Thesaurus, WordForms
+
+__all__ = ["LabelledAnswer", "StandIn", "StandInRow", "Thesaurus", "WordForms", "exact_match", "stand_in"]

@@ -1,0 +1,124 @@
+"""Makes a stand-in for the AVE benchmark, which `gradewire bench ave` reads, from labelled short answers.
+
+Needs gradewire[server] and WordNet's files:
+
+    .venv/bin/python -m benchmarks.agreement.ave_stand_in answers.jsonl --out standin.jsonl
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from benchmarks.agreement.ave_stand_in import LabelledAnswer, StandIn, WordForms, stand_in
+from benchmarks.agreement.ave_stand_in.making import MAX_WORDS
+
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.journal import check_outputs
+from gradewire_cli.results.table_forms import write_text
+from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, input_options
+from gradewire_server.lexicon import WordNet, usual_directory
+from gradewire_server.settings.server import Settings
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from gradewire_cli.rows.row import Row
+
+
+@click.command(
+    "ave_stand_in",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  python -m benchmarks.agreement.ave_stand_in evouna.jsonl --where model=fid --out standin.jsonl
+  gradewire bench ave standin.jsonl --half b
+
+Part 1 is a row as it is: a short prediction that is no exact match of a reference. Part 2 says the prediction in three
+sentences, part 3 has the references in another form: a noun in its other number, a synonym, a verb in another tense, a
+date or number written otherwise, the name of a person as in an index; what has none of these stays, and is counted.
+Same rows and seed, same file.""",
+)
+@input_options
+@click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated.")
+@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write, JSONL.")
+@click.option(
+    "--max-words",
+    type=click.IntRange(min=1),
+    default=MAX_WORDS,
+    show_default=True,
+    help="Longer predictions are left out: they are descriptions already.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice among sentences and forms.")
+@click.option(
+    "--wordnet",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="WordNet's files; default: where the server's setting wordnet_directory says, else the usual places.",
+)
+def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **options: Any) -> None:
+    """Make a stand-in for the AVE benchmark from the labelled answers in FILE."""
+    source = input_file(options, needed=("references", "prediction", "label"))
+    check_outputs([("--out", out)], source.named_paths)
+    thesaurus = _open_wordnet(wordnet or Settings.load().engine.wordnet_directory or usual_directory())
+    unlabelled: list[str] = []
+    answers = _answers(source.open().rows, unlabelled)
+    found = stand_in(answers, words=WordForms(), thesaurus=thesaurus, seed=seed, max_words=max_words)
+    for sentence in _sentences(found, unlabelled):
+        click.echo(sentence, err=True)
+    if not found.rows:
+        raise InputError(f"{source.name} has no row for a stand-in: see above what was left out")
+    write_text(out, "".join(f"{json.dumps(asdict(row), ensure_ascii=False)}\n" for row in found.rows))
+    click.echo(f"{len(found.rows)} samples written to {out}", err=True)
+
+
+def _open_wordnet(directory: Path) -> WordNet:
+    try:
+        return WordNet(directory.expanduser())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"WordNet's files in {directory} cannot be read ({error}): install them (Debian: apt-get install "
+            "wordnet-base) or name their directory"
+        ) from error
+
+
+def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAnswer]:
+    """The rows with a label and readable texts; notes the places of the others."""
+    for row in rows:
+        item = row.item or {}
+        given = item.get("references", [])
+        references = [text for text in given if isinstance(text, str) and text.strip()]
+        prediction, question = item.get("prediction"), item.get("question", "")
+        whole = bool(references) and len(references) == len(given)
+        if not whole or not isinstance(prediction, str) or not isinstance(question, str) or row.human.value is None:
+            unlabelled.append(row.place)
+            continue
+        yield LabelledAnswer(
+            id=row.id,
+            question=question,
+            references=tuple(references),
+            prediction=prediction,
+            label=row.human.value,
+            dataset=row.dataset,
+        )
+
+
+def _sentences(found: StandIn, unlabelled: list[str]) -> Iterator[str]:
+    if unlabelled:
+        yield f"{len(unlabelled)} rows were left out: no label, or no text where one must be (first at {unlabelled[0]})"
+    for reason, count in found.left_out.items():
+        yield f"{count} rows were left out: {reason}"
+    if found.rows:
+        yield f"descriptions: {_counts(found.forms)}"
+        yield f"references: {_counts(found.shifts)}; {found.kept_rows} samples keep all of theirs"
+
+
+def _counts(counted: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counted.most_common())
+
+
+if __name__ == "__main__":
+    main()
