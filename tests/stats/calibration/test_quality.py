@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gradewire_server.metrics.correctness.features import SHAPE, Feature
+from gradewire_server.metrics.correctness.features import INPUT_KIND, Feature
 from gradewire_server.metrics.correctness.fit import read_fit
 from gradewire_stats.calibration import probability, quality
 from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked
@@ -64,7 +64,7 @@ pytestmark = pytest.mark.timeout(600)
 
 FEATURES = (FittedFeature("match", 1, 0.02), FittedFeature("noise", 0, 0.0))
 PROVENANCE = {"metric_version": 1, "model": "m", "model_digest": "0" * 64}
-NAMES = SHAPE[:2]
+NAMES = INPUT_KIND[:2]
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +180,7 @@ def test_a_server_says_the_same_of_rows_near_and_far() -> None:
     shapes = rows.shapes.values * 3
     found = probabilities(form, values, shapes)
     flags = uncertain(form, found, 0.9, shapes)
-    padded = np.zeros((len(shapes), len(SHAPE)))
+    padded = np.zeros((len(shapes), len(INPUT_KIND)))
     padded[:, : len(NAMES)] = shapes
     for row in range(0, len(values), 9):
         place = served.place(padded[row])
@@ -252,4 +252,4 @@ def test_sources_of_one_kind_give_a_distance_that_a_server_reads() -> None:
     form = fitted_form(replace(rows, shapes=InputKinds(NAMES, alike)), PROVENANCE)
     known = [Feature(each.name, each.monotone, each.width) for each in FEATURES]
     served = read_fit(json.dumps(form), known, version=1)
-    assert served.place(np.zeros(len(SHAPE))) is not None
+    assert served.place(np.zeros(len(INPUT_KIND))) is not None
