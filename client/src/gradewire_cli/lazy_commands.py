@@ -54,9 +54,7 @@ class LazyGroup(click.Group):
                 raise
             extra = _OWN_EXTRAS.get(cmd_name, extra)
             raise InputError(f"{cmd_name} needs {error.name}: pip install 'gradewire[{extra}]'") from error
-        command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{cmd_name} is not a command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     @override

@@ -10,7 +10,7 @@ import click
 from typing_extensions import override
 
 from gradewire_cli.lazy_commands import MountedGroup, embedded_module
-from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from gradewire.results import Limits, MetricInfo, ModelInfo, ModelList
     from gradewire.transport import Transport
-    from gradewire_cli.options.connection import ConnectionOptions
 
 
 def server_text(listed: ModelList, place: str) -> str:
@@ -145,7 +144,7 @@ def list_command(ctx: click.Context, /, **options: Any) -> None:
     if connection.server is not None:
         with one_line_errors():
             listed = asyncio.run(_listed(connection, ctx.obj))
-        click.echo(server_text(listed, connection.place), nl=False)
+        click.echo(server_text(listed, connection.description), nl=False)
         return
     local = _mounted()
     taken = {str(parameter.name) for parameter in local.params}
@@ -158,13 +157,6 @@ def list_command(ctx: click.Context, /, **options: Any) -> None:
 async def _listed(connection: ConnectionOptions, transport: Transport | None) -> ModelList:
     async with connection.open(transport) as client:
         return await client.models()
-
-
-def _commands() -> click.Group:
-    group = embedded_module().models_group()
-    if not isinstance(group, click.Group):
-        raise TypeError("the commands of the model repository are not a group")
-    return group
 
 
 class _ModelsGroup(MountedGroup):
@@ -185,7 +177,7 @@ class _ModelsGroup(MountedGroup):
 @click.group(
     "models",
     cls=_ModelsGroup,
-    commands_of=_commands,
+    commands_of=lambda: embedded_module().models_group(),
     epilog="""\b
 Examples:
   gradewire models list

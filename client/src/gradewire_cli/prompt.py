@@ -168,7 +168,7 @@ def show_command(
         view = prompts.view_prompt(asked.to_spec(), _message(row, item, images=shows_images))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
         tokenizer = prompts.judge_tokenizer(named)
-        place = f"{row.place} (id {row.id})" + (f", {lack}" if lack else "")
+        place = f"{row.position} (id {row.id})" + (f", {lack}" if lack else "")
         for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
             click.echo(printable(line))
 
@@ -195,5 +195,5 @@ def _row(source: InputFile, index: int) -> Row:
 def _message(row: Row, item: Mapping[str, Any], *, images: bool) -> types_pb2.Item:
     message = encode_item(row.index, item, max_bytes=_MAX_ITEM_BYTES, images=images)
     if isinstance(message, ItemProblem):
-        raise InputError(f"{row.place}: {message.message}")
+        raise InputError(f"{row.position}: {message.message}")
     return message

@@ -3,7 +3,8 @@
 What computes is imported by the process that serves, so the supervisor of several ones stays small.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -18,8 +19,14 @@ __all__ = ["SettingInfo", "load", "print_settings", "run_server", "setting_infos
 
 def load(values: Mapping[str, Any]) -> Settings:
     """Read all settings; raises InvalidRequest where a value cannot be used."""
-    try:
+    with _refused():
         return Settings.load(**values)
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    try:
+        yield
     except SettingsError as error:
         raise InvalidRequest(str(error)) from error
 
@@ -49,10 +56,8 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     def started(port: int) -> None:
         ready(f"{settings.listen.host}:{port}")
 
-    try:
+    with _refused():
         count = settings.process_count
-    except SettingsError as error:
-        raise InvalidRequest(str(error)) from error
     if count > 1:
         return supervise(settings, values, started=started)
     from gradewire_server.app import run  # noqa: PLC0415 - as the module says

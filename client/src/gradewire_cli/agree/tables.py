@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradewire_cli.pages.agreement import write_report
 from gradewire_cli.pages.page import today
 from gradewire_cli.pages.report import ReportInput, ReportRow
-from gradewire_cli.results.interval_notes import PlacedEstimate, agreement_interval_notes, interval_notes
+from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interval_notes, interval_notes
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -254,15 +254,15 @@ def optional_intervals(result: AgreementResult) -> list[str]:
     return interval_notes(figures) if figures else []
 
 
-def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
+def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[NamedEstimate]:
     for table in tables:
         for name, means in ((people.name, table.people), *((line.metric, line.means) for line in table.lines)):
             for model, mean in zip(table.models, means, strict=True):
-                yield PlacedEstimate(name, "mean by model", f"{table.dataset} {model}".strip(), mean)
+                yield NamedEstimate(name, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
             for name, title in CORRELATIONS:
                 place = table.dataset or "all rows"
-                yield PlacedEstimate(line.metric, f"system-level {title}", place, getattr(line, name))
+                yield NamedEstimate(line.metric, f"system-level {title}", place, getattr(line, name))
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
@@ -277,9 +277,9 @@ def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
 def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
     """What reproduces each metric, what failed, is undefined or uncertain."""
     if result.labelled.against is not None:
-        yield result.labelled.against.told()
+        yield result.labelled.against.summary()
     for metric in result.report.metrics:
-        yield result.labelled.tallies[metric.metric].told(metric.metric)
+        yield result.labelled.tallies[metric.metric].summary(metric.metric)
     for metric in result.report.metrics:
         yield from _undefined(metric, statistics)
     yield from abstention_lines(result)

@@ -144,11 +144,11 @@ class AveFile:
             try:
                 sample, reason = _sample(record, fields, columns, len(found.samples))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
                 continue
             wanted = is_wanted(fields, where) and half in {None, half_of(sample.question)}
             if wanted and reason:
-                found.left_out.add(reason, record.place)
+                found.left_out.add(reason, record.position)
             found.samples.append(sample if wanted and not reason else replace(sample, chosen=False))
         _check_columns(present, columns, where)
         if not any(sample.chosen for sample in found.samples):

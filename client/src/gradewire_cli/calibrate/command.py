@@ -39,14 +39,13 @@ from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores, with_s
 from gradewire_cli.lazy_commands import embedded_module
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.labelled import labelled_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.table_forms import write_json
 from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
-from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_run_of
+from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_stats.calibration.cascade import DELTA
 from gradewire_stats.calibration.labelled_rows import Half, question_keys
 from gradewire_stats.calibration.stored_fit import FittedFeature

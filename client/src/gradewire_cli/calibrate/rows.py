@@ -120,8 +120,8 @@ def labelled_scores(
             (row, value) for (row, _), value in zip(labelled.kept, judged.labels, strict=True) if not 0 <= value <= 1
         )
         raise InputError(
-            f"{row.place}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are right; "
-            "scale them, 0.5 is right"
+            f"{row.position}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are "
+            "right; scale them, 0.5 is right"
         )
     kept = [
         (row, output["scores"][label], value)

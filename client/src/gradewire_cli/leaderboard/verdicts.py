@@ -45,7 +45,7 @@ class Verdicts:
             try:
                 found.pairs.append(judged_pair(record, names))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
         return found
 
     @property

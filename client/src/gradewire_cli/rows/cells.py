@@ -38,13 +38,13 @@ class CellReading:
         only_texts: The format has nothing but texts.
         separator: Between the references of one cell; "" for none.
         missing: Further words that stand for nothing.
-        whole: Columns of numbers whose whole ones are written as 2.0.
+        whole_number_columns: Columns of numbers whose whole ones are written as 2.0.
     """
 
     only_texts: bool = False
     separator: str = ""
     missing: Collection[str] = ()
-    whole: Collection[str] = field(default_factory=frozenset)
+    whole_number_columns: Collection[str] = field(default_factory=frozenset)
 
     def value(self, column: str, value: Any) -> Any:
         """The value of a cell, None where it holds nothing.
@@ -65,7 +65,7 @@ class CellReading:
             return None
         if _SPREADSHEET_ERROR.match(text):
             raise UnreadableValueError(f" is {text}, an error of a spreadsheet: mend it there")
-        return text.removesuffix(".0") if column in self.whole and WHOLE_FLOAT.match(text) else value
+        return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
         """The text of a cell; raises UnreadableValueError where it has none that is certain."""
@@ -140,7 +140,7 @@ class CellNotes:
     texts: Sequence[str]
     reading: CellReading
     late: list[str] = field(default_factory=list)
-    _told: set[tuple[str, str]] = field(default_factory=set)
+    _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         """Notes on some rows that were not told before, in sentences."""
@@ -153,8 +153,8 @@ class CellNotes:
             self._points, self._separated, self._split, self._nested, self._listed, self._truth_values, self._missing,
             self._changed,
         )  # fmt: skip
-        found = [note for look in looks for note in look(cells, rows) if (note.column, note.kind) not in self._told]
-        self._told.update((note.column, note.kind) for note in found)
+        found = [note for look in looks for note in look(cells, rows) if (note.column, note.kind) not in self._reported]
+        self._reported.update((note.column, note.kind) for note in found)
         return [f"column {note.column}: {note.text}" for note in found]
 
     def watched(self, records: Iterable[Record], is_wanted: Callable[[Mapping[str, Any]], bool]) -> Iterator[Record]:
@@ -174,7 +174,7 @@ class CellNotes:
             if example := next(filter(WHOLE_FLOAT.match, found), "") if self.reading.only_texts else "":
                 told = f'whole numbers are written as "{example}" and '
                 way_out = "are left so beside other cells: write them as the references have them"
-                is_whole = column in self.reading.whole
+                is_whole = column in self.reading.whole_number_columns
                 yield _Note(column, "point", told + ('read without ".0"' if is_whole else way_out))
 
     def _separated(self, cells: _Cells, _: object) -> Iterator[_Note]:
