@@ -14,13 +14,7 @@ from gradewire_server.processes.supervisor import run as supervise
 from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingInfo, SettingsError
 
-__all__ = ["SettingInfo", "load", "print_settings", "run_server", "setting_infos"]
-
-
-def load(values: Mapping[str, Any]) -> Settings:
-    """Read all settings; raises InvalidRequest where a value cannot be used."""
-    with _refused():
-        return Settings.load(**values)
+__all__ = ["SettingInfo", "print_settings", "run_server", "setting_infos"]
 
 
 @contextmanager
@@ -33,7 +27,8 @@ def _refused() -> Iterator[None]:
 
 def print_settings(values: Mapping[str, Any]) -> str:
     """All settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
-    return load(values).to_toml()
+    with _refused():
+        return Settings.load(**values).to_toml()
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
@@ -50,7 +45,8 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
         InvalidRequest: A setting is unknown or has a value that cannot be used.
         MissingExtra: What the engine runs on is not installed.
     """
-    settings = load(values)
+    with _refused():
+        settings = Settings.load(**values)
     _check_rewards(settings)
 
     def started(port: int) -> None:

@@ -8,7 +8,7 @@ import click
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.shared import scorer_of
-from gradewire_cli.lazy_commands import MountedGroup, embedded_module, server_module
+from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.options.connection import MAX_PORT
 from gradewire_cli.problems import one_line_errors
@@ -17,7 +17,6 @@ from gradewire_proto.tracing_settings import endpoint_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
     from types import ModuleType
 
     from gradewire_cli.server_settings import SettingInfo
@@ -33,7 +32,7 @@ class ServeCommand(click.Command):
         """The command's own options and one per setting."""
         own = super().get_params(ctx)
         known = {parameter.name for parameter in own}
-        infos = embedded_module("serving").setting_infos()
+        infos = server_module("gradewire_cli.server_settings").setting_infos()
         return [*(_option(info) for info in infos if info.name not in known), *own]
 
 
@@ -82,7 +81,7 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 a setting
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
     """Start a server on this machine; SIGTERM or Ctrl-C stops it in order, a second one at once."""
-    embedded = embedded_module("serving")
+    embedded = server_module("gradewire_cli.server_settings")
     given = {name: value for name, value in values.items() if value is not None}
     with one_line_errors():
         if print_settings:
@@ -246,16 +245,16 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         upstream=settings.UpstreamSettings(
             target=options["address"],
             tls=options["tls"] or any(options[name] for name in ("tls_ca", "tls_cert", "tls_server_name")),
-            ca=_text(options["tls_ca"]),
-            cert=_text(options["tls_cert"]),
-            key=_text(options["tls_key"]),
+            ca=str(options["tls_ca"] or ""),
+            cert=str(options["tls_cert"] or ""),
+            key=str(options["tls_key"] or ""),
             server_name=options["tls_server_name"],
         ),
         listen=settings.ListenSettings(
             host=options["host"],
             port=options["port"],
-            cert=_text(options["cert"]),
-            key=_text(options["key"]),
+            cert=str(options["cert"] or ""),
+            key=str(options["key"] or ""),
             names=options["names"],
         ),
         bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
@@ -264,7 +263,3 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         tracing=settings.TracingSettings(endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]),
         page=options["page"],
     )
-
-
-def _text(path: Path | None) -> str:
-    return "" if path is None else str(path)

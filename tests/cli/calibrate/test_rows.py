@@ -7,7 +7,7 @@ import pytest
 from gradewire.metrics.line import parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores, source_of
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.labels import read_labels
+from gradewire_cli.rows.cells import read_labels
 from gradewire_cli.rows.row import Row
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 

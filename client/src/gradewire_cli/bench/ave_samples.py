@@ -15,10 +15,9 @@ import numpy as np
 from gradewire_cli.bench.engine import Columns, fields_of
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.table_forms import write_text
-from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.cells import LeftOut, read_labels, unpacked
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.input_file import InputFile
-from gradewire_cli.rows.labels import LeftOut, read_labels
 from gradewire_cli.rows.row import RowOptions, is_wanted
 from gradewire_stats.ave import AveRows, merged_descriptions
 from gradewire_stats.calibration.labelled_rows import half_of

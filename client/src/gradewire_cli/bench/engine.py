@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from gradewire_cli.results.interval_notes import NamedEstimate
     from gradewire_cli.results.summary import MetricTally
     from gradewire_cli.results.tables import Table
+    from gradewire_cli.rows.cells import LeftOut
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.labels import LeftOut
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 

@@ -18,9 +18,8 @@ from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tables import Table, count, estimated
-from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.cells import LeftOut, unpacked
 from gradewire_cli.rows.input_file import input_options, named_columns
-from gradewire_cli.rows.labels import LeftOut
 from gradewire_cli.rows.row import Row, question_key_of
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
 from gradewire_cli.scoring.plan import ScorePlan, takes_corpus

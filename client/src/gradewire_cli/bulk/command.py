@@ -284,7 +284,7 @@ class BulkJob:
         counts = counts_of(self.summary, scored_now=self.tally.scored)
         manifest = replace(
             self._described(request, inputs, counts),
-            cost=cost_of(self.summary, self.summary.prices),
+            cost=cost_of(self.summary),
             output=output_digest(self.output.file),
             results=self._results(),
         )

@@ -125,22 +125,15 @@ def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
     """A reader for each file; parts of `found` that are answered are not scored again."""
-    readers = [
+    return [
         FileReader(
             source=source,
             file=file,
             path_or_url=absolute_name(source.paths[file]),
             rows_before=before,
             part_rows=part_rows,
-            done=frozenset(),
+            done=frozenset(part.number for part, answered in found.items() if answered and part.file == file),
             pictures=pictures and pictures.absolute(),
         )
         for file, before in enumerate(itertools.accumulate(rows_by_file[:-1], initial=0))
-    ]
-    return [
-        replace(
-            reader,
-            done=frozenset(part.number for part, answered in found.items() if answered and part.file == reader.file),
-        )
-        for reader in readers
     ]

@@ -23,7 +23,6 @@ from gradewire_cli.bulk.reading import PartRows, absolute_connection, absolute_n
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.journal import whole_lines
 from gradewire_cli.results.judge_summary import PaidTokens
-from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import encode_rows, may_pass, with_lines
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.rows.row import result_key
@@ -258,8 +257,7 @@ class PartScorer:
                 summary.add(scored.output, scored.scores, row=scored.row)
 
         try:
-            with progress("", None, quiet=True) as silent:
-                await scorer.score(part.rows, take, silent)
+            await scorer.score(part.rows, take)
         finally:
             for key in known:
                 self._known.pop(key, None)

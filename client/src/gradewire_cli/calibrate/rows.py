@@ -12,7 +12,7 @@ import numpy as np
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.line import parameter_names, parse_metric_line
 from gradewire_cli.problems import InputError, one_line_errors
-from gradewire_cli.results.summary import verdict
+from gradewire_cli.results.results_file import verdict
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_stats.point_estimates import right
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import types
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_t
 
 import click
 
-from gradewire_cli.options.common import OUTPUT_FILE, JudgePrices, option_group
+from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import named_errors, redacted_url
 from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.manifest import (
@@ -24,6 +23,7 @@ from gradewire_cli.results.manifest import (
     manifest_path,
     pinned_names,
 )
+from gradewire_cli.results.table_forms import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,7 +70,7 @@ def encode_manifest(manifest: RunManifest) -> bytes:
     Raises:
         TypeError: A value of `parameters` or `results` is nothing that JSON has.
     """
-    document = {"format": FORMAT, **_plain(manifest)}
+    document = {"format": FORMAT, **plain(manifest)}
     document |= document.pop(_OTHERS)
     return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="replace")
 
@@ -105,17 +105,6 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
         raise ManifestError(f"{path}: {error}") from error
     assert isinstance(manifest, RunManifest)  # noqa: S101 - the kind that was asked for
     return manifest
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
@@ -264,8 +253,9 @@ def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
     }
 
 
-def cost_of(summary: Summary, prices: JudgePrices | None) -> Cost | None:
-    """What the judges of this run took; None where none is paid for that is known of (`prices` None)."""
+def cost_of(summary: Summary) -> Cost | None:
+    """What the judges of this run took; None where none is paid for that is known of."""
+    prices = summary.prices
     paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
     if not paid or prices is None:
         return None

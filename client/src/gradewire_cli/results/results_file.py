@@ -181,6 +181,25 @@ def count_results(path: Path) -> int:
         return sum(1 for _ in whole_lines(stream))
 
 
+# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
+BINARY_METRICS = frozenset({"exact_match", "easy_match"})
+
+
+def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
+    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
+
+    Args:
+        label: The metric's label; NAME, NAME:PRESET or a line.
+        result: The result as an output row has it.
+    """
+    if result["score"] is None:
+        return None
+    if "correct" in result:
+        return bool(result["correct"])
+    name = result.get("line", label).partition("?")[0].partition("/")[0].partition(":")[0]
+    return result["score"] >= 1.0 if name in BINARY_METRICS else None
+
+
 def may_pass(row: Mapping[str, Any]) -> bool:
     """Whether a result of the row failed for want of a server or of time, so that trying again may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean, quantiles, stdev
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,36 +20,21 @@ from gradewire.results import MetricScore, ScoreWarning, Status
 from gradewire_cli.options.common import FailOn, JudgePrices, written
 from gradewire_cli.results.judge_summary import CascadeTally, JudgeTally, asks_judge, is_cascade
 from gradewire_cli.results.progress import rows_per_second
-from gradewire_cli.results.tables import Table, number, print_table, print_tables
+from gradewire_cli.results.results_file import verdict
+from gradewire_cli.results.tables import number, print_table, print_tables
 from gradewire_cli.rows.formats import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
 
 RESAMPLES = 2000
 # From so many rows on the bootstrap of a mean and its normal interval agree to all printed digits.
 NORMAL_FROM_ROWS = 500
-# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
-BINARY_METRICS = frozenset({"exact_match", "easy_match"})
-
-
-def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
-
-    Args:
-        label: The metric's label; NAME, NAME:PRESET or a line.
-        result: The result as an output row has it.
-    """
-    if result["score"] is None:
-        return None
-    if "correct" in result:
-        return bool(result["correct"])
-    name = result.get("line", label).partition("?")[0].partition("/")[0].partition(":")[0]
-    return result["score"] >= 1.0 if name in BINARY_METRICS else None
 
 
 @dataclass(slots=True)
@@ -233,27 +218,6 @@ def remarks(summary: Summary) -> Iterator[str]:
 
 def _is_probability(tally: MetricTally) -> bool:
     return tally.line.partition("?")[0].partition("/")[0] == Correctness.name
-
-
-class Breakdown(Protocol):
-    """Figures by the values of columns."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """By which the rows are told apart."""
-        ...
-
-    def document(self) -> Mapping[str, Any]:
-        """All figures, for a file."""
-        ...
-
-    def tables(self) -> Iterable[Table]:
-        """The same for people."""
-        ...
-
-    def notes(self) -> Iterable[str]:
-        """What should be known of them, in sentences."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

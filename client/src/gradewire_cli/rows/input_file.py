@@ -12,9 +12,9 @@ import click
 from gradewire._input import ALIASES
 from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
 from gradewire_cli.problems import InputError, redacted_url
+from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.labels import read_label_map
 from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
 from gradewire_cli.rows.official.samples import OfficialFiles
 from gradewire_cli.rows.records import (
@@ -211,19 +211,19 @@ class InputFile:
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
-    def open_file(self, number: int, rows_before: int, name: str) -> RowSource:
+    def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
         """Rows of one of the files, as `open` gives them.
 
         Args:
             number: Of the file, from 0.
             rows_before: Rows of the files before it.
-            name: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
+            path_or_url: Where the file is, for instance from the root on; rows have the name that `paths` gives it.
 
         Raises:
             InputError: The file cannot be used as a whole.
         """
         name = self.display_paths[number]
-        records = read_file(name, self.reading)
+        records = read_file(path_or_url, self.reading)
         if len(self.paths) > 1:
             records = (in_file(record, name, rows_before) for record in records)
         only_texts = format_of(self.paths[number], self.reading.format) in TEXT_CELLS

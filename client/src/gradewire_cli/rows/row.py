@@ -11,9 +11,8 @@ from typing import Any
 from gradewire._input import ALIASES, LIST_FIELDS, UnreadableValueError, is_missing, plain, unpacked_list
 from gradewire.items import local_picture, picture_digest
 from gradewire_cli.problems import InputError, redacted_url
-from gradewire_cli.rows.cells import CellNotes, CellReading, reading_of
+from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_labels, reading_of
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.labels import HumanLabel, read_labels
 
 GROUPING_FIELDS = ("model", "dataset", "group")
 """Fields of a row that --by takes by the names that --map knows; others are columns of the file."""

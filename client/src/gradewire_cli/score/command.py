@@ -26,6 +26,7 @@ from gradewire_cli.options.common import (
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, silence_stdout
+from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
 from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
 from gradewire_cli.results.manifest import RunClock, RunManifest, versions
 from gradewire_cli.results.manifest_file import (
@@ -51,7 +52,6 @@ from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, official_options
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.score.dry_run import DryRun
-from gradewire_cli.score.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
 from gradewire_cli.scoring.plan import ScorePlan, refuse_part_of_a_request, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
@@ -279,7 +279,7 @@ class ScoreJob:
             output=output_digest(self.output.path),
             parameters=reading_parameters(self.source),
             counts=counts_of(self.summary, scored_now=figures.scored_rows),
-            cost=cost_of(self.summary, self.summary.prices),
+            cost=cost_of(self.summary),
             times=clock.times(),
             machine=clock.machine(),
             reproduce=figures.command,

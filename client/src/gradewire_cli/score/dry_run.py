@@ -11,11 +11,11 @@ from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics import Auto
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.metrics.line import parse_metric_line
-from gradewire_cli.lazy_commands import embedded_module
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.scoring.metrics import written_metrics
-from gradewire_cli.scoring.plan import judge_name, runs_elsewhere, with_cascade, with_labels
+from gradewire_cli.scoring.plan import judge_name, labelled_metrics, runs_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -144,7 +144,7 @@ class DryRun:
         written = await written_metrics(client, options, None, quiet=True)
         synthetic = options.synthetic or "none"
         chosen = choose_metrics(
-            with_cascade(with_labels(written, options.prompts), options),
+            labelled_metrics(written, options),
             MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge),
         )
         if chosen.shows_images:
@@ -154,7 +154,7 @@ class DryRun:
             )
         if not chosen.asks_judge:
             return {}
-        prompts, listed = embedded_module("prompts"), await client.models()
+        prompts, listed = server_module("gradewire_cli.server_prompts"), await client.models()
         judge_server = self.connection.judge_server
         settings = {} if judge_server is None else judge_server.settings()
         found = {}

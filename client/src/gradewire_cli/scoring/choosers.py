@@ -16,7 +16,6 @@ from gradewire.metrics import COMPARISON_TYPES, Compare
 from gradewire.options import CompareOptions, check_comparison
 from gradewire.pairs import Comparison, OrderVerdict, Pair
 from gradewire_cli.options.metrics import GivenPrompt, with_prompts
-from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.row import Row, item_with_picture
 from gradewire_cli.scoring.pairs import Answer, AnswerPair, Choice, Chosen, Result, Winner, results_of
 from gradewire_proto.wire_rules import LINE
@@ -141,8 +140,7 @@ class MetricChooser:
             found.update((scored.row.index, results_of(scored.output)) for scored in batch)
 
         if self.scorer is not None and rows:
-            with progress("scoring", len(rows), quiet=True) as silent:
-                await self.scorer.score(rows.values(), take, silent)
+            await self.scorer.score(rows.values(), take)
         return found
 
     def _choice(self, pair: AnswerPair, preferred: float) -> Choice:

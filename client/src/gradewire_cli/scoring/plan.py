@@ -14,7 +14,6 @@ from gradewire.preparation import name_entries
 from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
 from gradewire_cli.options.metrics import (
-    GivenPrompt,
     MetricOptions,
     cascade_options,
     judge_options,
@@ -251,7 +250,7 @@ async def resolve_plan(
     """
     items = None if source.is_stdin else lambda: _items(source)
     written = await written_metrics(client, options, items)
-    metrics = with_cascade(with_labels(written, options.prompts), options)
+    metrics = labelled_metrics(written, options)
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
@@ -276,26 +275,20 @@ def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
     return (row.item for row in source.open().rows if row.item is not None)
 
 
-def with_labels(written: Sequence[Metric], prompts: Sequence[GivenPrompt]) -> dict[str, Metric]:
-    """The metrics with their prompt files, by their labels, which go by what was written and not by what is filled in.
+def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[str, Metric]:
+    """Return the metrics by their labels, which go by what was written and not by what is filled in.
+
+    Each has its prompt file; an auto that says neither risk nor budget has that of the options.
 
     Raises:
-        InputError: A prompt file is for none of the metrics, or two are for the same.
+        InputError: A prompt file is for none of the metrics, or two are for the same; or there is no such auto.
     """
     labels = choose_metrics(written, MetricDefaults()).labels
-    return dict(zip(labels, with_prompts(written, prompts), strict=True))
-
-
-def with_cascade(metrics: Mapping[str, Metric], options: MetricOptions) -> dict[str, Metric]:
-    """The metrics, with --risk or --judge-budget for an auto that says neither itself.
-
-    Raises:
-        InputError: There is no such metric.
-    """
+    metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
     values: dict[str, Any] = {"risk": options.risk, "judge_budget": options.judge_budget}
     told = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
     if not told:
-        return dict(metrics)
+        return metrics
     open_ones = {
         label: replace(metric, **values)
         for label, metric in metrics.items()

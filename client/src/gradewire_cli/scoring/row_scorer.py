@@ -203,7 +203,12 @@ class RowScorer:
         )
 
     async def score(
-        self, rows: Iterable[Row], take: Callable[[Sequence[ScoredRow]], None], progress: Progress, *, already: int = 0
+        self,
+        rows: Iterable[Row],
+        take: Callable[[Sequence[ScoredRow]], None],
+        progress: Progress | None = None,
+        *,
+        already: int = 0,
     ) -> None:
         """Scores rows, read as far as requests are in flight, and hands them to `take` in their order, batch by batch.
 
@@ -216,7 +221,8 @@ class RowScorer:
             async for batch in batches:
                 take(batch)
                 already += len(batch)
-                progress.done(already)
+                if progress is not None:
+                    progress.done(already)
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
         remaining = iter(rows)

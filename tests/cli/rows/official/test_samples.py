@@ -151,5 +151,5 @@ def test_of_several_files_those_without_the_filter_are_left_out_and_told(capsys:
 
 
 def test_the_options_are_written_as_they_were_given() -> None:
-    files = of(beside={"--questions": "q.json", "--annotations": ""}, options={"--filter": "x"})
+    files = of(companions={"--questions": "q.json", "--annotations": ""}, options={"--filter": "x"})
     assert files.arguments == ("--from", "mine", "--questions", "q.json", "--filter", "x")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gradewire.errors import MissingExtra
 from gradewire.results import Status
 from gradewire_cli.options.common import Grouping, written
-from gradewire_cli.results.summary import verdict
+from gradewire_cli.results.results_file import verdict
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
 
 if TYPE_CHECKING:
