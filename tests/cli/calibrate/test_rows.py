@@ -68,7 +68,15 @@ def columns_of(lines: Mapping[str, str]) -> LabelledRows:
 
 def row(grouping: dict[str, str], file: str) -> Row:
     return Row(
-        index=0, position="line 1", id="1", item={}, problem="", digest="", dataset="nq", file=file, grouping=grouping
+        index=0,
+        position="line 1",
+        id="1",
+        item={},
+        problem="",
+        digest="",
+        dataset="nq",
+        file=file,
+        grouping=grouping,
     )
 
 

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from gradewire_cli.load.calls import CallResult, StepCounts
-from gradewire_cli.load.run import Objective, ServerUsage, Step
+from gradewire_cli.load.calls import CallResult, Objective, StepCounts
+from gradewire_cli.load.run import ServerUsage, Step
 
 OBJECTIVE = Objective(p99_s=0.25, max_lag_s=0.025)
 

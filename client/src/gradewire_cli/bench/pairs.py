@@ -57,7 +57,7 @@ class Pair:
 
     Attributes:
         index: Row number in the file, from 0.
-        place: Where it stands, for people.
+        position: Where it stands, for people.
         votes: One per annotator.
         choices: By evaluator; None where it made none.
         responses: The two answers; None where the file has not both.
@@ -67,7 +67,7 @@ class Pair:
     """
 
     index: int
-    place: str
+    position: str
     votes: tuple[Choice, ...]
     choices: Mapping[str, Choice | None]
     responses: tuple[str, str] | None
@@ -135,7 +135,7 @@ def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: 
     references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
     return Pair(
         index=record.index,
-        place=record.position,
+        position=record.position,
         votes=_votes(parsed("votes")),
         choices=_choices(fields, parsed("choice"), choices),
         responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
@@ -268,7 +268,7 @@ async def _scores(
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
     """float64[pairs, 2] by label: the scores of both answers, NaN where one has none; and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.references), None):
-        raise InputError(f"--metrics: {missing.place} lacks an answer or references, which scores are made from")
+        raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores are made from")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
     if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
         raise InputError(f"--metrics: {weighted[0]} weighs words by a corpus, which is not made of a file of pairs")
@@ -293,7 +293,7 @@ def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
     for position, pair in enumerate(pairs):
         for side, response in enumerate(pair.responses or ()):
             item = {"question": pair.question, "references": list(pair.references), "prediction": response}
-            yield Row(_SIDES * position + side, pair.place, str(pair.index), item, "", "")
+            yield Row(_SIDES * position + side, pair.position, str(pair.index), item, "", "")
 
 
 pairs_command = TableSpec(

@@ -29,12 +29,14 @@ class Collected:
         lines: What reproduces each metric, by file and label; one file "" where all were scored by this run.
         results: By `row.index` and label.
         notes: What people should know of the files, in sentences.
+        has_synthetic: Whether the rows carry synthetic answers.
     """
 
     rows: Sequence[Row]
     lines: dict[str, Mapping[str, str]] = field(default_factory=dict)
     results: dict[int, Mapping[str, Result]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    has_synthetic: bool = False
 
     def answer(self, row: Row) -> Answer:
         """A row with its results."""

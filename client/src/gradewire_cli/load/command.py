@@ -13,10 +13,11 @@ import click
 from gradewire import AsyncClient
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.load.calls import Objective
 from gradewire_cli.load.content import MIXES, OwnRows
 from gradewire_cli.load.output import load_notes, step_table, write_document, write_load_manifest, write_page
 from gradewire_cli.load.processes import LoadOptions, LoadProcesses
-from gradewire_cli.load.run import LoadResult, LoadRun, Objective, read_usage
+from gradewire_cli.load.run import LoadResult, LoadRun, read_usage
 from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, option_group
 from gradewire_cli.options.connection import (
     BATCH_DEADLINE_S,

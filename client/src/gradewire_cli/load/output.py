@@ -198,11 +198,8 @@ def write_load_manifest(
     if path is None:
         return
     forget_manifest(path)
-    statuses: Counter[str] = Counter()
-    codes: Counter[str] = Counter()
-    for step in result.steps:
-        statuses += step.counts.statuses
-        codes += step.counts.codes
+    statuses = sum((step.counts.statuses for step in result.steps), Counter[str]())
+    codes = sum((step.counts.codes for step in result.steps), Counter[str]())
     manifest = RunManifest(
         command="bench load",
         versions=versions(server_version),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from gradewire_stats.agreement_table import AgreementReport
     from gradewire_stats.intervals import Estimate
+    from gradewire_stats.point_estimates import Statistic
 
 _FEW_QUESTIONS = (
     f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "
