@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 from gradewire.pairs import Comparison
 from gradewire.results import ItemScores, MetricScore
 from gradewire.results import Status as ScoreStatus
-from gradewire.transport import Metadata
+from gradewire.transport import CallTrace, Metadata, RequestTrace
 from gradewire_proto.spans import (
     BY_CALLER,
     CURRENT,
@@ -161,7 +161,7 @@ _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
 """Of answer A."""
 
 
-class OpenTelemetryCall:
+class OpenTelemetryCall(CallTrace):
     """The span of a call of a client's method.
 
     Args:
@@ -228,7 +228,7 @@ class OpenTelemetryCall:
             emit(logger, evaluation, evaluated)
 
 
-class OpenTelemetryRequest:
+class OpenTelemetryRequest(RequestTrace):
     """The span of one request.
 
     Args:

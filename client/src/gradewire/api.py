@@ -222,7 +222,7 @@ class AsyncScorer(_Embedded, AsyncClient):
 def embedded_transport(**settings: Any) -> Transport:
     """The transport of `Scorer.embedded`; raises as that does."""
     try:
-        from gradewire._embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._transport.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 
         return EmbeddedTransport(settings)
     except ImportError as error:

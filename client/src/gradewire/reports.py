@@ -7,8 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, overload
 
 from gradewire.errors import MissingExtra
-from gradewire.parts import PART_FIELDS
-from gradewire.results import CacheHits, ItemScores, Provenance, ScoreWarning, Status, Timing
+from gradewire.results import PART_FIELDS, CacheHits, ItemScores, Provenance, ScoreWarning, Status, Timing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,12 +1,18 @@
 """Results of calls: scores of items with their provenance, and the models and metrics of a server."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, get_type_hints
 
 from gradewire.metrics.base import Metric
-from gradewire.parts import Parts
+from gradewire_proto.parts import PART_TYPES, Parts
+
+PART_FIELDS: Mapping[str, object] = MappingProxyType(
+    {part.name: get_type_hints(kind)[part.name] for kind in PART_TYPES.values() for part in fields(kind)}
+)
+"""The types of all fields of parts, by name; where kinds share a name, they share its type."""
 
 
 @dataclass(frozen=True, slots=True)

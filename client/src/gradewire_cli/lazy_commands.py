@@ -88,7 +88,7 @@ class MountedGroup(click.Group):
 
 
 _EMBEDDED = {
-    "engine": "gradewire._embedded",
+    "engine": "gradewire._transport.embedded",
     "fits": "gradewire_cli.server_fits",
     "prompts": "gradewire_cli.server_prompts",
     "serving": "gradewire_cli.server_settings",

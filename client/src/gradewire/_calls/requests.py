@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.message import Message
 
 from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
-from gradewire._transport.retries import Retries, until_answered
+from gradewire._calls.retries import Retries, until_answered
 from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice

@@ -9,7 +9,7 @@ import click
 
 from gradewire.metrics import Auto
 from gradewire.metrics.base import Metric
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire_cli.calibrate.rows import with_sources
 from gradewire_cli.calibrate.run import CORRECTNESS, THRESHOLDS, Calibration
 from gradewire_cli.lazy_commands import embedded_module
