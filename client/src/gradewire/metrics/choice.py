@@ -1,7 +1,5 @@
 """Metrics as callers write them: on one line, with which prompt, under which labels."""
 
-import hashlib
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,8 +10,9 @@ from urllib.parse import unquote
 from gradewire.errors import InvalidRequest
 from gradewire.metrics import COMPARISON_TYPES, KNOWN_TYPES, METRIC_TYPES, Compare, Preset, Smile, Synthetic
 from gradewire.metrics.base import Metric, wire_parameters
+from gradewire.metrics.prompts import short_prompt
 from gradewire_proto.v1 import types_pb2
-from gradewire_proto.wire_rules import LINE, MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES, current, join_line, with_digest
+from gradewire_proto.wire_rules import LINE, current, join_line
 
 # These two stand before the parameters.
 _HEAD = frozenset({"preset", "version"})
@@ -103,82 +102,6 @@ def _value(line: str, name: str, key: str, text: str) -> Any:
 
 def _listed(name: str) -> str:
     return ", ".join(f"{key}=…" for key in parameter_names(name)) or "none"
-
-
-@dataclass(frozen=True, slots=True)
-class PromptText:
-    """A prompt file.
-
-    Attributes:
-        metric: Metric that it is for.
-        name: NAME/VERSION.
-        digest: SHA-256 of the file, 64 hex digits.
-        text: All of it.
-    """
-
-    metric: str
-    name: str
-    digest: str
-    text: str
-
-    @property
-    def pinned(self) -> str:
-        """NAME/VERSION@DIGEST as metric lines have it."""
-        return with_digest(self.name, self.digest)
-
-    def is_named_by(self, prompt: str) -> bool:
-        """Whether NAME/VERSION or NAME/VERSION@DIGEST means this file."""
-        name, _, digest = prompt.partition("@")
-        return name == self.name and self.digest.startswith(digest.lower())
-
-
-def read_prompt_text(data: bytes, path: str) -> PromptText:
-    """Reads what a client needs of a prompt file; whether it is a good one is for the server to say.
-
-    Args:
-        data: The file.
-        path: Its name, for messages.
-
-    Raises:
-        InvalidRequest: It is too long, no UTF-8, no TOML, or does not say its name, version and metric.
-    """
-    if len(data) > MAX_PROMPT_BYTES:
-        raise InvalidRequest(f"{path} has {len(data)} bytes: a prompt file has at most {MAX_PROMPT_BYTES}")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{path} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
-    head = _head(text)
-    if isinstance(head, str):
-        raise InvalidRequest(f"{path} {head}")
-    metric, name = head
-    return PromptText(metric, name, hashlib.sha256(data).hexdigest(), text)
-
-
-@lru_cache(maxsize=64)
-def short_prompt(prompt: str) -> str:
-    """What stands for a prompt in a label: a name as it is, for a whole text NAME/VERSION@DIGEST."""
-    if "\n" not in prompt:
-        return prompt
-    head = _head(prompt)
-    name = "inline" if isinstance(head, str) else head[1]
-    digest = hashlib.sha256(prompt.encode(errors="surrogatepass")).hexdigest()
-    return with_digest(name, digest)
-
-
-def _head(text: str) -> tuple[str, str] | str:
-    """Metric and NAME/VERSION, or what is wrong."""
-    if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
-        return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break it"
-    try:
-        fields: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        return f"is not TOML: {error}"
-    for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
-        if not isinstance(fields.get(field), kind) or not fields[field]:
-            line = f"{field} = {example}"
-            return f"does not say its {field}: write a line {line} at its top (docs/reference/prompt-files.md)"
-    return fields["metric"], f"{fields['name']}/{fields['version']}"
 
 
 MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
