@@ -36,7 +36,6 @@ from gradewire.metrics.choice import MetricsLike, format_metric_line, parse_metr
 from gradewire.metrics.generated import *
 from gradewire.pairs import Comparison, OrderVerdict, Pair, PairLike, PairsLike, Winner
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
-from gradewire.reports import MetricSummary, ScoreReport
 from gradewire.results import (
     CacheHits,
     ItemScores,
@@ -44,9 +43,11 @@ from gradewire.results import (
     MetricInfo,
     MetricParameterInfo,
     MetricScore,
+    MetricSummary,
     ModelInfo,
     ModelList,
     Provenance,
+    ScoreReport,
     ScoreWarning,
     Status,
     Timing,

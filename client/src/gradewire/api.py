@@ -22,8 +22,7 @@ from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, CompareOptions, PrepareOptions, ScoreOptions, rows_of
 from gradewire.pairs import Comparison, PairsLike
 from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
-from gradewire.reports import ScoreReport
-from gradewire.results import ItemScores, ModelList
+from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Transport
 
 T = TypeVar("T")

@@ -23,8 +23,7 @@ from gradewire.metrics.choice import MetricChoice
 from gradewire.options import CallOptions, check_deadline, check_generate, check_progress, check_timeout, usual_metrics
 from gradewire.pairs import Comparison, PairLike
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
-from gradewire.reports import ScoreReport
-from gradewire.results import ItemScores, Limits, ModelList
+from gradewire.results import ItemScores, Limits, ModelList, ScoreReport
 from gradewire.transport import LIST_MODELS, Endpoint, Transport
 from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
 from gradewire_proto.v1 import models_pb2

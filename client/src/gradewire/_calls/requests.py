@@ -15,8 +15,7 @@ from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, Tran
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.options import Priority
-from gradewire.reports import ScoreReport
-from gradewire.results import ItemScores, Limits, Provenance, Status
+from gradewire.results import ItemScores, Limits, Provenance, ScoreReport, Status
 from gradewire.transport import SCORE, Transport
 from gradewire_proto.descriptors import corpus_of
 from gradewire_proto.v1 import scoring_pb2, types_pb2

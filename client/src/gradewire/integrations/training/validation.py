@@ -24,7 +24,7 @@ from gradewire.integrations.training.step_scores import StepHeader, StepScores, 
 from gradewire.items import ItemsLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics, format_metric_line
 from gradewire.options import CallOptions, ScoreOptions, rows_of
-from gradewire.reports import ScoreReport
+from gradewire.results import ScoreReport
 
 _DELIVERY_JOIN_S = 5.0
 
