@@ -19,7 +19,7 @@ from gradewire_gateway.wire import RpcMethod
 from gradewire_proto.wire_rules import STOPPING_KEY
 
 if TYPE_CHECKING:
-    from gradewire_proto.telemetry.recorded import Recorded
+    from gradewire_proto.otel import OtelSpan
 
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
 """A call with many replies."""
@@ -38,7 +38,7 @@ class CallOptions:
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
-    span: "Recorded | None" = None
+    span: "OtelSpan | None" = None
 
 
 class Upstream:
