@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores, source_of
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.cells import read_labels

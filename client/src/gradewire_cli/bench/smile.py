@@ -11,8 +11,7 @@ import click
 import numpy as np
 
 from gradewire.errors import InvalidRequest
-from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
 from gradewire_cli.bench.engine import TableResult, TableSpec, place_of, run_parameters
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (

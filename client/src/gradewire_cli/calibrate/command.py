@@ -13,7 +13,7 @@ import click
 
 from gradewire.metrics import Auto
 from gradewire.metrics.base import Metric, wire_parameters
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
 from gradewire_cli.calibrate.cascade import (
     cascade_metrics,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradewire.errors import InvalidRequest
-from gradewire.metrics.line import parameter_names, parse_metric_line
+from gradewire.metrics.choice import parameter_names, parse_metric_line
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.results_file import verdict
 from gradewire_stats.calibration.labelled_rows import half_of

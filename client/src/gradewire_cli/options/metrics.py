@@ -11,7 +11,7 @@ import click
 
 from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Synthetic
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
-from gradewire.metrics.choice import PromptText, read_prompt_text
+from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
 from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.problems import InputError, named_errors, one_line_errors

@@ -9,8 +9,7 @@ import click
 
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics import Auto
-from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import printable
