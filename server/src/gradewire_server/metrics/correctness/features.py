@@ -181,7 +181,7 @@ INPUT_KIND: Final = (
 
 
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """The numbers of SHAPE, float64[len(SHAPE)], all finite and at most 10."""
+    """The numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     reference = FeatureText.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
     found = {

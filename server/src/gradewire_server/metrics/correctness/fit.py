@@ -230,7 +230,7 @@ class CorrectnessFit:
         return self.base + self.trees.value(used) + linear
 
     def place(self, shape: NDArray[np.float64]) -> ItemPosition | None:
-        """Where an item of the shape float64[len(SHAPE)] lies; None where the fit has no rows to hold it against."""
+        """Return the position of an item of the shape float64[len(INPUT_KIND)]; None if the fit has no rows."""
         if self.rows is None:
             return None
         distance = self.rows.distance(shape)

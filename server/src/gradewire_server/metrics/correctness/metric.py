@@ -231,7 +231,7 @@ class Measured:
     Attributes:
         names: Of the features.
         features: float64[features]; NaN where one does not apply.
-        shape: float64[len(SHAPE)].
+        shape: float64[len(INPUT_KIND)].
         truncated: Whether the grader read an answer only in part.
     """
 
