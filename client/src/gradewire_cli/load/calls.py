@@ -271,11 +271,6 @@ def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
     return offsets[offsets < duration_s]
 
 
-def constant(rate_per_s: float, duration_s: float) -> Offsets:
-    """Return arrivals at equal intervals, the first at once."""
-    return np.arange(max(1, round(rate_per_s * duration_s)), dtype=np.float64) / rate_per_s
-
-
 async def open_loop(due_s: Iterable[float], send: Send) -> None:
     """Start `send(due)` at each due time, and return when all have ended.
 
