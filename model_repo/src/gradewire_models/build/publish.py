@@ -1,5 +1,7 @@
 """Put a finished model with its description into a repository: everything or nothing."""
 
+import ctypes
+import errno
 import json
 import os
 import shutil
@@ -8,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gradewire_models.build.directories import exchange, exclusive
 from gradewire_models.build.fingerprint import FingerprintedGraph
 from gradewire_models.build.fitted import Fitted, carry_calibrations
-from gradewire_models.build.progress import Report
+from gradewire_models.build.progress import Report, waiting
 from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.errors import BuildError
+from gradewire_models.locks import exclusive
 from gradewire_models.repository.built import newest_version
 from gradewire_models.repository.config import (
     CONFIG_FILE,
@@ -95,7 +97,7 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
     Raises:
         OSError: The repository cannot be written.
     """
-    with exclusive(repository / f".{name}.lock", report):
+    with exclusive(repository / f".{name}.lock", waiting(report)):
         prefix = f".{name}.building-"
         for leftover in repository.glob(f"{prefix}*"):
             shutil.rmtree(leftover)
@@ -171,3 +173,29 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+_AT_FDCWD = -100  # relative paths start at the working directory
+_RENAME_EXCHANGE = 2
+_NOT_HERE = {errno.ENOSYS, errno.EINVAL}
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Lets two directories of one file system change places: nobody ever finds either name missing (renameat2).
+
+    Returns:
+        False where system or file system cannot do it; nothing has changed then.
+
+    Raises:
+        OSError: One of them is not there, or may not be renamed.
+    """
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:  # neither Linux with a glibc of 2018 or later, nor musl of 2024
+        return False
+    if rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NOT_HERE:
+        return False
+    raise OSError(code, os.strerror(code), str(one), None, str(other))

@@ -202,9 +202,6 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-# As the graphs that gradewire writes itself: GELU is one operator from opset 20 on, and older runtimes stay in.
-_OPSET = 20
-
 # Texts of unequal length, so that nothing in the trace can depend on there being no padding.
 _EXAMPLE_LENGTHS = (11, 5, 2)
 
@@ -228,7 +225,7 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
     ids = torch.ones((len(_EXAMPLE_LENGTHS), tokens), dtype=torch.int64)
     mask = torch.stack([(torch.arange(tokens) < length).to(torch.int64) for length in _EXAMPLE_LENGTHS])
     dims = {0: torch.export.Dim("batch"), 1: torch.export.Dim("tokens", max=max_tokens)}
-    with _quiet_trace(), torch.no_grad():
+    with _quiet(), torch.no_grad():
         try:
             program = torch.onnx.export(
                 encoder,
@@ -245,20 +242,6 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
             raise ExportError(f"torch {torch.__version__} cannot write this model as ONNX: {error}") from error
     model_proto: onnx.ModelProto = program.model_proto
     return model_proto
-
-
-@contextmanager
-def _quiet_trace() -> Iterator[None]:
-    # The exporter tells its own developers a lot.
-    log = logging.getLogger("torch.onnx")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        log.setLevel(level)
 
 
 EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
