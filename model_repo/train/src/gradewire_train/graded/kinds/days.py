@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gradewire_train.graded.material import PartRandom, entries
-from gradewire_train.graded.row import Drawn
-from gradewire_train.graded.wording import remarks, wrapped
+from gradewire_train.graded.wording import Drawn, remarks, wrapped
 from gradewire_train.texts.values.names import person_name, title
 from gradewire_train.texts.values.numbers import ordinal, ordinal_in_words
 from gradewire_train.texts.wording import capitalised, misspelt, question_style, word_list

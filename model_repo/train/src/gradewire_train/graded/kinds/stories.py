@@ -3,8 +3,7 @@
 from typing import Final
 
 from gradewire_train.graded.material import PartRandom, words
-from gradewire_train.graded.row import Drawn
-from gradewire_train.graded.wording import any_of, references, remarks
+from gradewire_train.graded.wording import Drawn, any_of, references, remarks
 from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.values.names import person_name
 from gradewire_train.texts.wording import answer_style, capitalised, filled, question_style, sentence
