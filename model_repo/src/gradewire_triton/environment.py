@@ -176,9 +176,9 @@ def _make_venv(target: Path) -> None:
 
 
 def _run(command: list[str]) -> None:
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - our own arguments
-    if ended.returncode != 0:
-        said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-_SHOWN_LINES:]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - our own arguments
+    if result.returncode != 0:
+        said = (result.stderr.strip() or result.stdout.strip()).splitlines()[-_SHOWN_LINES:]
         raise EnvironmentBrokenError(
             f"cannot install what Triton runs on: {' '.join(command[:4])} … failed; it said:\n" + "\n".join(said)
         )

@@ -68,8 +68,8 @@ def export_model(
             dropped = publish_model(directory / plan.name, repository)
     except OSError as error:
         raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
-    told = [f"dropped, as the model has other vectors now: {fitted.told}" for fitted in dropped]
-    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *told))
+    dropped_notes = [f"dropped, as the model has other vectors now: {fitted.summary}" for fitted in dropped]
+    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *dropped_notes))
 
 
 def _write(
