@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies
 
 from gradewire.rewards import RewardScorer
-from gradewire_gateway.requests import new_record
+from gradewire_gateway.requests import call_options, new_record
 from gradewire_gateway.rewards import Caller, CallerScorers, caller_of, make_scorer
 from gradewire_gateway.settings import RewardPostSettings
 
@@ -17,7 +17,7 @@ from gradewire_gateway.settings import RewardPostSettings
 def caller(authorization: str, peer: tuple[str, int] = ("10.0.0.7", 5000), *, tell_peer: bool = True) -> Caller:
     scope: dict[str, Any] = {"headers": [(b"authorization", authorization.encode("latin-1"))], "client": peer}
     new_record(scope)
-    return caller_of(scope, tell_peer=tell_peer)[0]
+    return caller_of(call_options(scope, tell_peer=tell_peer))
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def _of_value(value: object, field: FieldDescriptor, at: str) -> Iterator[Fault]
     if field.message_type is not None:
         yield from _of_message(value, field.message_type, at)
     elif not _fits(value, field):
-        yield Fault(at, _wanted(field))
+        yield Fault(at, _expected(field))
 
 
 def _fits(value: Any, field: FieldDescriptor) -> bool:
@@ -247,7 +247,7 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _wanted(field: FieldDescriptor) -> str:
+def _expected(field: FieldDescriptor) -> str:
     if field.enum_type is not None:
         return f"takes one of {', '.join(value.name for value in field.enum_type.values)}"
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -288,10 +288,6 @@ class Json:
             at: What the text is, for the error: "line 3"; empty: the body.
         """
         return await self.made_of(data, lambda data: read_message(data, kind, at))
-
-    async def read_object(self, data: bytes) -> dict[str, Any]:
-        """An object of JSON; raises as the function of this name."""
-        return await self.made_of(data, read_object)
 
     async def made_of(self, data: bytes, make: Callable[[bytes], T]) -> T:
         """What `make` makes of a body, which may raise ProblemError; of a large one on the thread."""
