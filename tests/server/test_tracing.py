@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Compared, Failure, MetricResult, ResultWarning, Status, Winner
-from gradewire_server.domain.parts import SmileParts
 from gradewire_server.tracing import evaluation_of
 
 PARTS = SmileParts(

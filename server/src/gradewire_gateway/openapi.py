@@ -8,7 +8,7 @@ from gradewire_gateway.openapi_schemas import Schema, Schemas, described, refere
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
 from gradewire_gateway.requests import TIMEOUT_HEADER
 from gradewire_gateway.twins import LINES_TYPE
-from gradewire_gateway.wire import RpcMethod, all_methods
+from gradewire_gateway.wire import RpcMethod, all_methods, descriptor_of
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
 
 _JSON: Final = "application/json"
@@ -82,8 +82,8 @@ def document(*, with_page: bool = True) -> dict[str, Any]:
 
 
 def _operation(method: RpcMethod, schemas: Schemas) -> dict[str, Any]:
-    request = schemas.message(method.request)
-    reply = schemas.message(method.reply)
+    request = schemas.message(descriptor_of(method.request_type))
+    reply = schemas.message(descriptor_of(method.reply_type))
     return {
         "operationId": f"{method.service.rpartition('.')[2]}.{method.name}",
         "tags": [method.service],

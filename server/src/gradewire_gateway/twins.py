@@ -157,12 +157,10 @@ class StreamTwin:
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
-                writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, traced))
+                sent = None
             else:
-                request = await self._gateway.json.read(await body.read(), self._method.request_type)
-                writer = _Writer(
-                    self._gateway, self._method, body, upstream.server_stream(self._method, request, traced)
-                )
+                sent = await self._gateway.json.read(await body.read(), self._method.request_type)
+            writer = _Writer(self._gateway, self._method, body, upstream.stream(self._method, sent, traced))
             sending = asyncio.create_task(writer.run())
             try:
                 async for reply in writer.call:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 from google.protobuf.message import Message
 from typing_extensions import override
 
+from gradewire_proto.parts import JudgeParts, SmileParts, VqaParts
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import split_pin
 from gradewire_server.domain.items import (
@@ -21,7 +22,6 @@ from gradewire_server.domain.items import (
     quoted,
     shortened,
 )
-from gradewire_server.domain.parts import JudgeParts, SmileParts, VqaParts
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import (
     MAX_PART_CHARACTERS,

@@ -38,7 +38,7 @@ from gradewire_proto.wire_rules import (
     SCORING,
     STOPPING_KEY,
 )
-from gradewire_server.domain.caller import Scope, ask_for
+from gradewire_server.domain.caller import Scope, set_current_caller
 from gradewire_server.phase import Phase
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
@@ -418,7 +418,7 @@ class Calls:
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
-            ask_for(call.caller.key)  # each call is a task of its own
+            set_current_caller(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
             _check_deadline(call)
             result = await body(call)

@@ -8,7 +8,7 @@ import grpc
 from grpc import aio
 
 from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
-from gradewire_server.domain.caller import ask_for
+from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.ports import ModelStatus
@@ -106,7 +106,7 @@ class JudgeHost:
         return judge if isinstance(judge, Failure | Stopping) else judge.status
 
     async def _ask(self, asked: HostRequest, context: _Context) -> HostReply | Stopping:
-        ask_for(asked.caller)  # each question is a task of its own
+        set_current_caller(asked.caller)  # each question is a task of its own
         return await self._unless_stopping(self._traced(asked, context))
 
     async def _unless_stopping(self, work: Coroutine[Any, Any, R]) -> R | Stopping:

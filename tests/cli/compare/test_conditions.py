@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_stats.comparison import PairedRows, compare_pairs, preferences
-from gradewire_stats.comparison.conditions import (
+from gradewire_cli.compare.conditions import (
     MAX_CHARACTERS,
     UNMATCHED,
     VALUE_NAMES,
@@ -15,6 +14,7 @@ from gradewire_stats.comparison.conditions import (
     condition_value,
     parse_condition,
 )
+from gradewire_stats.comparison import PairedRows, compare_pairs, preferences
 
 METRICS = st.text(min_size=1, max_size=60).filter(lambda text: text == text.strip() and text.isprintable())
 NUMBERS = st.floats(-1e6, 1e6).filter(lambda number: number == 0 or abs(number) > 1e-9)
@@ -66,15 +66,15 @@ def test_a_condition_is_read_as_it_was_written(metric: str, figure: str, sign: s
     written = parse_condition(f"{metric}.{figure} {sign} {number!r}")
     assert (written.sign, written.number) == (sign, number)
     # A metric may end like a figure itself: together they are what was written.
-    assert f"{written.metric}.{written.figure}" == f"{metric}.{figure}"
-    assert parse_condition(str(written)).figure == written.figure
+    assert f"{written.metric}.{written.value_name}" == f"{metric}.{figure}"
+    assert parse_condition(str(written)).figure == written.value_name
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ValueError):
         found = parse_condition(text)
-        assert found.figure in VALUE_NAMES
+        assert found.value_name in VALUE_NAMES
         assert math.isfinite(found.number)
 
 

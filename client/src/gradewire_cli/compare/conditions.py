@@ -6,6 +6,7 @@ import math
 import operator
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -20,36 +21,29 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+def _with_bounds(name: str, attribute: str, *, p_value: str = "") -> dict[str, attrgetter[float]]:
+    paths = {"": "value", ".low": "low", ".high": "high"}
+    found = {f"{name}{suffix}": attrgetter(f"{attribute}.{path}") for suffix, path in paths.items()}
+    return found | ({f"{name}.p": attrgetter(p_value)} if p_value else {})
+
+
 _OF_SCORES: Final[Mapping[str, Callable[[MetricDifference], float]]] = {
-    "mean": lambda found: found.difference.value,
-    "mean.low": lambda found: found.difference.low,
-    "mean.high": lambda found: found.difference.high,
-    "p": lambda found: found.difference.p_value,
-    "mean_empty_as_wrong": lambda found: found.empty_as_wrong.difference.value,
-    "mean_empty_as_wrong.low": lambda found: found.empty_as_wrong.difference.low,
-    "mean_empty_as_wrong.high": lambda found: found.empty_as_wrong.difference.high,
-    "mean_empty_as_wrong.p": lambda found: found.empty_as_wrong.difference.p_value,
+    **_with_bounds("mean", "difference"),
+    "p": attrgetter("difference.p_value"),
+    **_with_bounds("mean_empty_as_wrong", "empty_as_wrong.difference", p_value="empty_as_wrong.difference.p_value"),
     "empty": lambda found: found.empty[1] - found.empty[0],
     "failed": lambda found: found.failed[1] - found.failed[0],
     "unscored": lambda found: (found.pairs - found.scored) / found.pairs,
 }
-_OF_VERDICTS: Final[Mapping[str, Callable[[VerdictDifference], float]]] = {
-    "share_right": lambda found: found.difference.value,
-    "share_right.low": lambda found: found.difference.low,
-    "share_right.high": lambda found: found.difference.high,
-    "share_right.p": lambda found: found.p_value,
-}
+_OF_VERDICTS: Final[Mapping[str, Callable[[VerdictDifference], float]]] = _with_bounds(
+    "share_right", "difference", p_value="p_value"
+)
 _OF_OUTCOMES: Final[Mapping[str, Callable[[Outcomes], float]]] = {
-    "wins": lambda found: found.win_share.value,
-    "wins.low": lambda found: found.win_share.low,
-    "wins.high": lambda found: found.win_share.high,
-    "wins.p": lambda found: found.p_value,
-    "ties": lambda found: found.tie_share.value,
-    "ties.low": lambda found: found.tie_share.low,
-    "ties.high": lambda found: found.tie_share.high,
-    "losses": lambda found: found.loss_share.value,
-    "losses.low": lambda found: found.loss_share.low,
-    "losses.high": lambda found: found.loss_share.high,
+    **_with_bounds("wins", "win_share", p_value="p_value"),
+    **_with_bounds("ties", "tie_share"),
+    **_with_bounds("losses", "loss_share"),
 }
 UNMATCHED: Final = "unmatched"
 """Share of the baseline's rows that the candidate does not answer: of the sides, and not of their pairs."""
@@ -70,19 +64,19 @@ class Condition:
 
     Attributes:
         metric: As it was written.
-        figure: One of `FIGURES`.
+        value_name: One of `FIGURES`.
         sign: `<`, `<=`, `>` or `>=`.
         number: What the figure is held against.
     """
 
     metric: str
-    figure: str
+    value_name: str
     sign: str
     number: float
 
     def __str__(self) -> str:
         """As it may be written."""
-        return f"{self.metric}.{self.figure} {self.sign} {self.number:g}"
+        return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
         """Whether the condition holds of a figure, which must be defined."""

@@ -24,7 +24,7 @@ from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokeniz
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry, TritonTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.encoders.triton.model import ModelCallbacks, TritonModel
+from gradewire_server.encoders.triton_model import ModelCallbacks, TritonModel
 from gradewire_server.settings.engine import ComputeConfig, TritonConfig
 from gradewire_server.storage.keys import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError

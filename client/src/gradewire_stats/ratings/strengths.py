@@ -1,4 +1,4 @@
-"""Bradley and Terry's strengths by maximum likelihood, alone and with length and position held fixed."""
+"""Elo ratings, and Bradley and Terry's strengths by maximum likelihood, also with length or position held fixed."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,94 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.ratings.elo import BASE, SCALE, START
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
+
+K, BASE, SCALE, START = 4.0, 10.0, 400.0, 1000.0
+# Steps of draws that are laid out at a time: 32 bits each.
+_STEPS_AT_A_TIME = 1 << 24
+# Tells the orders of the matches from other draws of the same seed.
+_ORDERS = 1
+
+
+def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
+    """Ratings after one pass over all matches, in an order drawn by the seed.
+
+    Every model starts at 1000. A match of A and B moves A by 4 (score - 1 / (1 + 10^((B - A) / 400))), and B by as
+    much the other way; a tie has the score 0.5.
+
+    Args:
+        matches: Their weights are not looked at.
+        seed: Of the order.
+
+    Returns:
+        float64[models]; NaN for a model without a match.
+    """
+    order = np.random.default_rng([seed, _ORDERS]).permutation(len(matches))
+    (found,) = _passes(matches, order[:, None])
+    return np.asarray(found)
+
+
+def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: int = 0) -> NDArray[np.float64]:
+    """The same for every draw of instructions, each in an order of its own.
+
+    Args:
+        matches: As above.
+        draws: float64[draws, instructions], how often each was drawn; as many chunks as one likes.
+        seed: Of the orders.
+
+    Returns:
+        float64[draws, models]; NaN for a model without a match in that draw.
+    """
+    random = np.random.default_rng([seed, _ORDERS])
+    numbers = np.arange(len(matches), dtype=np.int32)
+    found: list[NDArray[np.float64]] = []
+    waiting: list[NDArray[np.int32]] = []
+
+    def run() -> None:
+        longest = max(map(len, waiting))
+        # The number behind the last match stands for none.
+        orders = np.full((longest, len(waiting)), len(matches), dtype=np.int32)
+        for place, order in enumerate(waiting):
+            orders[: len(order), place] = order
+        found.append(_passes(matches, orders))
+        waiting.clear()
+
+    for chunk in draws:
+        for counts in chunk:
+            taken = np.repeat(numbers, counts.astype(np.intp)[matches.instructions])
+            waiting.append(random.permutation(taken))
+            if sum(map(len, waiting)) >= _STEPS_AT_A_TIME:
+                run()
+    if waiting:
+        run()
+    return np.concatenate(found) if found else np.empty((0, len(matches.models)))
+
+
+def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Ratings after each column of orders, int[steps, draws]; float64[draws, models].
+
+    A match waits for the one before it, so all draws take a step at a time.
+    """
+    models, draws = len(matches.models), orders.shape[1]
+    # One more model meets itself where a draw has no match left: at 0.5 it stays where it is.
+    a = np.append(matches.a, models)
+    b = np.append(matches.b, models)
+    scores = np.append(matches.score_a, 0.5)
+    ratings = np.full(draws * (models + 1), START)
+    row = np.arange(draws) * (models + 1)
+    exponent = np.log(BASE) / SCALE
+    for step in orders:
+        one, other = row + a[step], row + b[step]
+        at_one, at_other = ratings[one], ratings[other]
+        moved = K * (scores[step] - 1 / (1 + np.exp((at_other - at_one) * exponent)))
+        ratings[one] = at_one + moved
+        ratings[other] = at_other - np.where(one == other, 0.0, moved)
+    played = np.zeros((draws, models + 1), dtype=bool)
+    for draw in range(draws):
+        played[draw, a[orders[:, draw]]] = True
+        played[draw, b[orders[:, draw]]] = True
+    return np.asarray(np.where(played, ratings.reshape(draws, -1), np.nan)[:, :models])
+
 
 ELO_PER_NAT = SCALE / math.log(BASE)
 """Points on Elo's scale for one unit of strength."""
@@ -92,23 +178,19 @@ def bradley_terry(counts: PairCounts) -> Strengths:
     return Strengths(values, regularised)
 
 
+def _reach(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return to which models wins lead from each one in any number of steps; bool[draws, models, models]."""
+    models = beats.shape[1]
+    leads = (beats | np.eye(models, dtype=bool)).astype(np.float32)
+    for _ in range(max(1, models - 1).bit_length()):
+        leads = np.minimum(leads @ leads, 1.0)
+    return np.asarray(leads > 0)
+
+
 def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether, in each draw, wins lead from every model to every other one that played; bool[draws]."""
-    draws, models = played.shape
-    if not models:
-        return np.ones(draws, dtype=bool)
-    first = np.argmax(played, axis=1)
-    found = np.ones(draws, dtype=bool)
-    for beats in (points > 0, points.transpose(0, 2, 1) > 0):
-        reached = np.zeros((draws, models), dtype=bool)
-        reached[np.arange(draws), first] = True
-        while True:
-            further = reached | (reached[:, :, None] & beats).any(axis=1)
-            if (further == reached).all():
-                break
-            reached = further
-        found &= (reached | ~played).all(axis=1)
-    return found
+    both = played[:, :, None] & played[:, None, :]
+    return np.asarray((_reach(points > 0) | ~both).all(axis=(1, 2)))
 
 
 def held_together(counts: PairCounts) -> NDArray[np.bool_]:
@@ -118,10 +200,7 @@ def held_together(counts: PairCounts) -> NDArray[np.bool_]:
     all its matches, or one that never met them, only the regularisation says. All are False where two groups are the
     largest.
     """
-    models = counts.played.shape[1]
-    leads = (counts.points > 0) | np.eye(models, dtype=bool)
-    for _ in range(max(1, models - 1).bit_length()):
-        leads = leads @ leads
+    leads = _reach(counts.points > 0)
     sizes = (leads & leads.transpose(0, 2, 1)).sum(axis=2) * counts.played
     largest = sizes.max(axis=1, initial=0)[:, None]
     is_largest = (sizes == largest) & (sizes > 0)
@@ -223,7 +302,7 @@ class _Fit:
         self._matches, self._columns = matches, columns
         self._models = len(matches.models)
         self._cells = matches.a * self._models + matches.b
-        self.regularised = self._apart(np.ones(matches.instruction_count))
+        self.regularised = self._is_disconnected(np.ones(matches.instruction_count))
 
     def maximum(
         self, counts: NDArray[np.float64], start: NDArray[np.float64], *, check_rank: bool = False
@@ -235,7 +314,7 @@ class _Fit:
         weights, a, b = weights[where], matches.a[where], matches.b[where]
         columns, score = self._columns[where], matches.score_a[where]
         played = np.bincount(a, minlength=models) + np.bincount(b, minlength=models) > 0
-        prior = _PRIOR if self._apart(counts) else 0.0
+        prior = _PRIOR if self._is_disconnected(counts) else 0.0
         found = np.where(np.append(played, np.ones(columns.shape[1], bool)), start, 0.0)
         for step_number in range(_CONTROLLED_ITERATIONS):
             strengths, effects = found[:models], found[models:]
@@ -262,7 +341,7 @@ class _Fit:
                 return None
         return None
 
-    def _apart(self, counts: NDArray[np.float64]) -> bool:
+    def _is_disconnected(self, counts: NDArray[np.float64]) -> bool:
         found = pair_counts(self._matches, counts[None])
         return not connected(found.points, found.played)[0]
 
