@@ -1,10 +1,14 @@
-"""Serve a gateway with uvicorn until a signal stops it, with bounded connections."""
+"""Serve a gateway with uvicorn until a signal stops it, alone or as a child of the server."""
 
 import asyncio
+import json
+import os
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 import uvicorn
@@ -12,6 +16,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gradewire_gateway.app import create_app
+from gradewire_gateway.observing import configure_log
 from gradewire_gateway.settings import GatewaySettings, ListenSettings
 
 
@@ -143,3 +148,40 @@ def _config(settings: GatewaySettings) -> uvicorn.Config:
         backlog=_BACKLOG,
         **given,
     )
+
+
+_BEAT_EVERY_S: Final = 1.0
+
+
+async def _beat() -> None:
+    """Write a line a second to standard output until standard input ends, as it does when the server dies."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    ended = asyncio.ensure_future(reader.read(1))
+    while not ended.done():
+        with suppress(OSError):  # the server is gone, which `ended` tells in a moment
+            os.write(1, b"\n")
+        await asyncio.wait((ended,), timeout=_BEAT_EVERY_S)
+
+
+def main() -> None:
+    """Serve as a child of the server, `python -m gradewire_gateway.serving FD`, until a signal or the server's end.
+
+    FD is the listening socket. The first line of standard input has the settings in JSON.
+    """
+    message = json.loads(_first_line())
+    configure_log(message["log_level"])
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    run(GatewaySettings.from_message(message["settings"]), listening, beside=_beat)
+
+
+def _first_line() -> bytes:
+    """Read a line of standard input byte by byte: the event loop reads the rest."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    return bytes(line)
+
+
+if __name__ == "__main__":
+    main()
