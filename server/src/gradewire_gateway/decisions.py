@@ -197,20 +197,20 @@ def write_openai(request: DecisionRequest, given: list[Any], decisions: Decision
 
 
 def _state(given: object) -> Any:
-    """A text, or one value of JSON where that is all there is."""
+    """Return the texts of the input, or its one value of JSON."""
     if isinstance(given, str):
         return text_of(given, "input")
-    shown: list[Any] = []
+    parts: list[Any] = []
     for index, each in enumerate(list_of(given, "input")):
         message = object_of(each, f"input[{index}]")
         if message.get("type", "message") != "message":
             raise invalid(f"input[{index}].type: takes message; other kinds are not read here", f"input[{index}].type")
-        shown += _parts(message.get("content"), f"input[{index}].content")
-    if len(shown) == 1:
-        return shown[0]
-    if not all(isinstance(part, str) for part in shown):
+        parts += _parts(message.get("content"), f"input[{index}].content")
+    if len(parts) == 1:
+        return parts[0]
+    if not all(isinstance(part, str) for part in parts):
         raise invalid("input: takes one part of JSON, or texts", "input")
-    return "\n".join(shown)
+    return "\n".join(parts)
 
 
 def _parts(content: object, at: str) -> list[Any]:

@@ -78,7 +78,7 @@ class Access:
 
     async def _refusal(self, request: Request, method: RpcMethod, message: Message) -> Problem | None:
         upstream = self._gateway.upstream
-        options = call_options(request.scope, tell_peer=upstream.private)
+        options = call_options(request.scope, send_peer=upstream.private)
         try:
             with calling(options, method.path) as traced:
                 await reply_of(upstream.unary(method, message, traced))
@@ -237,8 +237,8 @@ async def _run(lines: bytes, body: Body) -> bytes:
     try:
         await asyncio.wait((report, gone), timeout=_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
         if report.done():
-            page, said = report.result()
-            return _checked(process.returncode, page, said.decode(errors="replace").strip())
+            page, errors = report.result()
+            return _checked(process.returncode, page, errors.decode(errors="replace").strip())
         if gone.done():
             raise DisconnectedError
         detail = f"the report took longer than {_TIMEOUT_S:g} s: make it of fewer rows, or with gradewire agree"
@@ -251,12 +251,12 @@ async def _run(lines: bytes, body: Body) -> bytes:
         report.cancel()
 
 
-def _checked(code: int | None, page: bytes, said: str) -> bytes:
+def _checked(code: int | None, page: bytes, errors: str) -> bytes:
     if code == 0:
         return page
     if code == ExitCode.UNUSABLE:
-        raise invalid(said.removeprefix("Error: "))
-    raise RuntimeError(f"making a report ended with exit code {code}: {said}")
+        raise invalid(errors.removeprefix("Error: "))
+    raise RuntimeError(f"making a report ended with exit code {code}: {errors}")
 
 
 def page_routes(gateway: Gateway) -> list[Route]:

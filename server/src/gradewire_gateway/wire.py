@@ -138,9 +138,9 @@ def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
         field, path = fields.get(name), f"{at}.{name}".lstrip(".")
         if field is None:
             there = ", ".join(sorted(field.json_name for field in kind.fields)[:_MOST_LISTED])
-            shown = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
+            named = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
             yield Fault(
-                shown, f"there is no such field; {kind.name} has {there}" if there else "there is no such field"
+                named, f"there is no such field; {kind.name} has {there}" if there else "there is no such field"
             )
             return
         if given.setdefault(field.name, name) != name:
@@ -298,8 +298,8 @@ def read_message(data: bytes, kind: type[M], at: str = "") -> M:
         where = f"{at}: " if at else ""
         if fault is not None:
             raise invalid(f"{where}{fault.at or descriptor.name}: {fault.what}", fault.at) from None
-        said = " ".join(str(error).split())[:_MOST_MESSAGE_CHARACTERS]
-        raise invalid(f"{where}this is not a {descriptor.name} in JSON: {said}") from error
+        detail = " ".join(str(error).split())[:_MOST_MESSAGE_CHARACTERS]
+        raise invalid(f"{where}this is not a {descriptor.name} in JSON: {detail}") from error
 
 
 def write_message(message: Message) -> bytes:
