@@ -93,6 +93,7 @@ def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -
         TypeError: There is none of its name.
     """
     rest = dict(settings)
+    transport = rest.pop("transport", transport)
     endpoint = {name: rest.pop(name) for name in ("address", "token", "tls") if name in rest}
     server = transport or Endpoint(**{"address": _ADDRESS, **endpoint})
     failures = {name: rest.pop(name) for name in _FAILURES if name in rest}
