@@ -16,9 +16,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
-from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer
-from gradewire.rewards.posts import nemo_gym, openrlhf, slime
-from gradewire.rewards.posts.reply import PostReply, no_reward
+from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
+from gradewire.rewards.posts import PostReply, no_reward
 from gradewire.rewards.shared import scorer_of
 from gradewire.transport import Transport
 from gradewire_gateway.body import Body as RequestBody
@@ -235,22 +234,22 @@ def reward_forms(settings: RewardPostSettings) -> dict[str, RewardForm]:
     key = settings.slime_key or None
     return {
         OPENRLHF_PATH: RewardForm(
-            openrlhf.samples_of, lambda _, rewards: no_reward(rewards) or PostReply(openrlhf.reply_of(rewards))
+            posts.openrlhf_samples, lambda _, rewards: no_reward(rewards) or PostReply(posts.openrlhf_reply(rewards))
         ),
         SLIME_PATH: RewardForm(
-            lambda body: [slime.sample_of(body)],
-            lambda _, rewards: no_reward(rewards) or PostReply(slime.reply_of(rewards[0], key)),
+            lambda body: [posts.slime_sample(body)],
+            lambda _, rewards: no_reward(rewards) or PostReply(posts.slime_reply(rewards[0], key)),
         ),
         VERIFY_PATH: RewardForm(
-            lambda body: [nemo_gym.sample_of(body)],
-            lambda body, rewards: PostReply(nemo_gym.reply_of(body, rewards[0])),
+            lambda body: [posts.nemo_gym_sample(body)],
+            lambda body, rewards: PostReply(posts.nemo_gym_reply(body, rewards[0])),
         ),
     }
 
 
 PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
-    SEED_PATH: nemo_gym.seed_session,
-    AGGREGATE_PATH: nemo_gym.aggregate_metrics,
+    SEED_PATH: posts.seed_session,
+    AGGREGATE_PATH: posts.aggregate_metrics,
 }
 """Those that are answered without a server."""
 
