@@ -94,7 +94,7 @@ def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAns
         prediction, question = item.get("prediction"), item.get("question", "")
         whole = bool(references) and len(references) == len(given)
         if not whole or not isinstance(prediction, str) or not isinstance(question, str) or row.human.value is None:
-            unlabelled.append(row.place)
+            unlabelled.append(row.position)
             continue
         yield LabelledAnswer(
             id=row.id,
