@@ -23,8 +23,7 @@ from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorC
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import Tokenized
 from gradewire_server.storage.cache import SegmentedLru, StorageTelemetry, Write
-from gradewire_server.storage.codec import encode_blobs, encode_tokens
-from gradewire_server.storage.keys import SENTENCE, Blobs, EntryKind, ModelSpaces
+from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpaces, encode_blobs, encode_tokens
 
 DIMS = 4
 BLOB = encode_blobs(np.ones((1, DIMS), np.float16), np.zeros(1, np.bool_))[0]

@@ -20,7 +20,7 @@ from gradewire_server.encoders.batcher import FinishedJobs, QueueFullError, RunE
 from gradewire_server.encoders.pending import PendingText, VectorCall
 from gradewire_server.encoders.prometheus import ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.storage.keys import Blobs, ModelSpaces
+from gradewire_server.storage.codec import Blobs, ModelSpaces
 
 
 class Encoded(NamedTuple):

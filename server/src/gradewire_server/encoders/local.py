@@ -26,7 +26,7 @@ from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
-from gradewire_server.storage.keys import ModelSpaces
+from gradewire_server.storage.codec import ModelSpaces
 
 
 class EncoderSession:

@@ -26,7 +26,7 @@ from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetr
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.encoders.triton_model import ModelCallbacks, TritonModel
 from gradewire_server.settings.engine import ComputeConfig, TritonConfig
-from gradewire_server.storage.keys import ModelSpaces
+from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
 _REMEDY = "give both the same model repository, and load the model again in Triton"
@@ -205,7 +205,7 @@ _PROBE_STEP_TOKENS: Final = 8
 class ModelWatcher(Protocol):
     """Who looks after the models."""
 
-    def follow(self, name: str) -> None:
+    def watch(self, name: str) -> None:
         """A model was asked for: looks after it from now on."""
 
     def wake(self, name: str) -> None:
@@ -272,9 +272,9 @@ class TritonSource(ModelSource):
         try:
             model, tokenizer = await asyncio.to_thread(self._read, name)
         except ModelBrokenError:
-            looks.follow(name)  # whoever mends it does not have to tell us
+            looks.watch(name)  # whoever mends it does not have to tell us
             raise
-        looks.follow(name)
+        looks.watch(name)
         check_arithmetic(model)
         check_catalog(model)
         warm_up = warm_up_ids(model, tokenizer)

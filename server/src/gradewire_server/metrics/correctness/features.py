@@ -28,8 +28,7 @@ from gradewire_server.metrics.correctness.words import (
     share,
     spelling_features,
 )
-from gradewire_server.metrics.smile.formula import grade
-from gradewire_server.metrics.smile.parameters import PRESET_WEIGHT, SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, SmilePreset, grade
 from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
@@ -181,7 +180,7 @@ INPUT_KIND: Final = (
 
 
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """The numbers of SHAPE, float64[len(SHAPE)], all finite and at most 10."""
+    """The numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     reference = FeatureText.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
     found = {

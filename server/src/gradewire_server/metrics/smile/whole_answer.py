@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from gradewire_server.domain.items import Failure, Item
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, TokenVectors, ask
 from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_blank, is_cut
-from gradewire_server.metrics.smile.formula import Keyword, Similarities, can_still_win, closest_windows, held_keywords
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import (
+    Keyword,
+    Similarities,
+    SmileParameters,
+    SmilePreset,
+    can_still_win,
+    closest_windows,
+    held_keywords,
+)
 from gradewire_server.metrics.smile.rounds import SHORTLIST, WordsInContext, closest_texts, gather
 from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_texts
 from gradewire_server.metrics.text.normalise import word_spans
@@ -46,11 +53,11 @@ class ClosestPiece:
     _reference_sentences: NDArray[np.float32]
     _reference_keywords: NDArray[np.float32]
     _windows: NDArray[np.float64]
-    """float64[asked], largest cosine of a window; -inf where none was read whole."""
+    """float64[open], largest cosine of a window; -inf where none was read whole."""
     _starts: NDArray[np.intp]
-    """intp[asked], the word at which that window begins."""
+    """intp[open], the word at which that window begins."""
     _pieces: NDArray[np.float64]
-    """float64[asked], largest cosine of a whole piece and N(r)."""
+    """float64[open], largest cosine of a whole piece and N(r)."""
 
     @classmethod
     def of(cls, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> Self:
@@ -58,10 +65,10 @@ class ClosestPiece:
 
         Args:
             texts: The item's texts.
-            keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+            keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
             sentences: float32[references, dims], of all of them.
         """
-        asked = len(texts.asked)
+        asked = len(texts.open_references)
         return cls(
             sentences=np.full(len(sentences), -np.inf),
             _texts=texts,
@@ -76,7 +83,7 @@ class ClosestPiece:
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
         """Takes in a piece; `tokens` are those of the text from character `begin` on."""
         np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
-        if not self._texts.asked:
+        if not self._texts.open_references:
             return
         np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
         first, words = words_of_piece(self._spans, tokens, begin)
@@ -90,7 +97,7 @@ class ClosestPiece:
                     self._starts[row] = first + starts[first_of_the_highest(column)]
 
     def keywords(self) -> dict[int, Keyword]:
-        """The keyword terms of the references in `texts.asked`, by index.
+        """The keyword terms of the references in `texts.open_references`, by index.
 
         Where no window of a length was read whole, the closest piece stands for the first one.
         """
@@ -100,7 +107,9 @@ class ClosestPiece:
             for row in rows:
                 start = int(self._starts[row])
                 cosine = self._windows[row] if np.isfinite(self._windows[row]) else self._pieces[row]
-                found[self._texts.asked[row]] = Keyword(float(cosine), " ".join(words[start : start + length]))
+                found[self._texts.open_references[row]] = Keyword(
+                    float(cosine), " ".join(words[start : start + length])
+                )
         return found
 
 
@@ -132,7 +141,7 @@ class RankedPieces:
 
         Args:
             texts: The item's texts.
-            keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+            keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
             sentences: float32[references, dims], of all of them.
         """
         words = texts.windows.words
@@ -214,7 +223,7 @@ def gather_to_the_end(
         return found
     answers = yield from ask_together(
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
-        Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
+        Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         Embed(parameters.model, texts.sentences, Tier.REFERENCE),
     )
     if isinstance(answers, Failure):
@@ -342,7 +351,7 @@ def _to_the_end(
     """Reads all pieces behind the first, then embeds the windows that are closest in any."""
     model = parameters.model
     answers = yield from ask_together(
-        Embed(model, texts.asked_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)
+        Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)
     )
     if isinstance(answers, Failure):
         return answers
@@ -353,13 +362,13 @@ def _to_the_end(
         return left
     truncated = left or texts.windows.truncated or is_cut(keywords, sentences)
     known = Similarities(pieces.sentences.tolist(), held_keywords(texts), truncated)
-    rest = texts.asking(can_still_win(texts, known.sentences, parameters))
-    if not rest.asked:
+    rest = texts.with_open(can_still_win(texts, known.sentences, parameters))
+    if not rest.open_references:
         return known
     windows = yield from pieces.shortlist(rest.rows_of)
     vectors = yield from ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
     if isinstance(vectors, Failure):
         return vectors
-    rows = [row for row, index in enumerate(texts.asked) if index in rest.asked]
+    rows = [row for row, index in enumerate(texts.open_references) if index in rest.open_references]
     closest = closest_windows(rest, windows, vectors.values, keywords.values[rows])
     return known.joined_by(closest, truncated=is_cut(vectors))
