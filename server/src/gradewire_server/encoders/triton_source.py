@@ -24,7 +24,7 @@ from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokeniz
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry, TritonTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.encoders.triton_model import ModelCallbacks, TritonModel
+from gradewire_server.encoders.triton_model import TritonModel
 from gradewire_server.settings.engine import ComputeConfig, TritonConfig
 from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
@@ -288,7 +288,8 @@ class TritonSource(ModelSource):
                 model,
                 probes=_probes(warm_up[0], model.max_tokens, min(parallel + 1, _MOST_PROBES)),
                 telemetry=self._triton_telemetry,
-                callbacks=ModelCallbacks(doubted=lambda: looks.wake(name), flawed=lambda: looks.flawed(name)),
+                doubted=lambda: looks.wake(name),
+                flawed=lambda: looks.flawed(name),
             )
             for ids in warm_up:
                 await runner.infer([ids], layers=model.token_layers)

@@ -5,12 +5,13 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from gradewire_server.domain.items import Failure
 from gradewire_server.encoders.prometheus import TritonTelemetry
 from gradewire_server.encoders.service import ModelLibrary
 from gradewire_server.encoders.triton_model import TritonModel
+from gradewire_server.encoders.triton_source import TritonSource
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonClient, TritonError
 
@@ -251,18 +252,6 @@ _PAUSE_S: Final = 0.25
 """Between looks, however often something seems wrong."""
 
 
-class OpenedModels(Protocol):
-    """What the supervisor asks of the source of models."""
-
-    client: TritonClient
-
-    def opened(self, name: str) -> TritonModel | None:
-        """The model that a name was last opened as."""
-
-    def opening_error(self, name: str) -> TritonError | None:
-        """What Triton said when the name was last opened in vain."""
-
-
 class TritonSupervisor:
     """Looks at each followed model once in a while, and at once where something seems wrong.
 
@@ -276,7 +265,7 @@ class TritonSupervisor:
     def __init__(
         self,
         library: ModelLibrary,
-        source: OpenedModels,
+        source: TritonSource,
         config: TritonConfig,
         telemetry: TritonTelemetry,
     ) -> None:

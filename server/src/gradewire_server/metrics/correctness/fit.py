@@ -226,7 +226,7 @@ class CorrectnessFit:
         return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
-        """Where the verdict is not trusted at `confidence`, above 0 and below 1; the farther the position, the wider."""
+        """Return where the verdict is not trusted at `confidence`, above 0 and below 1; wider for farther positions."""
         near = self.near.band(confidence)
         if position is None:
             return near

@@ -1,13 +1,15 @@
 """Answers that are longer than the encoder reads: SMILE to their end, in pieces that overlap; preset `whole`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_server.domain.items import Failure, Item
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, TokenVectors, ask
@@ -39,50 +41,48 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
     return first, WordsInContext.of(spans[first : max(first, last)] - begin, tokens)
 
 
-@dataclass(slots=True)
-class ClosestPiece:
-    """The closest sentence and window so far.
+class Pieces(ABC):
+    """The pieces of an answer, and the closest sentence so far.
+
+    Args:
+        texts: The item's texts.
+        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
+        sentences: float32[references, dims], of all of them.
 
     Attributes:
         sentences: float64[references], largest cosine of a piece and each reference's sentence.
     """
 
-    sentences: NDArray[np.float64]
-    _texts: SmileTexts
-    _spans: NDArray[np.int32]
-    _reference_sentences: NDArray[np.float32]
-    _reference_keywords: NDArray[np.float32]
-    _windows: NDArray[np.float64]
-    """float64[open], largest cosine of a window; -inf where none was read whole."""
-    _starts: NDArray[np.intp]
-    """intp[open], the word at which that window begins."""
-    _pieces: NDArray[np.float64]
-    """float64[open], largest cosine of a whole piece and N(r)."""
+    def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
+        self.sentences = np.full(len(sentences), -np.inf)
+        self._texts = texts
+        self._spans = word_spans(texts.prediction, texts.windows.words)
+        self._reference_sentences = sentences
+        self._reference_keywords = keywords
 
-    @classmethod
-    def of(cls, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> Self:
-        """Before any piece.
-
-        Args:
-            texts: The item's texts.
-            keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
-            sentences: float32[references, dims], of all of them.
-        """
-        asked = len(texts.open_references)
-        return cls(
-            sentences=np.full(len(sentences), -np.inf),
-            _texts=texts,
-            _spans=word_spans(texts.prediction, texts.windows.words),
-            _reference_sentences=sentences,
-            _reference_keywords=keywords,
-            _windows=np.full(asked, -np.inf),
-            _starts=np.zeros(asked, np.intp),
-            _pieces=np.full(asked, -np.inf),
-        )
-
+    @abstractmethod
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
+        """Take in a piece; `tokens` are those of the text from character `begin` on."""
+
+    def _look_at_sentence(self, tokens: TokenVectors) -> None:
         np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
+
+
+class ClosestPiece(Pieces):
+    """The closest sentence and window so far."""
+
+    def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
+        super().__init__(texts, keywords, sentences)
+        count = len(texts.open_references)
+        # By open reference: largest cosine of a window, -inf where none was read whole; the word at which that window
+        # begins; largest cosine of a whole piece and N(r).
+        self._windows = np.full(count, -np.inf)
+        self._starts = np.zeros(count, np.intp)
+        self._pieces = np.full(count, -np.inf)
+
+    @override
+    def look_at(self, tokens: TokenVectors, begin: int) -> None:
+        self._look_at_sentence(tokens)
         if not self._texts.open_references:
             return
         np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
@@ -118,45 +118,19 @@ MAX_NEAR: Final = 16
 windows would be near-ties."""
 
 
-@dataclass(slots=True)
-class RankedPieces:
-    """The closest sentence, and how close each window comes in context, so far.
+class RankedPieces(Pieces):
+    """The closest sentence, and how close each window comes in context, so far."""
 
-    Attributes:
-        sentences: float64[references], largest cosine of a piece and each reference's sentence.
-    """
-
-    sentences: NDArray[np.float64]
-    _texts: SmileTexts
-    _spans: NDArray[np.int32]
-    _reference_sentences: NDArray[np.float32]
-    _reference_keywords: NDArray[np.float32]
-    _near: dict[int, NDArray[np.float32]]
-    """Window length to float32[windows], largest cosine in context with a reference of that length; -inf where the
-    window was not read whole."""
-
-    @classmethod
-    def of(cls, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> Self:
-        """Before any piece.
-
-        Args:
-            texts: The item's texts.
-            keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
-            sentences: float32[references, dims], of all of them.
-        """
+    def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
+        super().__init__(texts, keywords, sentences)
+        # Window length to float32[windows], largest cosine in context with a reference of that length; -inf where the
+        # window was not read whole.
         words = texts.windows.words
-        return cls(
-            sentences=np.full(len(sentences), -np.inf),
-            _texts=texts,
-            _spans=word_spans(texts.prediction, words),
-            _reference_sentences=sentences,
-            _reference_keywords=keywords,
-            _near={length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of},
-        )
+        self._near = {length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of}
 
+    @override
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
-        np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
+        self._look_at_sentence(tokens)
         first, words = words_of_piece(self._spans, tokens, begin)
         for length, rows in self._texts.rows_of.items():
             starts, vectors = words.windows(length)
@@ -201,13 +175,6 @@ _WORD_CHARACTERS: Final = 64
 """Characters back in which a piece looks for the begin of a word."""
 
 
-class Pieces(Protocol):
-    """What is done with the pieces of an answer."""
-
-    def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
-
-
 def gather_to_the_end(
     texts: SmileTexts, parameters: SmileParameters, *, end: int
 ) -> Generator[tuple[Need, ...], Any, Similarities | Failure]:
@@ -231,7 +198,7 @@ def gather_to_the_end(
     (first,), keywords, sentences = answers
     if not first.truncated:
         return found  # a reference was cut
-    closest = ClosestPiece.of(texts, keywords.values, sentences.values)
+    closest = ClosestPiece(texts, keywords.values, sentences.values)
     left = yield from read_pieces(texts.prediction[:end].rstrip(), parameters.model, first, closest)
     if isinstance(left, Failure):
         return left
@@ -356,7 +323,7 @@ def _to_the_end(
     if isinstance(answers, Failure):
         return answers
     keywords, sentences = answers
-    pieces = RankedPieces.of(texts, keywords.values, sentences.values)
+    pieces = RankedPieces(texts, keywords.values, sentences.values)
     left = yield from read_pieces(texts.prediction[:end].rstrip(), model, first, pieces)
     if isinstance(left, Failure):
         return left
