@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.common.rows import read_lines
 
 from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND
-from gradewire_stats.calibration.labelled_rows import LabelledFeatures, Shapes, checked, half_of, question_key
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked, half_of, question_key
+from gradewire_stats.calibration.stored_fit import FittedFeature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -160,7 +160,7 @@ def together(*parts: ScoredRows) -> LabelledFeatures:
         np.concatenate([part.labels for part in parts]),
         [question for part in parts for question in part.questions],
         sources=[source for part in parts for source in part.sources],
-        shapes=Shapes(INPUT_KIND, np.concatenate([part.shapes for part in parts])),
+        shapes=InputKinds(INPUT_KIND, np.concatenate([part.shapes for part in parts])),
     )
     return replace(rows, counting={DRAWN: DRAWN_SHARE})
 

@@ -13,7 +13,7 @@ from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.options.connection import MAX_PORT
 from gradewire_cli.problems import InputError
 from gradewire_proto.exit_codes import ExitCode
-from gradewire_proto.telemetry.settings import endpoint_problem
+from gradewire_proto.tracing_settings import endpoint_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,9 +168,7 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
         rewards=settings.RewardPostSettings(**reward_settings_of(options)),
         metrics=options["metrics"],
-        telemetry=settings.TelemetrySettings(
-            endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]
-        ),
+        tracing=settings.TracingSettings(endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]),
         page=options["page"],
     )
 

@@ -14,8 +14,8 @@ from typing_extensions import override
 from gradewire_cli.lazy_commands import LazyGroup
 from gradewire_cli.problems import fail, silence_stdout
 from gradewire_proto.exit_codes import ExitCode
-from gradewire_proto.telemetry.opening import providers_of
-from gradewire_proto.telemetry.settings import TelemetrySettings
+from gradewire_proto.tracing import open_tracing
+from gradewire_proto.tracing_settings import TracingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,28 +33,26 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     """
     command = next((text for text in arguments if not text.startswith("-")), "")
     # One run is one trace, which somebody asked for: all of it is kept.
-    settings = TelemetrySettings(sample_ratio=1.0)
-    if command not in _TRACED or not settings.is_on() or find_spec("opentelemetry") is None:
+    settings = TracingSettings(sample_ratio=1.0)
+    is_traced = command in _TRACED and settings.is_on() and find_spec("opentelemetry") is not None
+    if not is_traced or find_spec("opentelemetry.sdk") is None:
         yield
         return
-    if find_spec("opentelemetry.sdk") is None:
+    tracing = open_tracing(settings, "gradewire")
+    if tracing is None:
         yield
         return
     from opentelemetry import trace  # noqa: PLC0415 - see the docstring
     from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
 
-    providers = providers_of(settings, "gradewire", draws_ids=True)
-    if providers is None:
-        yield
-        return
-    trace.set_tracer_provider(providers.traces)
-    if providers.logs is not None:
-        set_logger_provider(providers.logs)
+    trace.set_tracer_provider(tracing.traces)
+    if tracing.logs is not None:
+        set_logger_provider(tracing.logs)
     try:
-        with providers.tracer.start_as_current_span(f"gradewire {command} (command)"):
+        with tracing.tracer.start_as_current_span(f"gradewire {command} (command)"):
             yield
     finally:
-        providers.close()
+        tracing.close()
 
 
 _COMMANDS = {

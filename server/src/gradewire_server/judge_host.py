@@ -23,7 +23,7 @@ from gradewire_server.processes.this_process import Reporting, StartMessage, Thi
 from gradewire_server.rpc.log import configure_log
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.tracing.opening import open_tracing
+from gradewire_server.tracing import open_call_tracer
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> No
     ProcessCollector(registry=registry)
     readiness = _Readiness()
     async with AsyncExitStack() as stack:
-        tracer = await stack.enter_async_context(open_tracing(settings.tracing.telemetry(), registry))
+        tracer = await stack.enter_async_context(open_call_tracer(settings.tracing.settings(), registry))
         await stack.enter_async_context(member.joined(registry, readiness))
         telemetry = JudgeTelemetry(registry)
         judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)

@@ -66,9 +66,9 @@ def columns_of(lines: Mapping[str, str]) -> LabelledRows:
     return columns
 
 
-def row(grouping: dict[str, str]) -> Row:
+def row(grouping: dict[str, str], file: str) -> Row:
     return Row(
-        index=0, place="line 1", id="1", item={}, problem="", digest="", dataset="nq", file="b.jsonl", grouping=grouping
+        index=0, place="line 1", id="1", item={}, problem="", digest="", dataset="nq", file=file, grouping=grouping
     )
 
 
@@ -86,4 +86,4 @@ def row(grouping: dict[str, str]) -> Row:
 def test_a_column_counts_before_files_and_files_before_data_sets(
     grouping: dict[str, str], files: int, source: str
 ) -> None:
-    assert source_of(row(grouping), several_files=files > 1) == source
+    assert source_of(row(grouping, "b.jsonl" if files > 1 else "")) == source

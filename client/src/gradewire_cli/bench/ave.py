@@ -53,11 +53,10 @@ def _compute(call: TableCall) -> TableResult | None:
         variance=options["variance"],
         dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
     )
-    draws = {"resamples": run.resamples, "seed": run.seed}
-    found = {label: ave_properties(rows, left_open, **draws) for label, rows in scores.rows.items()}
+    found = {label: ave_properties(rows, left_open, **run.draws) for label, rows in scores.rows.items()}
     baseline = baseline_among(list(found))
     gains = {
-        label: ave_differences(rows, scores.rows[baseline], left_open, **draws)
+        label: ave_differences(rows, scores.rows[baseline], left_open, **run.draws)
         for label, rows in scores.rows.items()
         if baseline is not None and label != baseline
     }

@@ -242,13 +242,11 @@ class AveScores:
 
     Attributes:
         tallies: What became of its items.
-        missing: How many samples have each part, but no score there.
         server_version: Version of gradewire where they were scored; "" where scores were read.
     """
 
     rows: Mapping[str, AveRows]
     tallies: Mapping[str, MetricTally]
-    missing: Mapping[str, Sequence[int]]
     server_version: str = ""
 
 
@@ -295,29 +293,24 @@ def ave_scores(
         )
         labelled = replace(run, source=source).collect(transport, check=check)
     judged = labelled.judged()
-    rows, missing = {}, {}
+    rows = {}
     # Part 1 of a sample has the references that tell questions of the same words apart.
     firsts = np.cumsum([0, *(1 + len(each.descriptions) + bool(each.shifted_references) for each in file.chosen)])[:-1]
     for label, scores in judged.scores.items():
-        by_part, absent = _by_part(file.chosen, scores, merge)
         rows[label] = AveRows(
-            scores=by_part,
+            scores=_by_part(file.chosen, scores, merge),
             labels=np.array([sample.label for sample in file.chosen], dtype=np.float64),
             datasets=[sample.dataset for sample in file.chosen],
             questions=[judged.questions[first] for first in firsts],
         )
-        missing[label] = [int(count) for count in (np.isnan(by_part) & ~absent).sum(axis=0)]
-    return AveScores(rows, labelled.tallies, missing, labelled.server_version)
+    return AveScores(rows, labelled.tallies, labelled.server_version)
 
 
-def _by_part(
-    samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """float64[samples, parts], and where the sample has no such part."""
+def _by_part(samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any) -> NDArray[np.float64]:
+    """float64[samples, parts]; NaN where a part has no score, or the sample no such part."""
     found = np.full((len(samples), len(PARTS)), np.nan)
     most = max((len(sample.descriptions) for sample in samples), default=0)
     described = np.full((len(samples), max(1, most)), np.nan)
-    absent = np.zeros(found.shape, dtype=bool)
     # As `AveSample.parts` gives them.
     remaining = iter(scores.tolist())
     for number, sample in enumerate(samples):
@@ -325,6 +318,5 @@ def _by_part(
         described[number, : len(sample.descriptions)] = list(islice(remaining, len(sample.descriptions)))
         if sample.shifted_references:
             found[number, 2] = next(remaining)
-        absent[number] = (False, not sample.descriptions, not sample.shifted_references)
     found[:, 1] = merged_descriptions(described, how=merge)
-    return found, absent
+    return found

@@ -203,16 +203,16 @@ class TableSpec:
         if manifest is not None:
             self._save(manifest, found, [*source.named_paths.values(), *scores], clock)
 
-    def _save(self, path: Path, found: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> None:
+    def _save(self, path: Path, result: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> None:
         forget_manifest(path)
         manifest = RunManifest(
             command=f"bench {self.name}",
-            versions=versions(found.server_version),
-            place=found.place,
-            **metric_fields({label: tally.line for label, tally in found.tallies.items()}),
+            versions=versions(result.server_version),
+            place=result.place,
+            **metric_fields({label: tally.line for label, tally in result.tallies.items()}),
             inputs=digests_of(inputs),
-            parameters={name: value for name, value in found.parameters.items() if value not in (None, "", [], {})},
-            counts=tallied_counts(found.tallies, rows=found.rows),
+            parameters={name: value for name, value in result.parameters.items() if value not in (None, "", [], {})},
+            counts=tallied_counts(result.tallies, rows=result.rows),
             times=clock.times(),
             machine=clock.machine(),
         )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gradewire_cli.bench.engine import TableCall
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
-    from gradewire_stats.agreement import AgreementReport, JudgedRows
+    from gradewire_stats.agreement_table import AgreementReport, JudgedRows
     from gradewire_stats.point_estimates import Statistic
 
 WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
@@ -161,8 +161,7 @@ def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> Ag
         statistics=_STATISTICS,
         compare=[(name, FULL) for name in rows.scores if name != FULL],
         compare_statistics=("pearson",),
-        resamples=run.resamples,
-        seed=run.seed,
+        **run.draws,
     )
 
 

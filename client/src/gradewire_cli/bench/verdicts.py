@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -26,16 +26,9 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
-    from gradewire_stats.agreement import JudgedRows
+    from gradewire_stats.agreement_table import JudgedRows
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
-
-
-class Draws(TypedDict):
-    """How intervals are drawn."""
-
-    resamples: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +78,6 @@ class VerdictRows:
             cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
         judged = judged.with_cuts(cuts)
         return cls(run=run, labelled=labelled, judged=judged, cuts=cuts, evaluator_cut=evaluator_cut)
-
-    @property
-    def draws(self) -> Draws:
-        """How intervals are drawn."""
-        return {"resamples": self.run.resamples, "seed": self.run.seed}
 
     @property
     def people(self) -> People:
@@ -177,7 +165,7 @@ def _compute_accuracy(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=_CUT)
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
 
-    table, people = model_accuracy(rows.judged, **rows.draws), rows.people
+    table, people = model_accuracy(rows.judged, **rows.run.draws), rows.people
     return rows.result(
         {"human": table.cells, "evaluators": table.evaluators},
         headline=accuracy_headline(table, people),
@@ -219,7 +207,7 @@ def _compute_knvqa(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=None)
     from gradewire_stats.verdicts import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
 
-    table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.draws), rows.people
+    table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.run.draws), rows.people
     return rows.result(
         {"models": table.models, "evaluators": table.lines},
         headline=_headline(table, people),

@@ -13,7 +13,8 @@ from gradewire_stats.point_estimates import ALL_STATISTICS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_stats.agreement import AgreementReport, Estimate
+    from gradewire_stats.agreement_table import AgreementReport
+    from gradewire_stats.intervals import Estimate
     from gradewire_stats.point_estimates import Statistic
 
 _FEW_QUESTIONS = (

@@ -14,7 +14,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_stats.agreement import CellAgreement, CellsMean, Difference, Estimate
+    from gradewire_stats.agreement_table import CellAgreement
+    from gradewire_stats.intervals import CellsMean, Difference, Estimate
     from gradewire_stats.point_estimates import Statistic
 
 

@@ -325,7 +325,7 @@ def _group_statistics(
     rows = GroupedRows.of(
         collected.scores, column.groups, list(column.numbers), collected.questions, collected.datasets
     )
-    return compare_groups(rows, baseline=baseline, place=compared_column(column.grouping))
+    return compare_groups(rows, baseline=baseline, column=compared_column(column.grouping))
 
 
 def _line_document(line: MetricLine) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.results.result_rows import read_results
 from gradewire_cli.results.summary import MetricTally, verdict
 from gradewire_cli.results.table_file import TABLE_SUFFIXES
-from gradewire_stats.agreement import JudgedRows
+from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.annotators import consensus, ratings_of
 
 if TYPE_CHECKING:

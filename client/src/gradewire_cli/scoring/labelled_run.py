@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
 RESAMPLES = 5000
 
 
+class Draws(TypedDict):
+    """Draws of the bootstrap, as functions of the statistics take them."""
+
+    resamples: int
+    seed: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledRun:
     """Which labelled rows are scored, by what and where, and how figures are drawn from them.
@@ -59,6 +66,11 @@ class LabelledRun:
     seed: int
     quiet: bool
     against: str = ""
+
+    @property
+    def draws(self) -> Draws:
+        """How intervals are drawn."""
+        return {"resamples": self.resamples, "seed": self.seed}
 
     def collect(
         self,

@@ -19,7 +19,7 @@ from gradewire_models.repository.grader_input import MAX_PIECES
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.encoders.batcher import DeadlinePassedError, RunError
 from gradewire_server.encoders.dispatcher import AsyncDispatcher, DispatchLimits, RemoteRuns
-from gradewire_server.encoders.encoder import Encoded, Encoder, LoadedParts, ModelSource, NotNowError, UnusableError
+from gradewire_server.encoders.encoder import Encoded, Encoder, ModelSource, NotNowError, UnusableError
 from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry, TritonTelemetry
@@ -311,7 +311,7 @@ class TritonSource(ModelSource):
         reader = run_reader(model, tokenizer, telemetry)
         runs = TritonRuns(reader, runner, self._triton_telemetry, timeout_s=self._config.timeout_s)
         spaces = ModelSpaces.of_model(namespace, model)
-        return Encoder(LoadedParts(model, tokenizer, spaces, AsyncDispatcher(runs, limits), telemetry))
+        return Encoder(model, tokenizer, spaces, AsyncDispatcher(runs, limits), telemetry)
 
     @override
     def trouble(self, name: str) -> str:

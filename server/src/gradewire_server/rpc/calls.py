@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -66,7 +66,10 @@ from gradewire_server.rpc.messages import (
     send_replies,
     write_message,
 )
-from gradewire_server.tracing.port import CallTracer, TracedCall, TraceHeaders
+from gradewire_server.tracing import CallTracer, TraceHeaders
+
+if TYPE_CHECKING:
+    from gradewire_proto.otel import OtelSpan
 
 _ROUNDS: Final = 2
 """A call waits so many for its first step after gRPC has taken it in."""
@@ -222,7 +225,7 @@ def trace_headers(context: GrpcContext) -> TraceHeaders:
     )
 
 
-def end_call_span(span: TracedCall, record: CallRecord) -> None:
+def end_call_span(span: "OtelSpan", record: CallRecord) -> None:
     """Says of a call's span how the call ended, and ends it."""
     span.set(RPC_STATUS, record.code)
     span.set(REQUEST_ID, record.request_id)

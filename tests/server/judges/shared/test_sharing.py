@@ -16,7 +16,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.tracing.port import TraceHeaders
+from gradewire_server.tracing import TraceHeaders
 
 
 async def test_each_process_gets_what_the_judge_says_and_none_loads_one(house: House) -> None:

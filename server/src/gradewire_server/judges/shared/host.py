@@ -29,7 +29,7 @@ from gradewire_server.judges.shared.messages import (
     path,
 )
 from gradewire_server.judges.wrappers import TIMED_OUT, CheckedJudge, QueueLimit, SingleFlightJudge
-from gradewire_server.tracing.port import CallTracer, TraceHeaders
+from gradewire_server.tracing import CallTracer, TraceHeaders
 
 _LOOK_EVERY_S: Final = 0.1
 """Less than a judge's worker takes to restart, so that health shows each restart."""
