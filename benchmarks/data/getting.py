@@ -8,9 +8,8 @@ from benchmarks.data.convert import CONVERSIONS
 from benchmarks.data.sources import download_sources, find_sources
 from benchmarks.data.table import LabelledSet
 
-from gradewire_models.build.directories import exclusive
-from gradewire_models.build.progress import Progress
 from gradewire_models.errors import DigestMismatchError
+from gradewire_models.locks import exclusive
 from gradewire_models.repository.digest import file_sha256
 
 
@@ -37,7 +36,7 @@ def get_rows(
     """
     target = directory / labelled.file
     downloads = directory / ".downloads" / name
-    with exclusive(downloads / ".lock", _ignore):
+    with exclusive(downloads / ".lock", lambda _: None):
         if target.is_file() and file_sha256(target) == labelled.rows_sha256:
             return f"{target} is there already"
         made = downloads / labelled.file
@@ -62,7 +61,3 @@ def get_rows(
         count = sum(1 for _ in lines)
     told = "" if found == labelled.rows_sha256 else f"; OTHER ROWS than the figures were taken on, SHA-256 {found}"
     return f"{target}: {count} rows ({labelled.licence}; {labelled.citation}){told}"
-
-
-def _ignore(progress: Progress) -> None:
-    """Who waits for another program waits for seconds."""

@@ -33,7 +33,7 @@ from benchmarks.judges.cascade_tables import (
 )
 from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire_models.catalog.loading import find_model
 from gradewire_stats.calibration.cascade import SHARES, fit_cascade, held_risks, judge_gains, judged_below
 from gradewire_stats.calibration.labelled_rows import FOLDS

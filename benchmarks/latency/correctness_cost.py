@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.common.rows import DEFAULT_DATA, WARM_UP, Row, items_of, read_rows, sample_rows
 
 from gradewire import Scorer, Status
-from gradewire.reports import ScoreReport
+from gradewire.results import ScoreReport
 
 WAYS = {
     "smile": "smile",

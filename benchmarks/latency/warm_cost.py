@@ -22,7 +22,7 @@ from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.latency.payloads import pick
 
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 METRICS: Final = ("exact_match", "smile", "smile:fast", "smile:one_pass", "correctness", "smile,correctness")

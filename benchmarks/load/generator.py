@@ -12,8 +12,9 @@ from typing import Final, Self
 import numpy as np
 from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
+from benchmarks.load.schedule import even_times
 
-from gradewire_cli.load.calls import constant, open_loop
+from gradewire_cli.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 SCORE: Final = "/gradewire.v1.Scoring/Score"
@@ -110,13 +111,13 @@ class Generator:
 
     async def open_loop(self, duration_s: float, calls_per_s: float) -> Tally:
         """Calls on a schedule, however many are open."""
-        tally, began_s = Tally(), time.monotonic()
+        tally = Tally()
 
         async def send(due_s: float) -> None:
             self.ended_s = time.monotonic()
             await self.send(tally, due_s)
 
-        await open_loop((began_s + offset for offset in constant(calls_per_s, duration_s).tolist()), send)
+        await open_loop(even_times(calls_per_s, duration_s), send)
         return tally
 
     async def recovery_s(self, usual_s: float) -> float:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import grpc
 from benchmarks.load.memory import WORDS
+from benchmarks.load.schedule import even_times
 
-from gradewire_cli.load.calls import constant, open_loop
+from gradewire_cli.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 ITEMS = 32
@@ -89,13 +90,13 @@ class Sender:
 
         Where a busy machine falls behind, what is late waits here, as at a sensible caller, and latency says so.
         """
-        tally, began_s, room = Tally(), time.monotonic(), asyncio.Semaphore(MAX_OPEN)
+        tally, room = Tally(), asyncio.Semaphore(MAX_OPEN)
 
         async def send(due_s: float) -> None:
             async with room:
                 await self._send(tally, due_s)
 
-        await open_loop((began_s + offset for offset in constant(requests_per_s, duration_s).tolist()), send)
+        await open_loop(even_times(requests_per_s, duration_s), send)
         return tally
 
     async def _send(self, tally: Tally, due_s: float) -> None:

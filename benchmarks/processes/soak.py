@@ -26,11 +26,12 @@ from typing import Any, Final, TextIO
 import psutil
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.memory import WORDS
+from benchmarks.load.schedule import even_times
 from benchmarks.processes.counted_transport import CountedTransport
 
 from gradewire import AsyncClient, GradewireError
 from gradewire.results import ItemScores
-from gradewire_cli.load.calls import constant, open_loop
+from gradewire_cli.load.calls import open_loop
 
 METRICS: Final = "smile:fast,exact_match"
 _TOLERANCE: Final = 2e-4
@@ -115,7 +116,7 @@ class Soak:
     async def run(self, duration_s: float, calls_per_s: float, items: int, kill_every_s: float) -> None:
         """Sends calls for so long, and kills a process every `kill_every_s`."""
         loop = asyncio.get_running_loop()
-        began_s, room = loop.time(), asyncio.Semaphore(_MAX_OPEN)
+        room = asyncio.Semaphore(_MAX_OPEN)
         async with AsyncClient(transport=self.transport, deadline_s=_DEADLINE_S) as client:
 
             async def send(due_s: float) -> None:
@@ -125,7 +126,7 @@ class Soak:
 
             watching = [asyncio.create_task(self._minutes()), asyncio.create_task(self._kills(kill_every_s))]
             try:
-                await open_loop((began_s + offset for offset in constant(calls_per_s, duration_s).tolist()), send)
+                await open_loop(even_times(calls_per_s, duration_s), send)
             finally:
                 for task in watching:
                     task.cancel()

@@ -10,7 +10,8 @@ import pytest
 from gradewire import Client, InvalidRequest, JudgeGrade, JudgeParts, Lave, Smile, Status
 from gradewire._calls.client_calls import JUDGE_DEADLINE_S
 from gradewire._calls.requests import JUDGE_CHUNK_ITEMS
-from gradewire.metrics.choice import MetricDefaults, choose_metrics, read_prompt_text, short_prompt
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire.metrics.prompts import read_prompt_text, short_prompt
 from gradewire.testing import StubTransport, echo_scores
 from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2

@@ -32,8 +32,8 @@ from gradewire import (
     VqaParts,
 )
 from gradewire.metrics import METRIC_TYPES
-from gradewire.parts import PART_TYPES
 from gradewire_cli.group import gradewire as gradewire_command
+from gradewire_proto.parts import PART_TYPES
 
 VARIANTS = (
     *("smile:fast", "smile:one_pass", "smile:whole", "smile:paper", "smile:reference_code"),

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import strategies
 
 from gradewire.rewards import RewardScorer
-from gradewire_gateway.requests import new_record
+from gradewire_gateway.requests import call_options, new_record
 from gradewire_gateway.rewards import Caller, CallerScorers, caller_of, make_scorer
 from gradewire_gateway.settings import RewardPostSettings
 
 
-def caller(authorization: str, peer: tuple[str, int] = ("10.0.0.7", 5000), *, tell_peer: bool = True) -> Caller:
+def caller(authorization: str, peer: tuple[str, int] = ("10.0.0.7", 5000), *, send_peer: bool = True) -> Caller:
     scope: dict[str, Any] = {"headers": [(b"authorization", authorization.encode("latin-1"))], "client": peer}
     new_record(scope)
-    return caller_of(scope, tell_peer=tell_peer)[0]
+    return caller_of(call_options(scope, send_peer=send_peer))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_whatever_stands_there_can_be_sent_on(given: str) -> None:
 def test_hosts_are_told_apart_where_the_server_is_told_them() -> None:
     assert caller("", ("10.0.0.7", 1)) == caller("", ("10.0.0.7", 2)) != caller("", ("10.0.0.8", 1))
     assert caller("", ("::1", 1)).metadata() == (("x-gradewire-peer", "[::1]:0"),)
-    assert caller("", ("10.0.0.7", 1), tell_peer=False) == caller("", ("10.0.0.8", 1), tell_peer=False)
+    assert caller("", ("10.0.0.7", 1), send_peer=False) == caller("", ("10.0.0.8", 1), send_peer=False)
 
 
 async def test_scorers_are_kept_while_there_is_room_and_never_taken_from_their_users() -> None:

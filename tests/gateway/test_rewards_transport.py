@@ -11,9 +11,8 @@ from tests.support.servers.wire import Wire, wire_server
 
 from gradewire import AccessDenied, AsyncClient, ServerUnreachable
 from gradewire.transport import SCORE_STREAM
-from gradewire_gateway.rewards_transport import UpstreamTransport
 from gradewire_gateway.settings import UpstreamSettings
-from gradewire_gateway.upstream import Upstream
+from gradewire_gateway.upstream import Upstream, UpstreamTransport
 from gradewire_proto.v1 import scoring_pb2
 
 ROWS = [{"references": ["the cat"], "prediction": "the cat"}]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_gateway.problems import ProblemError
-from gradewire_gateway.wire import Json, find_fault, read_message, write_message
+from gradewire_gateway.wire import Json, find_fault, read_message, read_object, write_message
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 
 Request = scoring_pb2.ScoreRequest
@@ -115,7 +115,7 @@ async def test_large_bodies_are_read_beside_the_event_loop(characters: int, on_l
     data = json.dumps({"prediction": "x" * characters}).encode()
     try:
         thread = await reader.made_of(data, lambda _: threading.current_thread())
-        read = await reader.read_object(data)
+        read = await reader.made_of(data, read_object)
     finally:
         reader.close()
     assert (thread is threading.current_thread()) is on_loop

@@ -57,7 +57,6 @@ def test_roc_and_brier_equal_those_of_scikit_learn_on_what_was_scored(rows: list
         warnings.simplefilter("error")
         found = metric_curves(scores, labels)
     kept = ~np.isnan(scores)
-    assert found.distribution.failed == (~kept).sum()
     assert sum(counts.sum() for counts in found.distribution.counts.values()) == kept.sum()
     if not kept.any():
         assert found.roc is None
@@ -69,10 +68,9 @@ def test_roc_and_brier_equal_those_of_scikit_learn_on_what_was_scored(rows: list
         assert found.roc is None
         return
     assert found.roc is not None
-    fpr, tpr, thresholds = sk.roc_curve(labels[kept], scores[kept], drop_intermediate=False)
+    fpr, tpr, _ = sk.roc_curve(labels[kept], scores[kept], drop_intermediate=False)
     np.testing.assert_allclose(found.roc.false_positive_rate, fpr)
     np.testing.assert_allclose(found.roc.true_positive_rate, tpr)
-    np.testing.assert_allclose(found.roc.thresholds, thresholds)
     assert found.roc.auc == pytest.approx(sk.roc_auc_score(labels[kept], scores[kept]))
 
 
@@ -88,15 +86,17 @@ def test_a_thinned_curve_keeps_its_ends_its_area_and_its_shape() -> None:
     scores, labels = noisy()
     roc = metric_curves(scores, labels).roc
     assert roc is not None
-    assert len(roc.thresholds) <= 200
+    assert len(roc.true_positive_rate) <= 200
     assert (roc.false_positive_rate[0], roc.true_positive_rate[0]) == (0, 0)
     assert (roc.false_positive_rate[-1], roc.true_positive_rate[-1]) == (1, 1)
     assert integrate.trapezoid(roc.true_positive_rate, roc.false_positive_rate) == pytest.approx(roc.auc, abs=1e-3)
     # 198 steps along a way of length 2.
     steps = np.diff(roc.true_positive_rate) + np.diff(roc.false_positive_rate)
     assert steps.max() < 2 / 198 + 2 / 5000
-    for threshold, rate in zip(roc.thresholds, roc.true_positive_rate, strict=True):
-        assert (scores[labels == 1] >= threshold).mean() == pytest.approx(rate)
+    fpr, tpr, _ = sk.roc_curve(labels, scores, drop_intermediate=False)
+    every = set(zip(fpr.round(9).tolist(), tpr.round(9).tolist(), strict=True))
+    shown = zip(roc.false_positive_rate.round(9).tolist(), roc.true_positive_rate.round(9).tolist(), strict=True)
+    assert set(shown) <= every
 
 
 def test_calibration_by_hand() -> None:
@@ -137,14 +137,12 @@ def test_with_30_percent_failed_the_curves_are_those_of_the_rest() -> None:
     scores, labels = noisy(2000, failed=0.3)
     kept = ~np.isnan(scores)
     found, rest = metric_curves(scores, labels), metric_curves(scores[kept], labels[kept])
-    assert (found.distribution.failed, rest.distribution.failed) == ((~kept).sum(), 0)
-    assert found.distribution.failed > 500
     assert found.brier == rest.brier
     assert found.calibration == rest.calibration
     assert found.roc is not None
     assert rest.roc is not None
     assert found.roc.auc == rest.roc.auc
-    np.testing.assert_array_equal(found.roc.thresholds, rest.roc.thresholds)
+    np.testing.assert_array_equal(found.roc.true_positive_rate, rest.roc.true_positive_rate)
     for name, counts in found.distribution.counts.items():
         np.testing.assert_array_equal(counts, rest.distribution.counts[name])
 

@@ -123,8 +123,8 @@ def main() -> None:
             lines.append(
                 f"{by}, as they are: right wins {plain.count(RIGHT)}, wrong {plain.count(WRONG)} of {len(plain)}"
             )
-    told = {label: {family: rate.as_json() for family, rate in of.items()} for label, of in rates.items()}
-    (options.results / f"pairs-{options.half}.json").write_text(json.dumps(told, indent=1), "utf-8")
+    as_json = {label: {family: rate.as_json() for family, rate in of.items()} for label, of in rates.items()}
+    (options.results / f"pairs-{options.half}.json").write_text(json.dumps(as_json, indent=1), "utf-8")
     table = rates_table(rates, read_families(), options.half)
     write_block(
         options.document,

@@ -36,7 +36,7 @@ async def _watch(figures: mmap.mmap) -> None:
 
 def _watched(loop: asyncio.BaseEventLoop) -> None:
     if not _tasks and threading.current_thread() is threading.main_thread():
-        role = "gateway" if "gradewire_gateway.child" in sys.orig_argv else "server"
+        role = "gateway" if "gradewire_gateway.serving" in sys.orig_argv else "server"
         path = Path(os.environ["HOLDS_DIRECTORY"]) / f"{role}-{os.getpid()}"
         path.write_bytes(bytes(_FIGURES.size))
         with path.open("r+b") as file:

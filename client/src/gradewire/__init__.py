@@ -32,12 +32,10 @@ from gradewire.items import Item, ItemLike
 from gradewire.metrics import ComparisonLike, Preset, Synthetic
 from gradewire.metrics import generated as _metrics
 from gradewire.metrics.base import Metric
-from gradewire.metrics.choice import MetricsLike
+from gradewire.metrics.choice import MetricsLike, format_metric_line, parse_metric_line
 from gradewire.metrics.generated import *
-from gradewire.metrics.line import format_metric_line, parse_metric_line
 from gradewire.pairs import Comparison, OrderVerdict, Pair, PairLike, PairsLike, Winner
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
-from gradewire.reports import MetricSummary, ScoreReport
 from gradewire.results import (
     CacheHits,
     ItemScores,
@@ -45,9 +43,11 @@ from gradewire.results import (
     MetricInfo,
     MetricParameterInfo,
     MetricScore,
+    MetricSummary,
     ModelInfo,
     ModelList,
     Provenance,
+    ScoreReport,
     ScoreWarning,
     Status,
     Timing,

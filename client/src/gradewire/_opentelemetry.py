@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from gradewire.pairs import Comparison
 from gradewire.results import ItemScores, MetricScore
 from gradewire.results import Status as ScoreStatus
-from gradewire.transport import Metadata
+from gradewire.transport import CallTrace, Metadata, RequestTrace
 from gradewire_proto.otel import OtelSpan, context_of, emit, metadata_of
 from gradewire_proto.spans import (
     BY_CALLER,
@@ -61,7 +61,7 @@ _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
 """Of answer A."""
 
 
-class OpenTelemetryCall:
+class OpenTelemetryCall(CallTrace):
     """The span of a call of a client's method.
 
     Args:
@@ -124,7 +124,7 @@ class OpenTelemetryCall:
             emit(logger, evaluation, evaluated)
 
 
-class OpenTelemetryRequest:
+class OpenTelemetryRequest(RequestTrace):
     """The span of one request.
 
     Args:

@@ -1,47 +1,25 @@
 """What calls and transports ask of tracing; OpenTelemetry is never imported where the application has not done so."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import Context
 from functools import cache
 from typing import Any, Final
 
-from gradewire.transport import CallTrace, Metadata, RequestTrace
+from gradewire.transport import CallTrace, RequestTrace
 
 _API: Final = "opentelemetry.trace"
 
 
-class _Untraced:
-    """Of either kind, where nothing is traced."""
-
-    context: Context | None = None
-
-    def evaluated(self, rows: Sequence[Any], results: Sequence[Any]) -> None:
-        """Nothing to emit."""
-
-    def noted(self, index: int, row: Any) -> None:
-        """Nothing to keep."""
-
-    def answered(self, results: Sequence[Any]) -> None:
-        """Nothing to emit."""
-
-    def metadata(self, own: Metadata | None) -> Metadata | None:
-        """As it is."""
-        return own
-
-    def answered_by(self, code: str) -> None:
-        """Nothing to note."""
-
-
-UNTRACED: Final = _Untraced()
-_UNTRACED: Final[AbstractContextManager[_Untraced]] = nullcontext(UNTRACED)
+UNTRACED: Final = CallTrace()
+_NO_CALL: Final = nullcontext(UNTRACED)
+_NO_REQUEST: Final = nullcontext(RequestTrace())
 
 
 def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> AbstractContextManager[CallTrace]:
     """The trace of a call; as a context it makes the call's span the current one, and ends it."""
     if not _is_traced():
-        return _UNTRACED
+        return _NO_CALL
     from gradewire._opentelemetry import OpenTelemetryCall  # noqa: PLC0415 - see `_is_traced`
 
     return OpenTelemetryCall(name, attributes(), is_current=True)
@@ -50,7 +28,7 @@ def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> Ab
 def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
     """As `call_trace`, for a generator, which shares its variables with its caller: its span is current nowhere."""
     if not _is_traced():
-        return _UNTRACED
+        return _NO_CALL
     from gradewire._opentelemetry import OpenTelemetryCall  # noqa: PLC0415 - as in `call_trace`
 
     return OpenTelemetryCall(name, {}, is_current=False)
@@ -59,7 +37,7 @@ def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
 def request_trace(method: str, address: str) -> AbstractContextManager[RequestTrace]:
     """The span of a request; as a context it ends with it, and says by which error."""
     if not _is_traced():
-        return _UNTRACED
+        return _NO_REQUEST
     from gradewire._opentelemetry import OpenTelemetryRequest  # noqa: PLC0415 - as in `call_trace`
 
     return OpenTelemetryRequest(method, address)
@@ -68,7 +46,7 @@ def request_trace(method: str, address: str) -> AbstractContextManager[RequestTr
 def engine_trace() -> AbstractContextManager[object]:
     """Has an engine in this process trace its work as a part of the current span."""
     if not _is_traced():
-        return _UNTRACED
+        return _NO_CALL
     from gradewire._opentelemetry import engine_span  # noqa: PLC0415 - as in `call_trace`
 
     return engine_span()

@@ -26,8 +26,7 @@ from gradewire.options import (
 )
 from gradewire.pairs import Comparison, PairLike, PairsLike
 from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
-from gradewire.reports import ScoreReport
-from gradewire.results import ItemScores, ModelList
+from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Endpoint, Tls, Transport
 
 DEADLINE_S = 30.0

@@ -11,8 +11,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metrics import Compare, Correctness, Preset, Smile, Synthetic
 from gradewire.metrics.base import Metric
-from gradewire.metrics.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
-from gradewire.metrics.line import parse_comparison_line
+from gradewire.metrics.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics, parse_comparison_line
 from gradewire.pairs import Pair
 from gradewire.preparation import ReferenceEntry, SyntheticGeneration
 from gradewire.results import ModelList

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from gradewire.errors import DeadlineExceeded, InvalidRequest
 from gradewire.metrics import metric_of
-from gradewire.metrics.choice import short_prompt
-from gradewire.metrics.line import format_metric_line
+from gradewire.metrics.choice import format_metric_line
+from gradewire.metrics.prompts import short_prompt
 from gradewire.pairs import Winner
 from gradewire.transport import COMPARE, COMPARE_STREAM, LIST_MODELS, SCORE, SCORE_STREAM, Q, R, RpcMethod
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2, types_pb2

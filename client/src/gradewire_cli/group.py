@@ -61,14 +61,14 @@ _COMMANDS = {
     "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
     "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
-    "gateway": ("gradewire_cli.gateway", "Answer HTTP in front of a server."),
+    "gateway": ("gradewire_cli.serving", "Answer HTTP in front of a server."),
     "leaderboard": ("gradewire_cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
     "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
     "prepare": ("gradewire_cli.prepare", "Get references ready before answers come."),
     "prompt": ("gradewire_cli.prompt", "Look at what judges are shown."),
     "score": ("gradewire_cli.score.command", "Score the answers of a file."),
-    "serve": ("gradewire_cli.serve", "Start a server."),
-    "triton": ("gradewire_cli.triton", "Run the real Triton server on this machine."),
+    "serve": ("gradewire_cli.serving", "Start a server."),
+    "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
 }
 
 
@@ -134,4 +134,4 @@ def main() -> NoReturn:
         # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
         silence_stdout()
         fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code if isinstance(code, int) else ExitCode.DONE)

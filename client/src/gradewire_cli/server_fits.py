@@ -34,7 +34,7 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
         for each in (known.calibrations if known is not None and known.digest == model.digest else ())
         if (each.metric, each.parameters) not in there
     ]
-    return f"{model.name}@{model.digest}", [*model.told, *missing]
+    return f"{model.name}@{model.digest}", [*model.fit_summaries, *missing]
 
 
 def _named(fitted: StoredCalibration) -> str:
@@ -87,7 +87,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
         from gradewire_models.build import store_calibration  # noqa: PLC0415 - loads onnx, which scoring never needs
 
         store_calibration(place, name, fitted)
-    return fitted.told
+    return fitted.summary
 
 
 def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
@@ -96,7 +96,7 @@ def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
 
     with _model_errors():
         gone = forget_calibrations(_repository(repository), name or default_model().name, metric)
-    return [each.told for each in gone]
+    return [each.summary for each in gone]
 
 
 def _repository(named: Path | None) -> Path:

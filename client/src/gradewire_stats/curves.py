@@ -63,7 +63,6 @@ class RocCurve:
     Attributes:
         false_positive_rate: float64[points], 0 to 1, ascending.
         true_positive_rate: float64[points], 0 to 1, ascending.
-        thresholds: float64[points]: the score from which an answer counts as right; +inf at the first point.
         auc: Area under the full curve, before it was thinned.
         positives: Rows labelled right.
         negatives: Rows labelled wrong.
@@ -71,7 +70,6 @@ class RocCurve:
 
     false_positive_rate: NDArray[np.float64]
     true_positive_rate: NDArray[np.float64]
-    thresholds: NDArray[np.float64]
     auc: float
     positives: int
     negatives: int
@@ -118,12 +116,10 @@ class Distribution:
         edges: float64[bins + 1], common to all labels.
         counts: int64[bins] by label: "right" (1), "wrong" (0) and "between"; for labels outside [0, 1] "low" and
             "high", split at their median (the median itself is low).
-        failed: Rows without a score.
     """
 
     edges: NDArray[np.float64]
     counts: Mapping[str, NDArray[np.int64]]
-    failed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,7 @@ def metric_curves(
     return MetricCurves(
         roc=_roc(kept, beside >= RIGHT_FROM) if in_unit else None,
         calibration=_calibration(kept, beside, bins, probabilities=probabilities) if in_unit and len(kept) else None,
-        distribution=_distribution(kept, beside, histogram_bins, in_unit=in_unit, failed=int((~scored).sum())),
+        distribution=_distribution(kept, beside, histogram_bins, in_unit=in_unit),
         brier=float(np.mean((kept - beside) ** 2)) if probabilities else math.nan,
     )
 
@@ -184,14 +180,13 @@ def _roc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> RocCurve |
     hits = np.bincount(group, weights=positive, minlength=len(values))[::-1].cumsum() / positives
     alarms = np.bincount(group, weights=~positive, minlength=len(values))[::-1].cumsum() / negatives
     tpr, fpr = np.concatenate([[0.0], hits]), np.concatenate([[0.0], alarms])
-    thresholds = np.concatenate([[np.inf], values[::-1]])
     if len(tpr) > MOST_ROC_POINTS:
         # Evenly spaced along the curve's own length, so that no point is further than that from the next one kept.
         along = tpr + fpr
         kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], MOST_ROC_POINTS - 1)).clip(0, len(along) - 1))
         kept = np.unique(np.concatenate([kept, [0, len(along) - 1]]))
-        tpr, fpr, thresholds = tpr[kept], fpr[kept], thresholds[kept]
-    return RocCurve(fpr, tpr, thresholds, auc(scores, positive), positives, negatives)
+        tpr, fpr = tpr[kept], fpr[kept]
+    return RocCurve(fpr, tpr, auc(scores, positive), positives, negatives)
 
 
 def _calibration(
@@ -217,7 +212,7 @@ def _calibration(
 
 
 def _distribution(
-    scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, in_unit: bool, failed: int
+    scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, in_unit: bool
 ) -> Distribution:
     low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
     if low >= 0 and high <= 1:
@@ -234,4 +229,4 @@ def _distribution(
         middle = float(np.median(labels)) if len(labels) else 0.0
         masks = {"low": labels <= middle, "high": labels > middle}
     counts = {name: np.bincount(place[mask], minlength=bins).astype(np.int64) for name, mask in masks.items()}
-    return Distribution(edges, counts, failed)
+    return Distribution(edges, counts)

@@ -6,14 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import wraps
 from pathlib import Path
 from types import FrameType
-from typing import ParamSpec, TypeVar
 
 import click
 
-from gradewire_models.errors import ModelError
+from gradewire_models.cli.options import without_traceback
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_triton.environment import (
@@ -115,9 +113,6 @@ def _raise_on_signals() -> None:
         signal.signal(name, stop)
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 _STATE = click.option(
     "--state",
@@ -139,17 +134,6 @@ class _UnreachableError(click.ClickException):
     exit_code = ExitCode.UNREACHABLE
 
 
-def _one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
-    @wraps(command)
-    def wrapped(*arguments: P.args, **options: P.kwargs) -> R:
-        try:
-            return command(*arguments, **options)
-        except (ModelError, OSError, ValueError) as error:
-            raise click.ClickException(str(error)) from error
-
-    return wrapped
-
-
 @click.group()
 def triton() -> None:
     """Run the real Triton server on this machine, with an emulated ONNX Runtime backend."""
@@ -157,7 +141,7 @@ def triton() -> None:
 
 @triton.command()
 @_ENVIRONMENT
-@_one_line_errors
+@without_traceback(OSError, ValueError)
 def install(environment: Path) -> None:
     """Install what Triton runs in, without starting it."""
     installed = ensure_environment(environment, report=_report)
@@ -188,7 +172,7 @@ def install(environment: Path) -> None:
 @click.option("--detach", is_flag=True, help="Return when it is ready; `gradewire triton down` stops it.")
 @_STATE
 @_ENVIRONMENT
-@_one_line_errors
+@without_traceback(OSError, ValueError)
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
     """Start Triton with the built MODELs, by default all that need no GPU; Ctrl-C or SIGTERM stops it in order.
 
@@ -209,7 +193,7 @@ def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **
 
 @triton.command()
 @_STATE
-@_one_line_errors
+@without_traceback(OSError, ValueError)
 def down(state: Path) -> None:
     """Stop the server that runs in --state, and wait for its end."""
     if not stop_detached(StateDirectory(state)):
@@ -219,7 +203,7 @@ def down(state: Path) -> None:
 
 @triton.command()
 @_STATE
-@_one_line_errors
+@without_traceback(OSError, ValueError)
 def status(state: Path) -> None:
     """Say where the server of --state listens; exit code 3 where none is ready, or it does not answer."""
     addresses = StateDirectory(state).addresses()

@@ -1,6 +1,5 @@
 """Whether tritonserver's wheel and its Python backend run on this machine, with this interpreter."""
 
-import fcntl
 import hashlib
 import os
 import platform
@@ -9,14 +8,14 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import platformdirs
 
+from gradewire_models.locks import exclusive
 from gradewire_triton.errors import EnvironmentBrokenError
 
 # Where NumPy 1, ONNX Runtime and a stub of Triton's Python backend are all to be had.
@@ -135,7 +134,7 @@ def ensure_environment(directory: Path | None = None, *, report: Report) -> Trit
     libpython = libpython_directory()
     target = (directory or default_environment()).absolute()
     try:
-        with _exclusive(target.with_name(f".{target.name}.lock"), report):
+        with exclusive(target.with_name(f".{target.name}.lock"), lambda step: report(f"Triton: {step}")):
             if not _is_ready(target):
                 check_machine()
                 _replace(target, report)
@@ -177,9 +176,9 @@ def _make_venv(target: Path) -> None:
 
 
 def _run(command: list[str]) -> None:
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - our own arguments
-    if ended.returncode != 0:
-        said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-_SHOWN_LINES:]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - our own arguments
+    if result.returncode != 0:
+        said = (result.stderr.strip() or result.stdout.strip()).splitlines()[-_SHOWN_LINES:]
         raise EnvironmentBrokenError(
             f"cannot install what Triton runs on: {' '.join(command[:4])} … failed; it said:\n" + "\n".join(said)
         )
@@ -200,18 +199,3 @@ def fingerprint() -> str:
 def lock_text() -> str:
     """The packages with their versions and hashes, as pip reads them."""
     return files("gradewire_triton").joinpath("environment.lock").read_text(encoding="utf-8")
-
-
-@contextmanager
-def _exclusive(path: Path, report: Report) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report(f"Triton: waiting for another process that holds {path}")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

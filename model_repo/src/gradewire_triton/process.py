@@ -249,8 +249,8 @@ class TritonProcess:
         """The log's last lines, and its path before them."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         # Errors stand in lines of their own, not in Triton's tables.
-        told = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]
-        return f"the end of {self.log_path}:\n" + "\n".join(told)
+        shown = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]
+        return f"the end of {self.log_path}:\n" + "\n".join(shown)
 
 
 def _choose_ports(options: ServerOptions) -> Ports:

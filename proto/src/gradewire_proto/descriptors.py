@@ -39,8 +39,8 @@ def corpus_of(spec: types_pb2.MetricSpec) -> int:
     field = _corpus_field(name) if name is not None else None
     if name is None or field is None:
         return types_pb2.CORPUS_NONE
-    said = int(getattr(getattr(spec, name), field))
-    return said or (types_pb2.CORPUS_REQUEST if name in _TAKES_REQUEST else types_pb2.CORPUS_NONE)
+    number = int(getattr(getattr(spec, name), field))
+    return number or (types_pb2.CORPUS_REQUEST if name in _TAKES_REQUEST else types_pb2.CORPUS_NONE)
 
 
 _CORPUS: Final = types_pb2.Corpus.DESCRIPTOR.full_name

@@ -40,19 +40,19 @@ _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_
 
 
 class Health:
-    """Endpoints that tell of the gateway.
+    """Endpoints that report on the gateway.
 
     Args:
-        gateway: Which one.
+        gateway: The gateway.
     """
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def healthz(self, request: Request) -> Response:
-        """200 while the server says SERVING, else 503; 401 where its health needs a token."""
+        """Return 200 while the server says SERVING, else 503; 401 if its health needs a token."""
         stub: Any = health_pb2_grpc.HealthStub(self._gateway.upstream.channel)
-        options = call_options(request.scope, tell_peer=self._gateway.upstream.private)
+        options = call_options(request.scope, send_peer=self._gateway.upstream.private)
         try:
             reply = await stub.Check(
                 health_pb2.HealthCheckRequest(), timeout=options.timeout_s or _WAIT_S, metadata=options.metadata
@@ -65,7 +65,7 @@ class Health:
         return JSONResponse({"status": status}, 200 if status == "SERVING" else 503)
 
     async def metrics(self, request: Request) -> Response:
-        """The gateway's figures, for Prometheus."""
+        """Return the gateway's metrics, for Prometheus."""
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self._gateway.telemetry.registry), media_type=content_type)
 
@@ -77,7 +77,7 @@ def create_app(settings: GatewaySettings) -> Starlette:
     """An ASGI app in front of a server; its lifespan opens and closes the connection.
 
     Args:
-        settings: All of them; those of where to listen are for who serves it.
+        settings: Settings of the gateway; `serving` uses the listen settings.
     """
     gateway = Gateway(settings)
     log = RequestLog(settings.log_share)
@@ -124,13 +124,16 @@ def _routes(gateway: Gateway) -> list[Route]:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """No such path, or not with this method."""
+    """Answer a request for an unknown path, or with a method that a path does not take."""
     record = record_of(request.scope)
     status: int = getattr(error, "status_code", 500)
     headers: dict[str, Any] = dict(getattr(error, "headers", None) or {})
-    said = {404: "there is no such path; GET /openapi.json lists those there are", 405: "this path takes other methods"}
+    details = {
+        404: "there is no such path; GET /openapi.json lists those there are",
+        405: "this path takes other methods",
+    }
     record.code = _WORDS.get(status, "internal")
-    return Problem(status, record.code, said.get(status, "refused"), headers=headers).response(record.request_id)
+    return Problem(status, record.code, details.get(status, "refused"), headers=headers).response(record.request_id)
 
 
 _log = logging.getLogger(__name__)

@@ -187,7 +187,7 @@ class JudgeList:
         """Answers a request; errors as of `ChatCompletions`."""
         gateway = self._gateway
         with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
-            options = call_options(scope, tell_peer=gateway.upstream.private)
+            options = call_options(scope, send_peer=gateway.upstream.private)
             await body.read()
             reply = await call_unary(gateway, self._method, models_pb2.ListModelsRequest(), options, body)
             assert isinstance(reply, models_pb2.ListModelsResponse)  # noqa: S101 - for mypy: it is the method's

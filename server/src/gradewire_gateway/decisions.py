@@ -25,7 +25,7 @@ NOUL: Final = (("false", "the statement does not hold for the state"), ("true", 
 
 
 class QuestionType(StrEnum):
-    """What is asked."""
+    """The kind of a question."""
 
     NOUL = "noul"
     CHOICE = "choice"
@@ -39,7 +39,7 @@ class Question:
     Attributes:
         kind: Its type.
         at: Path of it in the request, for errors.
-        instructions: What is asked.
+        instructions: Text of the question.
         options: Label and description of each; of a score its levels, the lowest first.
     """
 
@@ -141,7 +141,7 @@ class DecisionRequest:
 
 
 def instructions_of(given: object, at: str) -> str:
-    """What is asked; raises ProblemError where that is no text, or a blank one."""
+    """Return the text of a question; raise ProblemError if it is no text, or a blank one."""
     text = text_of(given, f"{at}.instructions")
     if not text.strip():
         raise invalid(f"{at}.instructions: is blank", f"{at}.instructions")
@@ -178,13 +178,13 @@ def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
     )
 
 
-def write_openai(asked: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
+def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
     """The answer; `given` has the questions as they came."""
     return {
         "model": decisions.model,
         "answers": [
             _openai_answer(question, one, decided)
-            for question, one, decided in zip(asked.questions, given, decisions.answers, strict=True)
+            for question, one, decided in zip(request.questions, given, decisions.answers, strict=True)
         ],
         "usage": {
             "input_tokens": decisions.prompt_tokens,
@@ -197,20 +197,20 @@ def write_openai(asked: DecisionRequest, given: list[Any], decisions: Decisions)
 
 
 def _state(given: object) -> Any:
-    """A text, or one value of JSON where that is all there is."""
+    """Return the texts of the input, or its one value of JSON."""
     if isinstance(given, str):
         return text_of(given, "input")
-    shown: list[Any] = []
+    parts: list[Any] = []
     for index, each in enumerate(list_of(given, "input")):
         message = object_of(each, f"input[{index}]")
         if message.get("type", "message") != "message":
             raise invalid(f"input[{index}].type: takes message; other kinds are not read here", f"input[{index}].type")
-        shown += _parts(message.get("content"), f"input[{index}].content")
-    if len(shown) == 1:
-        return shown[0]
-    if not all(isinstance(part, str) for part in shown):
+        parts += _parts(message.get("content"), f"input[{index}].content")
+    if len(parts) == 1:
+        return parts[0]
+    if not all(isinstance(part, str) for part in parts):
         raise invalid("input: takes one part of JSON, or texts", "input")
-    return "\n".join(shown)
+    return "\n".join(parts)
 
 
 def _parts(content: object, at: str) -> list[Any]:
@@ -295,11 +295,11 @@ def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
     )
 
 
-def write_system_one(asked: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
+def write_system_one(request: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
     """The answer; `names` has the questions' names, in their order."""
     answers = {
         name: _system_one_answer(question, decided)
-        for name, question, decided in zip(names, asked.questions, decisions.answers, strict=True)
+        for name, question, decided in zip(names, request.questions, decisions.answers, strict=True)
     }
     usage = {"input_tokens": decisions.prompt_tokens, "output_tokens": 0}
     return {"model": decisions.model, "answers": answers, "usage": usage}
@@ -360,12 +360,12 @@ CORRECTNESS: Final = "correctness"
 DEFAULT_MODEL: Final = "default"
 
 
-async def decide(gateway: Gateway, asked: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
+async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
     """Answers all questions of a request.
 
     Args:
         gateway: What it calls.
-        asked: The request.
+        request: The request.
         options: Metadata and deadline of the call.
         body: Of the HTTP request, read to its end.
 
@@ -373,37 +373,37 @@ async def decide(gateway: Gateway, asked: DecisionRequest, options: CallOptions,
         ProblemError: What the server answers in place of a reply, or the failure of one question.
         DisconnectedError: The caller went away.
     """
-    if asked.model == CORRECTNESS:
-        return await _graded(gateway, asked, options, body)
-    request = judging_pb2.DecideRequest(
-        model="" if asked.model == DEFAULT_MODEL else asked.model,
-        state=asked.text(),
-        questions=[question.to_message() for question in asked.questions],
+    if request.model == CORRECTNESS:
+        return await _graded(gateway, request, options, body)
+    message = judging_pb2.DecideRequest(
+        model="" if request.model == DEFAULT_MODEL else request.model,
+        state=request.text(),
+        questions=[question.to_message() for question in request.questions],
     )
-    reply = await call_unary(gateway, method_at(f"/{JUDGING}/Decide"), request, options, body)
+    reply = await call_unary(gateway, method_at(f"/{JUDGING}/Decide"), message, options, body)
     assert isinstance(reply, judging_pb2.DecideResponse)  # noqa: S101 - for mypy: it is the method's
-    for question, decision in zip(asked.questions, reply.decisions, strict=True):
+    for question, decision in zip(request.questions, reply.decisions, strict=True):
         check_ok(decision, question.at)
     answers = [Decided(tuple(decision.probabilities)) for decision in reply.decisions]
     return Decisions(reply.model, answers, sum(decision.prompt_tokens for decision in reply.decisions))
 
 
-async def _graded(gateway: Gateway, asked: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
-    for question in asked.questions:
+async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
+    for question in request.questions:
         if question.kind is not QuestionType.NOUL:
             detail = f"{question.at}.type: correctness answers whether an answer is right, which is no {question.kind}"
             raise invalid(detail, f"{question.at}.type")
-    request = scoring_pb2.ScoreRequest(
-        items=[asked.item()],
+    message = scoring_pb2.ScoreRequest(
+        items=[request.item()],
         metrics=[types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters())],
         omit_diagnostics=True,
     )
-    reply = await call_unary(gateway, method_at(f"/{SCORING}/Score"), request, options, body)
+    reply = await call_unary(gateway, method_at(f"/{SCORING}/Score"), message, options, body)
     assert isinstance(reply, scoring_pb2.ScoreResponse)  # noqa: S101 - for mypy: it is the method's
     (result,) = reply.items[0].results
-    check_ok(result, asked.at)
+    check_ok(result, request.at)
     answer = Decided((1 - result.score, result.score))
-    return Decisions(CORRECTNESS, [answer] * len(asked.questions), 0)
+    return Decisions(CORRECTNESS, [answer] * len(request.questions), 0)
 
 
 SYSTEM_ONE_PATH: Final = "/v1/systemone"
@@ -425,10 +425,10 @@ class DecisionEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway = self._gateway
-        async with json_body(gateway, scope, receive, self._read) as ((given, asked), options, body):
-            decisions = await decide(gateway, asked, options, body)
+        async with json_body(gateway, scope, receive, self._read) as ((given, request), options, body):
+            decisions = await decide(gateway, request, options, body)
         write = write_system_one if self._is_system_one else write_openai
-        answer: dict[str, Any] = write(asked, given["questions"], decisions)
+        answer: dict[str, Any] = write(request, given["questions"], decisions)
         await JSONResponse(answer)(scope, receive, send)
 
     def _read(self, data: bytes) -> tuple[dict[str, Any], DecisionRequest]:

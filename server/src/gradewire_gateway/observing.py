@@ -77,7 +77,7 @@ class RequestLog:
         self._stream = stream or sys.stderr
         self._second = 0
         self._written = 0
-        self._left_out = 0
+        self._omitted = 0
 
     def add(self, record: RequestRecord, method: str, duration_s: float) -> None:
         """Logs a request that has ended."""
@@ -86,10 +86,10 @@ class RequestLog:
             return
         now_s = time.time()
         if int(now_s) != self._second:
-            self._tell_left_out()
+            self._report_omitted()
             self._second, self._written = int(now_s), 0
         if self._written >= _PER_S:
-            self._left_out += 1
+            self._omitted += 1
             return
         self._written += 1
         self._write(
@@ -110,14 +110,14 @@ class RequestLog:
         )
 
     def close(self) -> None:
-        """Tells how many were left out."""
-        self._tell_left_out()
+        """Log the number of requests that were left out."""
+        self._report_omitted()
 
-    def _tell_left_out(self) -> None:
-        if self._left_out:
+    def _report_omitted(self) -> None:
+        if self._omitted:
             line = {"time": _iso(time.time()), "level": "warning", "event": "requests left out"}
-            self._write(line | {"requests": self._left_out})
-            self._left_out = 0
+            self._write(line | {"requests": self._omitted})
+            self._omitted = 0
 
     def _write(self, line: dict[str, Any]) -> None:
         self._stream.write(json.dumps(line) + "\n")

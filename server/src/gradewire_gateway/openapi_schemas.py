@@ -89,8 +89,8 @@ def _enum_description(descriptor: EnumDescriptor) -> Schema:
     """Of the enum and of its values, which JSON Schema has no place for; in the protos values stand beside the enum."""
     comments = all_comments()
     values = {value.name: comments.get(f"{descriptor.full_name}.{value.name}") for value in descriptor.values}
-    said = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
-    text = "\n\n".join(filter(None, said))
+    texts = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
+    text = "\n\n".join(filter(None, texts))
     return {"description": text} if text else {}
 
 

@@ -54,7 +54,7 @@ class Access:
         self._score = method_at(f"/{SCORING}/Score")
         self._snapshot = method_at(f"/{MONITORING}/Snapshot")
 
-    async def shown(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         """200 also for a token that the server does not know; raises ProblemError where the server cannot be asked."""
         refused = await self._refusal(request, self._list, models_pb2.ListModelsRequest())
         given = bool(request.headers.get("authorization"))
@@ -78,7 +78,7 @@ class Access:
 
     async def _refusal(self, request: Request, method: RpcMethod, message: Message) -> Problem | None:
         upstream = self._gateway.upstream
-        options = call_options(request.scope, tell_peer=upstream.private)
+        options = call_options(request.scope, send_peer=upstream.private)
         try:
             with calling(options, method.path) as traced:
                 await reply_of(upstream.unary(method, message, traced))
@@ -195,7 +195,7 @@ class Report:
         self._access = Access(gateway)
         self._busy = False
 
-    async def made(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         """The report; raises ProblemError and DisconnectedError where there is none."""
         gateway = self._gateway
         with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
@@ -233,12 +233,12 @@ async def _run(lines: bytes, body: Body) -> bytes:
         env={name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")},
     )
     gone = asyncio.ensure_future(body.disconnected())
-    told = asyncio.ensure_future(process.communicate(lines))
+    report = asyncio.ensure_future(process.communicate(lines))
     try:
-        await asyncio.wait((told, gone), timeout=_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
-        if told.done():
-            page, said = told.result()
-            return _checked(process.returncode, page, said.decode(errors="replace").strip())
+        await asyncio.wait((report, gone), timeout=_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        if report.done():
+            page, errors = report.result()
+            return _checked(process.returncode, page, errors.decode(errors="replace").strip())
         if gone.done():
             raise DisconnectedError
         detail = f"the report took longer than {_TIMEOUT_S:g} s: make it of fewer rows, or with gradewire agree"
@@ -248,15 +248,15 @@ async def _run(lines: bytes, body: Body) -> bytes:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        told.cancel()
+        report.cancel()
 
 
-def _checked(code: int | None, page: bytes, said: str) -> bytes:
+def _checked(code: int | None, page: bytes, errors: str) -> bytes:
     if code == 0:
         return page
     if code == ExitCode.UNUSABLE:
-        raise invalid(said.removeprefix("Error: "))
-    raise RuntimeError(f"making a report ended with exit code {code}: {said}")
+        raise invalid(errors.removeprefix("Error: "))
+    raise RuntimeError(f"making a report ended with exit code {code}: {errors}")
 
 
 def page_routes(gateway: Gateway) -> list[Route]:
@@ -266,6 +266,6 @@ def page_routes(gateway: Gateway) -> list[Route]:
     access, report = Access(gateway), Report(gateway)
     return [
         *(Route(file.path, file.response) for file in page_files()),
-        Route(ACCESS_PATH, access.shown),
-        Route(REPORT_PATH, report.made, methods=["POST"]),
+        Route(ACCESS_PATH, access.answer),
+        Route(REPORT_PATH, report.answer, methods=["POST"]),
     ]

@@ -172,8 +172,8 @@ class MemberErrors:
 
 
 def _with_error(problem: Problem) -> Problem:
-    told = {"message": problem.detail, "type": problem.code, "param": problem.at or None, "code": problem.code}
-    return replace(problem, members={"error": told})
+    error = {"message": problem.detail, "type": problem.code, "param": problem.at or None, "code": problem.code}
+    return replace(problem, members={"error": error})
 
 
 _PROBLEMS: Final = {

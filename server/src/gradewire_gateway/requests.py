@@ -1,4 +1,4 @@
-"""One HTTP request: what its headers say of the call, and what is noted of it for log and figures."""
+"""One HTTP request: the options of its call, and its record for log and metrics."""
 
 import re
 import secrets
@@ -26,11 +26,11 @@ _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What is noted of a request while it is answered.
+    """Facts about a request, gathered while it is answered.
 
     Attributes:
         request_id: Given by the caller or made here.
-        peer: Host and port that ask, ``127.0.0.1:50514``.
+        peer: Host and port of the caller, ``127.0.0.1:50514``.
         route: Path as the gateway knows it; empty where it has none such.
         code: gRPC code in lower case; "ok" until something fails.
         status: Of HTTP; 0 until the answer begins.
@@ -50,7 +50,7 @@ class RequestRecord:
 
 
 def new_record(scope: Scope) -> RequestRecord:
-    """The record of a request that has just come; `record_of` finds it again."""
+    """Make the record of a new request; `record_of` finds it again."""
     given = Headers(scope=scope).get(REQUEST_ID_KEY, "")
     request_id = given if _REQUEST_ID.fullmatch(given) else f"http-{secrets.token_hex(8)}"
     client: tuple[str, int] | None = scope.get("client")
@@ -60,24 +60,24 @@ def new_record(scope: Scope) -> RequestRecord:
 
 
 def record_of(scope: Scope) -> RequestRecord:
-    """The record that `new_record` made."""
+    """Return the record that `new_record` made."""
     record: RequestRecord = scope[_KEY]
     return record
 
 
-def call_options(scope: Scope, *, tell_peer: bool) -> CallOptions:
-    """What the headers of a request say of its call; raises ProblemError where a header cannot be used.
+def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
+    """Return the options that the headers of a request give its call; raise ProblemError for one that cannot be used.
 
     Args:
         scope: ASGI's.
-        tell_peer: Whether the server is told which host asks.
+        send_peer: True if the server is to know the host of the caller.
     """
     headers, record = Headers(scope=scope), record_of(scope)
     metadata = [(REQUEST_ID_KEY, record.request_id)]
     authorization = headers.get("authorization", "")
     if _VISIBLE.fullmatch(authorization):  # anything else is no token of any server
         metadata.append((AUTHORIZATION_KEY, authorization))
-    if tell_peer and _VISIBLE.fullmatch(record.peer):
+    if send_peer and _VISIBLE.fullmatch(record.peer):
         metadata.append((PEER_KEY, record.peer))
     span = record.span
     if span is None:
@@ -93,7 +93,7 @@ def call_options(scope: Scope, *, tell_peer: bool) -> CallOptions:
 
 
 def _passed_on(headers: Headers, *names: str) -> list[tuple[str, str]]:
-    """Headers that go on as they came; what gRPC cannot carry is left out."""
+    """Return the headers that are passed on unchanged, without those that gRPC cannot carry."""
     return [(name, value) for name in names if _VISIBLE.fullmatch(value := headers.get(name, ""))]
 
 

@@ -12,28 +12,26 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import prometheus_client
 from grpc import aio
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
-from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer
-from gradewire.rewards.posts import nemo_gym, openrlhf, slime
-from gradewire.rewards.posts.reply import PostReply, no_reward
+from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
+from gradewire.rewards.posts import PostReply, no_reward
 from gradewire.rewards.shared import scorer_of
 from gradewire.transport import Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of
-from gradewire_gateway.requests import call_options, record_of
-from gradewire_gateway.rewards_transport import UpstreamTransport
 from gradewire_gateway.settings import RewardPostSettings
-from gradewire_gateway.twins import JSON_TYPE
+from gradewire_gateway.twins import JSON_TYPE, json_body
+from gradewire_gateway.upstream import CallOptions, UpstreamTransport
+from gradewire_gateway.wire import read_object
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, bearer
 
 
-class RewardFigures:
+class RewardMetrics:
     """Counts rewards: a sample that a framework masks has a reply of 200, so that statuses of HTTP do not tell it.
 
     Args:
@@ -84,20 +82,15 @@ class Caller:
         )
 
 
-def caller_of(scope: Scope, *, tell_peer: bool) -> tuple[Caller, float | None]:
-    """Who posts, and how many seconds it waits, None where it does not say; raises ProblemError as `call_options`.
+def caller_of(options: CallOptions) -> Caller:
+    """Return the caller that the metadata of a call names.
 
     Frameworks' clients send no bearer token, but the name and password of ``http://user:TOKEN@host/`` as Basic
     credentials: there the password is taken for the token.
-
-    Args:
-        scope: ASGI's.
-        tell_peer: Whether the server is told which host asks.
     """
-    options = call_options(scope, tell_peer=tell_peer)
     given = dict(options.metadata)
     host = given.get(PEER_KEY, "").rpartition(":")[0]
-    return Caller(_with_bearer(given.get(AUTHORIZATION_KEY, "")), host), options.timeout_s
+    return Caller(_with_bearer(given.get(AUTHORIZATION_KEY, "")), host)
 
 
 def _with_bearer(authorization: str) -> str:
@@ -133,9 +126,9 @@ def problem_of_reply(reply: PostReply) -> ProblemError:
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"
-    told = [{name: _printable(text) for name, text in reward.items()} for reward in body["rewards"]]
+    causes = [{name: _printable(text) for name, text in reward.items()} for reward in body["rewards"]]
     retry_after_s = 1.0 if later else None
-    problem = Problem(reply.status, code, _printable(body["detail"]), "", retry_after_s, members={"rewards": told})
+    problem = Problem(reply.status, code, _printable(body["detail"]), "", retry_after_s, members={"rewards": causes})
     return ProblemError(problem)
 
 
@@ -241,22 +234,22 @@ def reward_forms(settings: RewardPostSettings) -> dict[str, RewardForm]:
     key = settings.slime_key or None
     return {
         OPENRLHF_PATH: RewardForm(
-            openrlhf.samples_of, lambda _, rewards: no_reward(rewards) or PostReply(openrlhf.reply_of(rewards))
+            posts.openrlhf_samples, lambda _, rewards: no_reward(rewards) or PostReply(posts.openrlhf_reply(rewards))
         ),
         SLIME_PATH: RewardForm(
-            lambda body: [slime.sample_of(body)],
-            lambda _, rewards: no_reward(rewards) or PostReply(slime.reply_of(rewards[0], key)),
+            lambda body: [posts.slime_sample(body)],
+            lambda _, rewards: no_reward(rewards) or PostReply(posts.slime_reply(rewards[0], key)),
         ),
         VERIFY_PATH: RewardForm(
-            lambda body: [nemo_gym.sample_of(body)],
-            lambda body, rewards: PostReply(nemo_gym.reply_of(body, rewards[0])),
+            lambda body: [posts.nemo_gym_sample(body)],
+            lambda body, rewards: PostReply(posts.nemo_gym_reply(body, rewards[0])),
         ),
     }
 
 
 PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
-    SEED_PATH: nemo_gym.seed_session,
-    AGGREGATE_PATH: nemo_gym.aggregate_metrics,
+    SEED_PATH: posts.seed_session,
+    AGGREGATE_PATH: posts.aggregate_metrics,
 }
 """Those that are answered without a server."""
 
@@ -273,9 +266,9 @@ def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
 
     scorers = CallerScorers(make)
     gateway.closing.push_async_callback(scorers.close)
-    figures = RewardFigures(gateway.telemetry.registry)
+    metrics = RewardMetrics(gateway.telemetry.registry)
     return {
-        **{path: RewardPosts(gateway, form, scorers, figures) for path, form in reward_forms(settings).items()},
+        **{path: RewardPosts(gateway, form, scorers, metrics) for path, form in reward_forms(settings).items()},
         **{path: PlainPosts(gateway, answer) for path, answer in PLAIN_FORMS.items()},
     }
 
@@ -287,25 +280,22 @@ class RewardPosts:
         gateway: Whose channel it uses.
         form: Of the posts.
         scorers: One for each caller.
-        figures: Told of each reward.
+        metrics: Count each reward.
     """
 
-    def __init__(self, gateway: Gateway, form: RewardForm, scorers: CallerScorers, figures: RewardFigures) -> None:
+    def __init__(self, gateway: Gateway, form: RewardForm, scorers: CallerScorers, metrics: RewardMetrics) -> None:
         self._gateway = gateway
         self._form = form
         self._scorers = scorers
-        self._figures = figures
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
-        with RequestBody(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
-            caller, timeout_s = caller_of(scope, tell_peer=gateway.upstream.private)
-            posted = await _posted(gateway, scope, body)
+        async with json_body(self._gateway, scope, receive, read_object) as (posted, options, body):
             samples = _readable(lambda: self._form.read(posted))
-            async with self._scorers.of(caller) as scorer:
-                rewards = await self._rewards(scorer, samples, timeout_s, body)
-            self._figures.count(scope["path"], rewards)
+            async with self._scorers.of(caller_of(options)) as scorer:
+                rewards = await self._rewards(scorer, samples, options.timeout_s, body)
+            self._metrics.count(scope["path"], rewards)
             reply = _readable(lambda: _written(self._form.write(posted, rewards)))
         await reply(scope, receive, send)
 
@@ -344,18 +334,9 @@ class PlainPosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
-        with RequestBody(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
-            posted = await _posted(gateway, scope, body)
+        async with json_body(self._gateway, scope, receive, read_object) as (posted, _options, _body):
             reply = _readable(lambda: _written(self._answer(posted)))
         await reply(scope, receive, send)
-
-
-async def _posted(gateway: Gateway, scope: Scope, body: RequestBody) -> dict[str, Any]:
-    body.check_type(JSON_TYPE)
-    data = await body.read()
-    record_of(scope).request_bytes = body.size_bytes
-    return await gateway.json.read_object(data)
 
 
 def _readable(read: Callable[[], T]) -> T:

@@ -1,10 +1,14 @@
-"""Serve a gateway with uvicorn until a signal stops it, with bounded connections."""
+"""Serve a gateway with uvicorn until a signal stops it, alone or as a child of the server."""
 
 import asyncio
+import json
+import os
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 import uvicorn
@@ -12,6 +16,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gradewire_gateway.app import create_app
+from gradewire_gateway.observing import configure_log
 from gradewire_gateway.settings import GatewaySettings, ListenSettings
 
 
@@ -42,8 +47,10 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _end_silent(self) -> None:
-        asked: object | None = self.cycle  # the base class says of it that it is there, also where nobody has asked yet
-        if asked is None:
+        cycle: object | None = (
+            self.cycle
+        )  # the base class declares it without None, which it is before the first request
+        if cycle is None:
             self.transport.abort()
 
 
@@ -59,7 +66,7 @@ class ListenError(OSError):
 
 
 def bind(listen: ListenSettings) -> socket.socket:
-    """A socket that listens; raises ListenError."""
+    """Return a socket that listens; raise ListenError if it cannot."""
     try:
         found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, place = found[0]
@@ -80,33 +87,33 @@ def bind(listen: ListenSettings) -> socket.socket:
 
 
 def run(
-    settings: GatewaySettings, listening: socket.socket, *, beside: Callable[[], Awaitable[None]] | None = None
+    settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serves on an event loop of its own until SIGTERM or SIGINT; arguments and errors as `serve`."""
+    """Serve on an event loop of its own until SIGTERM or SIGINT; arguments and errors as of `serve`."""
     # uvicorn raises the signals that it was stopped by once more when it is done: they have had their effect.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
-    asyncio.run(serve(settings, listening, beside=beside))
+    asyncio.run(serve(settings, listening, until=until))
 
 
 async def serve(
-    settings: GatewaySettings, listening: socket.socket, *, beside: Callable[[], Awaitable[None]] | None = None
+    settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serves until what runs beside it returns, and until SIGTERM or SIGINT where it may handle signals.
+    """Serve until `until` returns, or until SIGTERM or SIGINT.
 
     Args:
-        settings: All of them.
-        listening: Of `bind`; closed at the end.
-        beside: Runs while it serves; None: nothing does.
+        settings: Settings of the gateway.
+        listening: Socket of `bind`; closed at the end.
+        until: Runs while it serves, and ends it by returning; None: a signal alone does.
 
     Raises:
         OSError: A PEM file cannot be read.
     """
     server = uvicorn.Server(_config(settings))
-    if beside is None:
+    if until is None:
         await server.serve(sockets=[listening])
         return
-    running = asyncio.ensure_future(beside())
+    running = asyncio.ensure_future(until())
     running.add_done_callback(lambda _done: setattr(server, "should_exit", True))
     try:
         await server.serve(sockets=[listening])
@@ -143,3 +150,40 @@ def _config(settings: GatewaySettings) -> uvicorn.Config:
         backlog=_BACKLOG,
         **given,
     )
+
+
+_BEAT_EVERY_S: Final = 1.0
+
+
+async def _beat() -> None:
+    """Write a line a second to standard output until standard input ends, as it does when the server dies."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    closed = asyncio.ensure_future(reader.read(1))
+    while not closed.done():
+        with suppress(OSError):  # the server is gone, so `closed` is done in a moment
+            os.write(1, b"\n")
+        await asyncio.wait((closed,), timeout=_BEAT_EVERY_S)
+
+
+def main() -> None:
+    """Serve as a child of the server, `python -m gradewire_gateway.serving FD`, until a signal or the server's end.
+
+    FD is the listening socket. The first line of standard input has the settings in JSON.
+    """
+    message = json.loads(_first_line())
+    configure_log(message["log_level"])
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    run(GatewaySettings.from_message(message["settings"]), listening, until=_beat)
+
+
+def _first_line() -> bytes:
+    """Read a line of standard input byte by byte: the event loop reads the rest."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    return bytes(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""What a gateway is told: where its server is, where it listens itself, and what bounds it."""
+"""Settings of a gateway: its server, its own address, and its bounds."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -119,7 +119,7 @@ class RewardPostSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """All of them; `to_message` and `from_message` carry them to a child process.
+    """Settings of a gateway; `to_message` and `from_message` carry them to a child process.
 
     Attributes:
         upstream: The server.
@@ -142,10 +142,10 @@ class GatewaySettings:
     page: bool = True
 
     def to_message(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return them as plain values."""
         return asdict(self)
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
-        """Reads what `to_message` made, also after JSON."""
+        """Read the values of `to_message`, also after JSON."""
         return TypeAdapter(cls).validate_python(message)

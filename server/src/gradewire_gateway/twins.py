@@ -57,7 +57,7 @@ async def json_body(
     """
     with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
         body.check_type(JSON_TYPE)
-        options = call_options(scope, tell_peer=gateway.upstream.private)
+        options = call_options(scope, send_peer=gateway.upstream.private)
         data = await body.read()
         record_of(scope).request_bytes = body.size_bytes
         made = await gateway.json.made_of(data, make)
@@ -134,7 +134,7 @@ class StreamTwin:
         gateway = self._gateway
         with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
             body.check_type(*(LINE_TYPES if self._method.client_streaming else (JSON_TYPE,)))
-            options = call_options(scope, tell_peer=gateway.upstream.private)
+            options = call_options(scope, send_peer=gateway.upstream.private)
             async with aclosing(self._replies(body, options)) as replies:
                 first = await anext(replies, None)
                 await _begin(send)

@@ -1,25 +1,30 @@
-"""The server behind the gateway: a channel to each of its processes, and the calls on them."""
+"""Calls of the server behind the gateway, and the transport of reward scorers over them."""
 
 import asyncio
+import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import grpc
 from google.protobuf.message import Message
 from grpc import aio
 
 from gradewire._transport.connection_pool import ConnectionPool, ServerConnection
+from gradewire._transport.failures import CUT_WHILE_WRITING, error_for
 from gradewire._transport.grpc_transport import open_channel
-from gradewire.transport import Endpoint, Tls
+from gradewire.errors import GradewireError, ServerUnreachable
+from gradewire.transport import Endpoint, Metadata, Q, R, RpcMethod, Tls
+from gradewire_gateway.problems import problem_of
 from gradewire_gateway.settings import UpstreamSettings
-from gradewire_gateway.wire import RpcMethod
-from gradewire_proto.wire_rules import STOPPING_KEY
+from gradewire_proto.wire_rules import REQUEST_ID_KEY, STOPPING_KEY
 
 if TYPE_CHECKING:
     from gradewire_proto.otel import OtelSpan
+
 
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
 """A call with many replies."""
@@ -67,7 +72,7 @@ class Upstream:
         for connection in self._pool.connections:
             await connection.channel.close()
 
-    def unary(self, method: RpcMethod, request: Message, options: CallOptions) -> asyncio.Task[Message]:
+    def unary(self, method: RpcMethod[Any, Any], request: Message, options: CallOptions) -> asyncio.Task[Message]:
         """Makes a call with one request and one reply, which is cancelled with the task.
 
         Where a process stops or is lost, another one is asked: no harm is done where both do the work. The task raises
@@ -76,7 +81,7 @@ class Upstream:
         return asyncio.create_task(self._unary(method, request, options))
 
     def stream(
-        self, method: RpcMethod, sent: Message | AsyncIterator[Message] | None, options: CallOptions
+        self, method: RpcMethod[Any, Any], sent: Message | AsyncIterator[Message] | None, options: CallOptions
     ) -> StreamCall:
         """Begin a call with many replies; of None the requests are written to it."""
         connection = self._take()
@@ -89,7 +94,7 @@ class Upstream:
         call.add_done_callback(on_end)
         return call
 
-    async def _unary(self, method: RpcMethod, request: Message, options: CallOptions) -> Message:
+    async def _unary(self, method: RpcMethod[Any, Any], request: Message, options: CallOptions) -> Message:
         ends_s = None if options.timeout_s is None else time.monotonic() + options.timeout_s
         processes = len(self._pool.connections)
         for tries_left in reversed(range(processes)):
@@ -145,3 +150,60 @@ def _tls(settings: UpstreamSettings) -> Tls | None:
         return None
     ca, cert, key = (Path(path) if path else None for path in (settings.ca, settings.cert, settings.key))
     return Tls(root_certificates=ca, certificate_chain=cert, private_key=key, server_name=settings.server_name or None)
+
+
+class UpstreamTransport:
+    """A `gradewire.transport.Transport` over channels that it does not close.
+
+    Each call has a request id of its own, for it may carry items of several requests.
+
+    Args:
+        upstream: The server.
+        metadata: Token and host of the callers whose items it carries.
+    """
+
+    def __init__(self, upstream: Callable[[], Upstream], metadata: Metadata) -> None:
+        self._upstream = upstream
+        self._metadata = metadata
+
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        """Return the reply of a process of the server."""
+        with _translated():
+            return cast("R", await self._upstream().unary(method, request, self._options(timeout_s)))
+
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        """Yield the replies of a process of the server."""
+        with _translated():
+            call = self._upstream().stream(method, sent, self._options(timeout_s))
+            try:
+                async for reply in call:
+                    yield reply
+            finally:
+                call.cancel()
+
+    async def close(self) -> None:
+        """Does nothing: the channels are the gateway's."""
+
+    def _options(self, timeout_s: float | None) -> CallOptions:
+        request_id = f"rewards-{secrets.token_hex(8)}"
+        return CallOptions(((REQUEST_ID_KEY, request_id), *self._metadata), timeout_s)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise what a call fails with as an error of the client's."""
+    try:
+        yield
+    except aio.AioRpcError as error:
+        raise _failure(error) from error
+    except aio.UsageError as error:  # the channel was closed
+        raise ServerUnreachable("the gateway is stopping; try again") from error
+
+
+def _failure(error: aio.AioRpcError) -> GradewireError:
+    if error.details() == CUT_WHILE_WRITING:  # the next attempt is told the status
+        return ServerUnreachable("the server ended the stream while items were sent; try again")
+    problem = problem_of(error)
+    return error_for(error.code().name, problem.detail, "", retry_after_s=problem.retry_after_s)

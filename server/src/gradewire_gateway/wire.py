@@ -138,9 +138,9 @@ def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
         field, path = fields.get(name), f"{at}.{name}".lstrip(".")
         if field is None:
             there = ", ".join(sorted(field.json_name for field in kind.fields)[:_MOST_LISTED])
-            shown = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
+            named = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
             yield Fault(
-                shown, f"there is no such field; {kind.name} has {there}" if there else "there is no such field"
+                named, f"there is no such field; {kind.name} has {there}" if there else "there is no such field"
             )
             return
         if given.setdefault(field.name, name) != name:
@@ -174,7 +174,7 @@ def _of_value(value: object, field: FieldDescriptor, at: str) -> Iterator[Fault]
     if field.message_type is not None:
         yield from _of_message(value, field.message_type, at)
     elif not _fits(value, field):
-        yield Fault(at, _wanted(field))
+        yield Fault(at, _expected(field))
 
 
 def _fits(value: Any, field: FieldDescriptor) -> bool:
@@ -211,7 +211,7 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _wanted(field: FieldDescriptor) -> str:
+def _expected(field: FieldDescriptor) -> str:
     if field.enum_type is not None:
         return f"takes one of {', '.join(value.name for value in field.enum_type.values)}"
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -252,10 +252,6 @@ class Json:
             at: What the text is, for the error: "line 3"; empty: the body.
         """
         return await self.made_of(data, lambda data: read_message(data, kind, at))
-
-    async def read_object(self, data: bytes) -> dict[str, Any]:
-        """An object of JSON; raises as the function of this name."""
-        return await self.made_of(data, read_object)
 
     async def made_of(self, data: bytes, make: Callable[[bytes], T]) -> T:
         """What `make` makes of a body, which may raise ProblemError; of a large one on the thread."""
@@ -302,8 +298,8 @@ def read_message(data: bytes, kind: type[M], at: str = "") -> M:
         where = f"{at}: " if at else ""
         if fault is not None:
             raise invalid(f"{where}{fault.at or descriptor.name}: {fault.what}", fault.at) from None
-        said = " ".join(str(error).split())[:_MOST_MESSAGE_CHARACTERS]
-        raise invalid(f"{where}this is not a {descriptor.name} in JSON: {said}") from error
+        detail = " ".join(str(error).split())[:_MOST_MESSAGE_CHARACTERS]
+        raise invalid(f"{where}this is not a {descriptor.name} in JSON: {detail}") from error
 
 
 def write_message(message: Message) -> bytes:

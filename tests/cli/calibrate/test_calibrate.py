@@ -105,7 +105,7 @@ def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built
     assert scored(built, "smile?threshold=0.6")[0].correct is True
     assert ScoreWarning.UNCALIBRATED in scored(built, "smile:paper")[0].warnings
     shown = run("--show")
-    assert stored.told in shown.stdout
+    assert stored.summary in shown.stdout
     assert "taken away: fitted for smile/1" in run("--undo").stdout
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
 

@@ -93,7 +93,9 @@ def test_a_good_judge_is_taken_and_the_fit_is_stored(run: Run, models: Path, tmp
     assert "rows without a judge's verdict count for the bands alone: TIMEOUT 1" in done.stderr
     (stored,) = [each for each in load_built(models, NAME, graph=False).calibrations if each.metric == "auto"]
     assert dict(stored.parameters) == {"caption": "false", "judge": "lave", "judge_model": "j"}
-    assert stored.told.startswith("fitted for auto/1 (caption=false,judge=lave,judge_model=j): bands; user: fitted on")
+    assert stored.summary.startswith(
+        "fitted for auto/1 (caption=false,judge=lave,judge_model=j): bands; user: fitted on"
+    )
     fit = read_auto_fit(stored.fit)
     assert isinstance(fit, AutoFit), fit
     assert fit.form.judge_digest == "777777777777"

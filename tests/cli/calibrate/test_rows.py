@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores, source_of
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.labels import read_labels
+from gradewire_cli.rows.cells import read_labels
 from gradewire_cli.rows.row import Row
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 
@@ -61,14 +61,22 @@ def columns_of(lines: Mapping[str, str]) -> LabelledRows:
     scores = {label: {"score": 0.5, "status": "OK", "line": line} if line else failure for label, line in lines.items()}
     columns = LabelledRows(keeps_rows=True)
     item = {"references": ["a"], "prediction": "b"}
-    row = Row(index=0, place="line 1", id="1", item=item, problem="", digest="0" * 32, human=read_labels(1, None))
+    row = Row(index=0, position="line 1", id="1", item=item, problem="", digest="0" * 32, human=read_labels(1, None))
     columns.add(row, {"scores": scores})
     return columns
 
 
 def row(grouping: dict[str, str], file: str) -> Row:
     return Row(
-        index=0, place="line 1", id="1", item={}, problem="", digest="", dataset="nq", file=file, grouping=grouping
+        index=0,
+        position="line 1",
+        id="1",
+        item={},
+        problem="",
+        digest="",
+        dataset="nq",
+        file=file,
+        grouping=grouping,
     )
 
 

@@ -67,7 +67,7 @@ def test_a_condition_is_read_as_it_was_written(metric: str, figure: str, sign: s
     assert (written.sign, written.number) == (sign, number)
     # A metric may end like a figure itself: together they are what was written.
     assert f"{written.metric}.{written.value_name}" == f"{metric}.{figure}"
-    assert parse_condition(str(written)).figure == written.value_name
+    assert parse_condition(str(written)).value_name == written.value_name
 
 
 @given(st.text(max_size=200))

@@ -24,7 +24,7 @@ NOTES = ["both orders have the same winner in 59 of 60 pairs"]
 def doubtful(text: str = "What is it?", models: tuple[str, str] = ("model 0", "model 1"), **more: object) -> JudgedPair:
     orders = (JudgedOrder("model_a", "model_a"), JudgedOrder("model_b", "model_b"))
     given = {"status": INCONSISTENT, "orders": orders, "answers": ("a cat", "a dog"), "probability_a": 0.51} | more
-    return JudgedPair(place="", instruction=text, question=text, models=models, winner=None, **given)  # type: ignore[arg-type]
+    return JudgedPair(position="", instruction=text, question=text, models=models, winner=None, **given)  # type: ignore[arg-type]
 
 
 def board(pairs: list[JudgedPair] | None = None, **changes: object) -> Leaderboard:

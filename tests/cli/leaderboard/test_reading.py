@@ -33,7 +33,7 @@ def test_a_line_of_our_own() -> None:
         digest="ab",
     )
     assert pair == JudgedPair(
-        place="line 8",
+        position="line 8",
         instruction="q1",
         models=("x", "y"),
         winner=None,

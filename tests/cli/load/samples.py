@@ -3,10 +3,17 @@
 from collections import Counter
 from typing import Any
 
-from gradewire_cli.load.calls import CallResult, StepCounts
-from gradewire_cli.load.run import Objective, ServerUsage, Step
+import numpy as np
+
+from gradewire_cli.load.calls import CallResult, Objective, Offsets, StepCounts
+from gradewire_cli.load.run import ServerUsage, Step
 
 OBJECTIVE = Objective(p99_s=0.25, max_lag_s=0.025)
+
+
+def even_offsets(rate_per_s: float, duration_s: float) -> Offsets:
+    """Arrivals at equal intervals."""
+    return np.arange(round(rate_per_s * duration_s), dtype=np.float64) / rate_per_s
 
 
 def counts_of(

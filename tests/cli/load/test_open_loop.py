@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.cli.load.samples import even_offsets
 from tests.cli.load.virtual_time import run_virtually
 from tests.support.examples import example_count
 
-from gradewire_cli.load.calls import STOPPED, CallResult, Sender, StepCounts, constant, open_loop, percentile_s, poisson
+from gradewire_cli.load.calls import STOPPED, CallResult, Sender, StepCounts, open_loop, percentile_s, poisson
 from gradewire_cli.load.content import MIXES
 from gradewire_proto.v1 import types_pb2
 
@@ -57,7 +58,7 @@ def expected_latencies() -> list[float]:
 
 def test_the_open_loop_shows_a_stall_in_all_calls_that_waited_for_it() -> None:
     measured = sender()
-    run_virtually(measured.open(constant(1 / INTERVAL_S, CALLS * INTERVAL_S).tolist()))
+    run_virtually(measured.open(even_offsets(1 / INTERVAL_S, CALLS * INTERVAL_S).tolist()))
     latency, expected = measured.counts.latency_s, sorted(expected_latencies())
     assert len(latency) == CALLS == measured.counts.due
     # 125 calls wait: the queue of one second is worked off at 8 ms a call.
@@ -90,7 +91,7 @@ def test_a_client_that_is_late_tells_so_and_its_lateness_counts() -> None:
             return await super().call(items)
 
     measured = sender(Blocking())
-    run_virtually(measured.open(constant(1 / INTERVAL_S, 2.0).tolist()))
+    run_virtually(measured.open(even_offsets(1 / INTERVAL_S, 2.0).tolist()))
     counts = measured.counts
     assert max(counts.lag_s) == pytest.approx(late_s - INTERVAL_S, rel=0.05)
     assert max(counts.latency_s) >= max(counts.lag_s)
@@ -100,7 +101,7 @@ def test_a_client_that_is_late_tells_so_and_its_lateness_counts() -> None:
 def test_calls_in_time_are_those_scored_before_the_limit() -> None:
     measured = sender()
     measured.in_time_until_s = STALL_BEGINS_S + STALL_S / 2
-    run_virtually(measured.open(constant(1 / INTERVAL_S, CALLS * INTERVAL_S).tolist()))
+    run_virtually(measured.open(even_offsets(1 / INTERVAL_S, CALLS * INTERVAL_S).tolist()))
     assert measured.counts.in_time == STALL_BEGINS_S / INTERVAL_S
 
 
@@ -117,7 +118,7 @@ def test_calls_that_are_on_their_way_when_the_run_is_stopped_are_counted_apart()
     measured = sender()
 
     async def stopped() -> StepCounts:
-        work = asyncio.create_task(measured.open(constant(1 / INTERVAL_S, 10.0).tolist()))
+        work = asyncio.create_task(measured.open(even_offsets(1 / INTERVAL_S, 10.0).tolist()))
         await asyncio.sleep(STALL_BEGINS_S + STALL_S / 2)
         work.cancel()
         await asyncio.wait((work,))
@@ -140,11 +141,6 @@ def test_gaps_of_poisson_arrivals_are_exponential_and_repeat_with_the_seed() -> 
     # Counts of a second vary as much as their mean.
     counts = np.bincount(offsets.astype(int), minlength=50)
     assert 0.5 < counts.var() / counts.mean() < 1.8
-
-
-def test_constant_arrivals_are_even_and_at_least_one() -> None:
-    assert constant(4.0, 2.0).tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]
-    assert constant(0.01, 1.0).tolist() == [0.0]
 
 
 @given(st.lists(st.floats(1e-6, 3000), min_size=1, max_size=200), st.sampled_from([0.0, 50, 90, 95, 99, 99.9, 100]))

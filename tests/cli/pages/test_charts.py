@@ -122,7 +122,7 @@ def test_calibration_stands_where_its_bins_do() -> None:
 
 def test_each_label_has_a_strip_all_on_one_scale() -> None:
     counts = {"right": np.array([0, 10]), "wrong": np.array([2, 2]), "between": np.array([0, 0])}
-    chart = distribution_chart("smile", Distribution(np.array([0.0, 0.5, 1.0]), counts, failed=3))
+    chart = distribution_chart("smile", Distribution(np.array([0.0, 0.5, 1.0]), counts))
     assert chart
     assert labels(chart, "direct") == ["labelled right (10)", "labelled wrong (4)"]
     room = (BOTTOM - TOP) / 2 - 18  # of a strip, less its label
@@ -132,7 +132,7 @@ def test_each_label_has_a_strip_all_on_one_scale() -> None:
     assert wrong.count(f"V{BOTTOM - room / 2:.1f}") == 2  # half of its rows in each bin
     assert [mark.style for mark in chart.marks if isinstance(mark, Path) and mark.is_hatched] == ["bars wrong"]
     assert chart.summary == "tallest bar 100% of its label's rows"
-    assert distribution_chart("smile", Distribution(np.array([0.0, 1.0]), {}, failed=3)) is None
+    assert distribution_chart("smile", Distribution(np.array([0.0, 1.0]), {})) is None
 
 
 @pytest.mark.parametrize(("low", "begin"), [(0.6, 0.5), (0.3, 0.25), (-0.2, -0.25)])

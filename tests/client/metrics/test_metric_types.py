@@ -13,7 +13,7 @@ import gradewire
 from gradewire import Bertscore, Bleu, Cider, InvalidRequest, Metric, RougeL, Smile, VqaAccuracy, format_metric_line
 from gradewire.metrics import KNOWN_TYPES, PRESETS, SYNTHETIC_MODES, metric_of
 from gradewire.metrics.base import ParameterKind, wire_parameters
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire_proto.v1 import types_pb2
 
 PYTHON = {ParameterKind.FLAG: bool, ParameterKind.COUNT: int, ParameterKind.NUMBER: float, ParameterKind.TEXT: str}

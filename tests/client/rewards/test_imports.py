@@ -24,7 +24,7 @@ def test_the_client_alone_knows_no_rewards() -> None:
 
 
 def test_rewards_and_adapters_import_no_framework_and_no_grpc() -> None:
-    modules = imported_by("import gradewire.rewards.trl, gradewire.rewards.verl, gradewire.rewards.posts.nemo_gym")
+    modules = imported_by("import gradewire.rewards.trl, gradewire.rewards.verl, gradewire.rewards.posts")
     assert "gradewire.rewards.scorer" in modules
     assert not modules & {"torch", "trl", "verl", "verifiers", "grpc", "numpy", "starlette", "pydantic"}
 

@@ -11,7 +11,7 @@ from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.valkey import ValkeyServer
 
 from gradewire import Client, Comparison, NotReady, Pair, Scorer, Status, parse_metric_line
-from gradewire.metrics.line import parse_comparison_line
+from gradewire.metrics.choice import parse_comparison_line
 
 JUDGE = "smollm2-135m-instruct"
 SETTINGS: dict[str, Any] = {"judge_model": JUDGE, "judge_max_item_tokens": 160}

@@ -45,7 +45,7 @@ except ServerUnreachable:
 """
 GATEWAY = """
 import sys
-import gradewire_gateway.child
+import gradewire_gateway.serving
 from gradewire_gateway.tracing import open_http_tracer
 from prometheus_client import CollectorRegistry
 from gradewire_proto.tracing_settings import TracingSettings

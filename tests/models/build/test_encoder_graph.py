@@ -12,7 +12,7 @@ from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
 from gradewire_models.build.encoder_graph import encoder_graph
-from gradewire_models.build.fingerprint import add_fingerprint
+from gradewire_models.build.publish import add_fingerprint
 from gradewire_models.build.reference import reference_vectors
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.runtime import onnxruntime

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from gradewire_models.build.fingerprint import FingerprintedGraph, add_fingerprint
+from gradewire_models.build.publish import FingerprintedGraph, add_fingerprint
 from gradewire_models.runtime import onnxruntime
 
 

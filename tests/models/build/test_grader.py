@@ -13,7 +13,7 @@ from tests.support.models.tiny_models import Package, make_package
 
 from gradewire_models.build import build_model, verify_built
 from gradewire_models.build.adapters import user_adapted
-from gradewire_models.build.fingerprint import read_fingerprint
+from gradewire_models.build.publish import read_fingerprint
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.built import load_built
 from gradewire_models.repository.config import read_config

@@ -10,8 +10,7 @@ from tests.models.build.quantized_models import build_beside_base, int8_variant
 from tests.support.models.tiny_models import Package
 
 from gradewire_models.build import Check, build_model
-from gradewire_models.build.fingerprint import add_fingerprint
-from gradewire_models.build.publish import write_model
+from gradewire_models.build.publish import add_fingerprint, write_model
 from gradewire_models.build.quality import (
     AnswerRow,
     AnswerRows,

@@ -20,7 +20,7 @@ from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 from gradewire_models.build import build_model, check_quality, verify_built
 from gradewire_models.build.calibration_rows import entering_rows
 from gradewire_models.build.encoder_graph import encoder_graph
-from gradewire_models.build.fingerprint import add_fingerprint
+from gradewire_models.build.publish import add_fingerprint
 from gradewire_models.build.quantize import round_to_nearest, round_with_gram
 from gradewire_models.build.recipes import make_graph, make_int8_graph, make_nbits_graph, serving_of
 from gradewire_models.build.reference import reference_vectors

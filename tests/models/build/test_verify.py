@@ -10,8 +10,7 @@ from onnx import numpy_helper
 from tests.support.models.tiny_models import Package
 
 from gradewire_models.build import Check, verify_built
-from gradewire_models.build.fingerprint import FingerprintedGraph
-from gradewire_models.build.publish import write_model
+from gradewire_models.build.publish import FingerprintedGraph, write_model
 from gradewire_models.build.reference import load_golden, save_golden
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import ModelNotBuiltError

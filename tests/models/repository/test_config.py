@@ -229,8 +229,8 @@ RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
 def test_what_is_no_calibration_is_named(change: dict[str, Any], says: str) -> None:
     (found,) = calibrations_in({"calibration.smile": json.dumps([RECORD | change])}).unreadable
     assert says in found.reason
-    assert found.told.startswith("what was fitted for smile cannot be read (gradewire.calibration.smile: ")
-    assert found.told.endswith("take it away with gradewire calibrate --undo --model NAME --metric smile")
+    assert found.summary.startswith("what was fitted for smile cannot be read (gradewire.calibration.smile: ")
+    assert found.summary.endswith("take it away with gradewire calibrate --undo --model NAME --metric smile")
 
 
 @pytest.mark.parametrize(
@@ -244,12 +244,12 @@ def test_what_is_no_list_of_records_is_kept_aside_and_the_others_are_read(text: 
     assert found.readable == (sbert,)
     (unreadable,) = found.unreadable
     assert (unreadable.metric, unreadable.text) == ("smile", text)
-    assert len(unreadable.told) < 500
+    assert len(unreadable.summary) < 500
     assert to_parameters(found.readable, found.unreadable) == facts
 
 
 def test_it_is_told_in_one_line() -> None:
-    assert SMILE.told == (
+    assert SMILE.summary == (
         "fitted for smile/1 (preset=v1,synthetic=none): threshold 0.61, sentence_weight 0.25; "
         "catalog: fitted on seven rows, SHA-256 aaaaaaaaaaaa, 2026-11-22"
     )

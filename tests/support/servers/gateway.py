@@ -59,7 +59,7 @@ async def gateway_over(
     async def until_stopped() -> None:
         await stop.wait()
 
-    running = asyncio.create_task(serve(settings, listening, beside=until_stopped))
+    running = asyncio.create_task(serve(settings, listening, until=until_stopped))
     try:
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
             yield RunningGateway(port, client)

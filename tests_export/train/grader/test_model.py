@@ -10,8 +10,8 @@ import torch
 from gradewire_models.repository.grader_input import Piece
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
-from gradewire_train.grader.model import Grader, GraderTokenizer
 from gradewire_train.recipes import GraderTraining
+from gradewire_train.run.grader_model import Grader, GraderTokenizer
 
 TRAINING = GraderTraining(rank=2, alpha=4.0)
 PIECES = [Piece((0, 5, 2, 6, 2, 7, 8, 9, 2), 5), Piece((0, 2, 6, 2, 2), 4), Piece((0, 5, 6, 2, 7, 2, 8, 2), 6)]

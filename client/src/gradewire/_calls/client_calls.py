@@ -12,19 +12,18 @@ from gradewire._calls.compare import ChosenComparison, PairBatch, PairStream
 from gradewire._calls.decode import decode_model_list
 from gradewire._calls.prepare import Preparation, PrepareCallback
 from gradewire._calls.requests import Batch, Deadline, ProgressCallback, check_streamed
+from gradewire._calls.retries import Retries, until_answered
 from gradewire._calls.stream import M, P, R, RowStream, Stream
 from gradewire._calls.submit import Submissions, SubmitCallback, SubmitLimits
 from gradewire._fork_safety import forget_in_children, grpc_is_inherited, keep_for_good
 from gradewire._tracing import call_trace
-from gradewire._transport.retries import Retries, until_answered
 from gradewire.errors import ClientClosed, ForkedClientError
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metrics.choice import MetricChoice
 from gradewire.options import CallOptions, check_deadline, check_generate, check_progress, check_timeout, usual_metrics
 from gradewire.pairs import Comparison, PairLike
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
-from gradewire.reports import ScoreReport
-from gradewire.results import ItemScores, Limits, ModelList
+from gradewire.results import ItemScores, Limits, ModelList, ScoreReport
 from gradewire.transport import LIST_MODELS, Endpoint, Transport
 from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
 from gradewire_proto.v1 import models_pb2

@@ -1,20 +1,20 @@
 """One call of `compare`, and one of `compare_stream`."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from gradewire._calls.decode import decode_comparison, decode_one_provenance
 from gradewire._calls.requests import PRIORITIES, Chunk, Deadline, ProgressCallback, RequestBatch
+from gradewire._calls.retries import Retries, until_answered
 from gradewire._calls.stream import RowStream, StreamAttempt
-from gradewire._transport.retries import Retries, until_answered
 from gradewire.errors import ServerFault
 from gradewire.items import ItemProblem
 from gradewire.metrics import Compare
 from gradewire.options import CompareOptions, Priority, check_comparison, check_priority
 from gradewire.pairs import Comparison, PairLike, encode_pair
 from gradewire.results import Limits, Provenance, Status
-from gradewire.transport import COMPARE, COMPARE_STREAM, Transport
+from gradewire.transport import COMPARE, COMPARE_STREAM, RpcMethod, Transport
 from gradewire_proto.spans import CLIENT_COMPARE_STREAM
 from gradewire_proto.v1 import judging_pb2, types_pb2
 
@@ -121,6 +121,11 @@ class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
         stall_s: As there.
     """
 
+    _method: ClassVar[RpcMethod[Any, Any]] = COMPARE_STREAM
+    _span_name: ClassVar[str] = CLIENT_COMPARE_STREAM
+    _noun: ClassVar[str] = "pair"
+    _ahead: ClassVar[int] = READ_AHEAD_PAIRS
+
     def __init__(
         self,
         transport: Transport,
@@ -129,14 +134,9 @@ class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
         limits: Callable[[], Awaitable[Limits]],
         stall_s: float,
     ) -> None:
-        super().__init__(source, limits, stall_s, "pair", READ_AHEAD_PAIRS)
-        self._transport = transport
+        super().__init__(transport, source, limits, stall_s)
         self._chosen = chosen
         self._provenance: Provenance | None = None
-
-    @property
-    def _span_name(self) -> str:
-        return CLIENT_COMPARE_STREAM
 
     @property
     def _accepted(self) -> bool:
@@ -154,11 +154,6 @@ class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
 
     def _rows(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareStreamRequest:
         return judging_pb2.CompareStreamRequest(pairs=judging_pb2.CompareStreamPairs(pairs=messages))
-
-    def _start(
-        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest]
-    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        return self._transport.stream(COMPARE_STREAM, requests)
 
     def _read(self, reply: judging_pb2.CompareStreamResponse, connection: StreamAttempt) -> bool:
         if reply.HasField("provenance"):

@@ -11,11 +11,10 @@ from google.protobuf.message import Message
 
 from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
 from gradewire.metrics.base import Metric
-from gradewire.metrics.choice import MetricChoice
-from gradewire.metrics.line import parse_line
+from gradewire.metrics.choice import MetricChoice, parse_line
 from gradewire.pairs import Comparison, OrderVerdict, Winner
-from gradewire.parts import PART_FIELDS, PART_TYPES, JudgeParts, Parts
 from gradewire.results import (
+    PART_FIELDS,
     CacheHits,
     ItemScores,
     Limits,
@@ -29,6 +28,7 @@ from gradewire.results import (
     Status,
     Timing,
 )
+from gradewire_proto.parts import PART_TYPES, JudgeParts, Parts
 from gradewire_proto.v1 import judging_pb2, models_pb2, types_pb2
 
 _ITEM_PREFIX = re.compile(r"^item:")

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from gradewire._calls.decode import decode_call_provenance, decode_provenance, decode_status
 from gradewire._calls.requests import Chunk, ChunkLimits, Deadline, chunk_limits, cut
-from gradewire._transport.retries import Retries, until_answered
+from gradewire._calls.retries import Retries, until_answered
 from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
 from gradewire.metrics.choice import MetricChoice
 from gradewire.preparation import (

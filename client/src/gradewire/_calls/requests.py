@@ -10,13 +10,12 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.message import Message
 
 from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
-from gradewire._transport.retries import Retries, until_answered
+from gradewire._calls.retries import Retries, until_answered
 from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.options import Priority
-from gradewire.reports import ScoreReport
-from gradewire.results import ItemScores, Limits, Provenance, Status
+from gradewire.results import ItemScores, Limits, Provenance, ScoreReport, Status
 from gradewire.transport import SCORE, Transport
 from gradewire_proto.descriptors import corpus_of
 from gradewire_proto.v1 import scoring_pb2, types_pb2

@@ -7,25 +7,21 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
 from gradewire._calls.requests import ASSUMED_BYTES, ASSUMED_ITEMS, ChunkLimits, chunk_limits, cut
+from gradewire._calls.retries import Retries
 from gradewire._tracing import UNTRACED, stream_trace
-from gradewire._transport.retries import Retries
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.results import ItemScores, Limits, MetricScore, Provenance, Status
-from gradewire.transport import SCORE_STREAM, Transport
+from gradewire.transport import SCORE_STREAM, CallTrace, RpcMethod, Transport
 from gradewire_proto.spans import CLIENT_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-
-if TYPE_CHECKING:
-    from gradewire.transport import CallTrace
-
 
 # Items between the caller's source and the caller's hands. What a slow server has in work at a time must fit into the
 # deadline that it gives each item.
@@ -55,31 +51,36 @@ class RowStream(ABC, Generic[M, R, P]):
     """A running stream.
 
     Args:
+        transport: Carries it.
         source: The caller's rows.
         limits: Asks the server what a message may hold; called only for a row that not every server takes.
         stall_s: Longest wait for a result while rows are in work, seconds.
-        noun: What rows are called in messages.
-        ahead: Rows between the caller's source and the caller's hands.
     """
+
+    _method: ClassVar[RpcMethod[Any, Any]] = SCORE_STREAM
+    _span_name: ClassVar[str] = CLIENT_STREAM
+    # Of rows, in messages.
+    _noun: ClassVar[str] = "item"
+    # Rows between the caller's source and the caller's hands.
+    _ahead: ClassVar[int] = READ_AHEAD_ITEMS
 
     def __init__(
         self,
+        transport: Transport,
         source: AsyncIterable[Any],
         limits: Callable[[], Awaitable[Limits]],
         stall_s: float,
-        noun: str,
-        ahead: int = READ_AHEAD_ITEMS,
     ) -> None:
+        self._transport = transport
         self._trace: CallTrace = UNTRACED
         self._stall_s = stall_s
         self._source = source
         self._limits = limits
-        self._noun = noun
         self._open: dict[int, OpenRow[M, P]] = {}
         self._unsent: deque[int] = deque()
         self._done: list[R] = []
         self._error: BaseException | None = None
-        self._room = asyncio.Semaphore(ahead)
+        self._room = asyncio.Semaphore(self._ahead)
         self._exhausted = False
         self._finished = False
         self._to_send = asyncio.Event()
@@ -94,11 +95,6 @@ class RowStream(ABC, Generic[M, R, P]):
     def _traced(self, done: Sequence[R]) -> Sequence[Any]:
         """Results as events tell them; by itself those that the caller gets."""
         return done
-
-    @property
-    @abstractmethod
-    def _span_name(self) -> str:
-        """Of the call, in traces."""
 
     @property
     @abstractmethod
@@ -120,10 +116,6 @@ class RowStream(ABC, Generic[M, R, P]):
     @abstractmethod
     def _rows(self, messages: Sequence[M]) -> Message:
         """A request with rows."""
-
-    @abstractmethod
-    def _start(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
-        """The transport's stream of replies."""
 
     @abstractmethod
     def _read(self, reply: Any, connection: "StreamAttempt") -> bool:
@@ -253,7 +245,7 @@ class RowStream(ABC, Generic[M, R, P]):
             self._fail(error)
 
     async def _exchange(self, connection: "StreamAttempt") -> None:
-        async with aclosing(self._start(self._requests(connection))) as replies:
+        async with aclosing(self._transport.stream(self._method, self._requests(connection))) as replies:
             async for reply in replies:
                 self._take(connection, reply)
         if self._open:
@@ -336,17 +328,12 @@ class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
         limits: Callable[[], Awaitable[Limits]],
         stall_s: float,
     ) -> None:
-        super().__init__(source, limits, stall_s, "item")
-        self._transport = transport
+        super().__init__(transport, source, limits, stall_s)
         self._named = choice
         self._provenance: dict[str, Provenance] = {}
 
     async def _begin(self) -> None:
         self._choice = self._named if isinstance(self._named, MetricChoice) else await self._named()
-
-    @property
-    def _span_name(self) -> str:
-        return CLIENT_STREAM
 
     @property
     def _accepted(self) -> bool:
@@ -365,11 +352,6 @@ class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
 
     def _rows(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
         return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
-
-    def _start(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        return self._transport.stream(SCORE_STREAM, requests)
 
     def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
         if reply.provenance:

@@ -17,7 +17,7 @@ from gradewire._input import ALIASES, LIST_FIELDS, TEXT_FIELDS, plain
 from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.options import check_most, rows_of
-from gradewire.reports import ScoreReport
+from gradewire.results import ScoreReport
 from gradewire_proto.spans import TRACEPARENT_KEY
 
 READ_NAMES: Final = frozenset(

@@ -1,1 +1,1 @@
-"""How messages reach a server over gRPC; other transports stand in `gradewire.testing` and `gradewire._embedded`."""
+"""How messages reach a server over gRPC, or the engine in this process; `gradewire.testing` has a third way."""

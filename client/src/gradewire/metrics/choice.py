@@ -1,95 +1,107 @@
-"""Metrics as callers write them: which ones, with which prompt, under which labels."""
+"""Metrics as callers write them: on one line, with which prompt, under which labels."""
 
-import hashlib
-import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, lru_cache
 from typing import Any, Final
+from urllib.parse import unquote
 
 from gradewire.errors import InvalidRequest
-from gradewire.metrics import Compare, Preset, Smile, Synthetic
+from gradewire.metrics import COMPARISON_TYPES, KNOWN_TYPES, METRIC_TYPES, Compare, Preset, Smile, Synthetic
 from gradewire.metrics.base import Metric, wire_parameters
-from gradewire.metrics.line import parameter_names, parse_metric_line, write_line
+from gradewire.metrics.prompts import short_prompt
 from gradewire_proto.v1 import types_pb2
-from gradewire_proto.wire_rules import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES, with_digest
+from gradewire_proto.wire_rules import LINE, current, join_line
+
+# These two stand before the parameters.
+_HEAD = frozenset({"preset", "version"})
 
 
-@dataclass(frozen=True, slots=True)
-class PromptText:
-    """A prompt file.
-
-    Attributes:
-        metric: Metric that it is for.
-        name: NAME/VERSION.
-        digest: SHA-256 of the file, 64 hex digits.
-        text: All of it.
-    """
-
-    metric: str
-    name: str
-    digest: str
-    text: str
-
-    @property
-    def pinned(self) -> str:
-        """NAME/VERSION@DIGEST as metric lines have it."""
-        return with_digest(self.name, self.digest)
-
-    def is_named_by(self, prompt: str) -> bool:
-        """Whether NAME/VERSION or NAME/VERSION@DIGEST means this file."""
-        name, _, digest = prompt.partition("@")
-        return name == self.name and self.digest.startswith(digest.lower())
-
-
-def read_prompt_text(data: bytes, path: str) -> PromptText:
-    """Reads what a client needs of a prompt file; whether it is a good one is for the server to say.
-
-    Args:
-        data: The file.
-        path: Its name, for messages.
+@lru_cache(maxsize=256)
+def parse_metric_line(line: str) -> Metric:
+    """Reads a metric line.
 
     Raises:
-        InvalidRequest: It is too long, no UTF-8, no TOML, or does not say its name, version and metric.
+        InvalidRequest: The line is not of the grammar, or names an unknown metric, preset or parameter, or a value that
+            the parameter does not take.
     """
-    if len(data) > MAX_PROMPT_BYTES:
-        raise InvalidRequest(f"{path} has {len(data)} bytes: a prompt file has at most {MAX_PROMPT_BYTES}")
+    return _parse(line, METRIC_TYPES, "metric")
+
+
+@lru_cache(maxsize=256)
+def parse_comparison_line(line: str) -> Compare:
+    """Reads the line of a comparison: "compare", "compare?references=true&mode=reason"; raises as `parse_metric_line`.
+
+    Raises:
+        InvalidRequest: As there; a metric of items is no comparison.
+    """
+    parsed = _parse(line, COMPARISON_TYPES, "comparison")
+    assert isinstance(parsed, Compare)  # noqa: S101 - the only kind there is
+    return parsed
+
+
+@lru_cache(maxsize=256)
+def parse_line(line: str) -> Metric:
+    """Reads a line of either kind, as results have them; raises as `parse_metric_line`."""
+    return _parse(line, KNOWN_TYPES, "metric")
+
+
+def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
+    if (match := LINE.fullmatch(line.strip())) is None:
+        raise InvalidRequest(
+            f"{line!r} is no {what}: write NAME, NAME:PRESET or NAME:PRESET/VERSION?KEY=VALUE&KEY=VALUE"
+        )
+    name = current(match["name"])
+    if (kind := kinds.get(name)) is None:
+        if name in COMPARISON_TYPES:
+            raise InvalidRequest(f"{line!r} compares two answers and scores no item: use Client.compare(pairs, by=…)")
+        raise InvalidRequest(f"{line!r}: there is no {what} {name!r}, there are {', '.join(kinds)}")
+    arguments: dict[str, Any] = {}
+    if match["preset"] is not None:
+        if "preset" not in wire_parameters(name):
+            raise InvalidRequest(f"{line!r}: {name} has no presets, leave out ':{match['preset']}'")
+        arguments["preset"] = match["preset"]
+    if match["version"] is not None:
+        arguments["version"] = int(match["version"])
+    for pair in match["parameters"].split("&") if match["parameters"] else ():
+        key, equals, value = pair.partition("=")
+        if key not in parameter_names(name) or not equals:
+            raise InvalidRequest(f"{line!r}: {name} has no parameter {pair!r}, it has {_listed(name)}")
+        if key in arguments:
+            raise InvalidRequest(f"{line!r} says {key} twice: leave one")
+        arguments[key] = _value(line, name, key, unquote(value))
+    return kind(**arguments)
+
+
+def format_metric_line(metric: Metric) -> str:
+    """Writes a metric on one line, with what it says itself; `parse_metric_line` gives an equal metric back."""
+    return write_line(metric, {"version", *parameter_names(metric.name)})
+
+
+def write_line(metric: Metric, keys: Collection[str]) -> str:
+    """The line with some of what the metric says: version and parameters among `keys`; the preset always."""
+    values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
+    values["preset"] = getattr(metric, "preset", None)
+    return join_line(metric.name, values, version=metric.version if "version" in keys else None)
+
+
+@cache
+def parameter_names(name: str) -> tuple[str, ...]:
+    """What may stand behind the question mark of a metric's line, in alphabetical order."""
+    return tuple(sorted({field.name for field in fields(KNOWN_TYPES[name])} - _HEAD))
+
+
+def _value(line: str, name: str, key: str, text: str) -> Any:
+    parameter = wire_parameters(name).get(key)
     try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{path} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
-    head = _head(text)
-    if isinstance(head, str):
-        raise InvalidRequest(f"{path} {head}")
-    metric, name = head
-    return PromptText(metric, name, hashlib.sha256(data).hexdigest(), text)
+        return text if parameter is None else parameter.parse(text)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{line!r}: {error}") from None
 
 
-@lru_cache(maxsize=64)
-def short_prompt(prompt: str) -> str:
-    """What stands for a prompt in a label: a name as it is, for a whole text NAME/VERSION@DIGEST."""
-    if "\n" not in prompt:
-        return prompt
-    head = _head(prompt)
-    name = "inline" if isinstance(head, str) else head[1]
-    digest = hashlib.sha256(prompt.encode(errors="surrogatepass")).hexdigest()
-    return with_digest(name, digest)
-
-
-def _head(text: str) -> tuple[str, str] | str:
-    """Metric and NAME/VERSION, or what is wrong."""
-    if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
-        return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break it"
-    try:
-        fields: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        return f"is not TOML: {error}"
-    for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
-        if not isinstance(fields.get(field), kind) or not fields[field]:
-            line = f"{field} = {example}"
-            return f"does not say its {field}: write a line {line} at its top (docs/reference/prompt-files.md)"
-    return fields["metric"], f"{fields['name']}/{fields['version']}"
+def _listed(name: str) -> str:
+    return ", ".join(f"{key}=…" for key in parameter_names(name)) or "none"
 
 
 MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]

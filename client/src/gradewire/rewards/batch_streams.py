@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import Final, Never, Self, TypeAlias
+from typing import ClassVar, Final, Never, Self, TypeAlias
 
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.decode import decode_call_provenance, decode_score
@@ -15,7 +15,7 @@ from gradewire.errors import DeadlineExceeded, GradewireError, ServerFault, Tran
 from gradewire.items import Item, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.results import Limits, MetricScore, Provenance, Status
-from gradewire.transport import SCORE_STREAM, Transport
+from gradewire.transport import Transport
 from gradewire_proto.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -78,9 +78,10 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
         limits: As `RowStream`.
     """
 
+    _span_name: ClassVar[str] = CLIENT_REWARD_STREAM
+
     def __init__(self, transport: Transport, choice: MetricChoice, limits: Callable[[], Awaitable[Limits]]) -> None:
-        super().__init__(_NoSource(), limits, stall_s=0, noun="item")
-        self._transport = transport
+        super().__init__(transport, _NoSource(), limits, stall_s=0)
         self._choice = choice
         self._provenance: dict[str, Provenance] = {}
         self._handed: deque[tuple[int, Item]] = deque()
@@ -111,10 +112,6 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
         """Takes no more; the stream ends when all is answered."""
         self._no_more = True
         self._changed.set()
-
-    @property
-    def _span_name(self) -> str:
-        return CLIENT_REWARD_STREAM
 
     def _traced(self, done: Sequence[ScoredItem]) -> tuple[()]:
         del done  # items of many callers: each emits its own, and those of items that were late or never sent
@@ -166,11 +163,6 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
 
     def _rows(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
         return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
-
-    def _start(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        return self._transport.stream(SCORE_STREAM, requests)
 
     def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
         if reply.provenance:

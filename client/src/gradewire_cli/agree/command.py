@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire_cli.agree.result import agreement_document, compute_agreement, write_page
+from gradewire_cli.agree.result import agreement_document, compute_agreement
 from gradewire_cli.agree.tables import (
     agreement_tables,
     annotator_lines,
@@ -17,6 +17,7 @@ from gradewire_cli.agree.tables import (
     optional_tables,
     positions_by_level,
     system_notes,
+    write_page,
 )
 from gradewire_cli.options.common import OUTPUT_FILE
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt

@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from gradewire_cli.agree.tables import abstention_lines
-from gradewire_cli.pages.agreement import write_report
-from gradewire_cli.pages.page import today
-from gradewire_cli.pages.report import ReportInput, ReportRow
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.interval_notes import agreement_interval_notes, draws_by_statistic
+from gradewire_cli.results.interval_notes import draws_by_statistic
 from gradewire_cli.scoring.accuracy_tables import people_of
 from gradewire_cli.scoring.labelled_run import described_run
 from gradewire_stats.curves import abstention
 from gradewire_stats.intervals import LEAST_QUESTIONS
-from gradewire_stats.point_estimates import ALL_STATISTICS, MissingScipyError
+from gradewire_stats.point_estimates import MissingScipyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
@@ -148,50 +143,3 @@ def _flat(cell: CellAgreement) -> dict[str, Any]:
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}
-
-
-def write_page(path: Path, result: AgreementResult) -> None:
-    """Write the HTML page of a run that kept its rows.
-
-    Raises:
-        InputError: It cannot be written, or what makes it is not installed.
-    """
-    run, labelled = result.run, result.labelled
-    page = ReportInput(
-        folder=run.source.folder,
-        source=run.source.short_name,
-        created=today(),
-        rows=[
-            ReportRow(
-                id=row.id,
-                question=str(item.get("question", "")),
-                references=tuple(map(str, item.get("references", ()))),
-                prediction=str(item.get("prediction", "")),
-                label=float(label),
-                picture=row.picture,
-                labels=row.human.annotations,
-                dataset=row.dataset,
-                model=row.model,
-                group=row.group,
-                results=output["scores"],
-            )
-            for (row, output), label in zip(labelled.kept, result.rows.labels, strict=True)
-            for item in [row.item or {}]
-        ],
-        judged=result.rows,
-        agreement=result.report,
-        unlabelled=labelled.unlabelled,
-        unreadable=labelled.unreadable,
-        annotators=result.annotators,
-        notes=[
-            *map(_sentence, agreement_interval_notes(result.report, ALL_STATISTICS)),
-            f"Seed of the draws: {run.seed}.",
-            *map(_sentence, abstention_lines(result)),
-            *map(_sentence, labelled.left_out()),
-        ],
-    )
-    write_report(path, page, quiet=run.quiet)
-
-
-def _sentence(line: str) -> str:
-    return f"{line[0].upper()}{line[1:]}."

@@ -1,11 +1,14 @@
-"""Agreement as tables and lines below them: rows, data sets, models, groups, and ranks of the models under test."""
+"""Agreement as tables, lines below them, and a page: rows, data sets, models, groups, ranks of models under test."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
+from gradewire_cli.pages.agreement import write_report
+from gradewire_cli.pages.page import today
+from gradewire_cli.pages.report import ReportInput, ReportRow
+from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interval_notes, interval_notes
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -24,10 +27,12 @@ from gradewire_cli.results.tables import (
 )
 from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_stats.annotators import SHOWN_PAIRS
+from gradewire_stats.point_estimates import ALL_STATISTICS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from gradewire_cli.agree.result import AgreementResult
     from gradewire_cli.scoring.accuracy_tables import People
@@ -249,15 +254,15 @@ def optional_intervals(result: AgreementResult) -> list[str]:
     return interval_notes(figures) if figures else []
 
 
-def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
+def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[NamedEstimate]:
     for table in tables:
         for name, means in ((people.name, table.people), *((line.metric, line.means) for line in table.lines)):
             for model, mean in zip(table.models, means, strict=True):
-                yield PlacedEstimate(name, "mean by model", f"{table.dataset} {model}".strip(), mean)
+                yield NamedEstimate(name, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
             for name, title in CORRELATIONS:
                 place = table.dataset or "all rows"
-                yield PlacedEstimate(line.metric, f"system-level {title}", place, getattr(line, name))
+                yield NamedEstimate(line.metric, f"system-level {title}", place, getattr(line, name))
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
@@ -272,9 +277,9 @@ def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
 def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
     """What reproduces each metric, what failed, is undefined or uncertain."""
     if result.labelled.against is not None:
-        yield result.labelled.against.told()
+        yield result.labelled.against.summary()
     for metric in result.report.metrics:
-        yield result.labelled.tallies[metric.metric].told(metric.metric)
+        yield result.labelled.tallies[metric.metric].summary(metric.metric)
     for metric in result.report.metrics:
         yield from _undefined(metric, statistics)
     yield from abstention_lines(result)
@@ -326,3 +331,50 @@ def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iter
     )
     if listed:
         yield f"{metric.metric}: not defined, and not in the cells' mean: {listed}"
+
+
+def write_page(path: Path, result: AgreementResult) -> None:
+    """Write the HTML page of a run that kept its rows.
+
+    Raises:
+        InputError: It cannot be written, or what makes it is not installed.
+    """
+    run, labelled = result.run, result.labelled
+    page = ReportInput(
+        folder=run.source.folder,
+        source=run.source.short_name,
+        created=today(),
+        rows=[
+            ReportRow(
+                id=row.id,
+                question=str(item.get("question", "")),
+                references=tuple(map(str, item.get("references", ()))),
+                prediction=str(item.get("prediction", "")),
+                label=float(label),
+                picture=row.picture,
+                labels=row.human.annotations,
+                dataset=row.dataset,
+                model=row.model,
+                group=row.group,
+                results=output["scores"],
+            )
+            for (row, output), label in zip(labelled.kept, result.rows.labels, strict=True)
+            for item in [row.item or {}]
+        ],
+        judged=result.rows,
+        agreement=result.report,
+        unlabelled=labelled.unlabelled,
+        unreadable=labelled.unreadable,
+        annotators=result.annotators,
+        notes=[
+            *map(_sentence, agreement_interval_notes(result.report, ALL_STATISTICS)),
+            f"Seed of the draws: {run.seed}.",
+            *map(_sentence, abstention_lines(result)),
+            *map(_sentence, labelled.left_out()),
+        ],
+    )
+    write_report(path, page, quiet=run.quiet)
+
+
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."

@@ -15,10 +15,9 @@ import numpy as np
 from gradewire_cli.bench.engine import Columns, fields_of
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.table_forms import write_text
-from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.cells import LeftOut, read_labels, unpacked
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.input_file import InputFile
-from gradewire_cli.rows.labels import LeftOut, read_labels
 from gradewire_cli.rows.row import RowOptions, is_wanted
 from gradewire_stats.ave import AveRows, merged_descriptions
 from gradewire_stats.calibration.labelled_rows import half_of
@@ -144,11 +143,11 @@ class AveFile:
             try:
                 sample, reason = _sample(record, fields, columns, len(found.samples))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
                 continue
             wanted = is_wanted(fields, where) and half in {None, half_of(sample.question)}
             if wanted and reason:
-                found.left_out.add(reason, record.place)
+                found.left_out.add(reason, record.position)
             found.samples.append(sample if wanted and not reason else replace(sample, chosen=False))
         _check_columns(present, columns, where)
         if not any(sample.chosen for sample in found.samples):

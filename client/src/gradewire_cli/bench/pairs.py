@@ -13,19 +13,16 @@ import numpy as np
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.bench.engine import Columns, TableResult, TableSpec, fields_of
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.problems import InputError, one_line_errors
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tables import Table, count, estimated
-from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.cells import LeftOut, unpacked
 from gradewire_cli.rows.input_file import input_options, named_columns
-from gradewire_cli.rows.labels import LeftOut
 from gradewire_cli.rows.row import Row, question_key_of
-from gradewire_cli.scoring.corpus import takes_corpus
-from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws
-from gradewire_cli.scoring.plan import ScorePlan
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
+from gradewire_cli.scoring.plan import ScorePlan, takes_corpus
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:
@@ -60,7 +57,7 @@ class Pair:
 
     Attributes:
         index: Row number in the file, from 0.
-        place: Where it stands, for people.
+        position: Where it stands, for people.
         votes: One per annotator.
         choices: By evaluator; None where it made none.
         responses: The two answers; None where the file has not both.
@@ -70,7 +67,7 @@ class Pair:
     """
 
     index: int
-    place: str
+    position: str
     votes: tuple[Choice, ...]
     choices: Mapping[str, Choice | None]
     responses: tuple[str, str] | None
@@ -108,7 +105,7 @@ class PairFile:
             try:
                 found.pairs.append(_pair(record, fields, columns, choices))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
         if not found.pairs:
             raise InputError(
                 f"no pair has votes (looked for {', '.join(columns.of('votes'))}): "
@@ -138,7 +135,7 @@ def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: 
     references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
     return Pair(
         index=record.index,
-        place=record.place,
+        position=record.position,
         votes=_votes(parsed("votes")),
         choices=_choices(fields, parsed("choice"), choices),
         responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
@@ -191,7 +188,7 @@ def _compute(call: TableCall) -> TableResult:
         connection = connection_of(options)
         with one_line_errors():
             scores, version = asyncio.run(_scores(found.pairs, call, connection, summary))
-        place = connection.place
+        place = connection.description
         from gradewire_stats.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
 
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
@@ -221,10 +218,10 @@ def _compute(call: TableCall) -> TableResult:
     )
 
 
-def _intervals(report: PairwiseReport) -> Iterator[PlacedEstimate]:
+def _intervals(report: PairwiseReport) -> Iterator[NamedEstimate]:
     for evaluator in report.evaluators:
         for stratum in evaluator.strata:
-            yield PlacedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
+            yield NamedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
 
 
 def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:
@@ -271,7 +268,7 @@ async def _scores(
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
     """float64[pairs, 2] by label: the scores of both answers, NaN where one has none; and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.references), None):
-        raise InputError(f"--metrics: {missing.place} lacks an answer or references, which scores are made from")
+        raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores are made from")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
     if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
         raise InputError(f"--metrics: {weighted[0]} weighs words by a corpus, which is not made of a file of pairs")
@@ -296,7 +293,7 @@ def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
     for position, pair in enumerate(pairs):
         for side, response in enumerate(pair.responses or ()):
             item = {"question": pair.question, "references": list(pair.references), "prediction": response}
-            yield Row(_SIDES * position + side, pair.place, str(pair.index), item, "", "")
+            yield Row(_SIDES * position + side, pair.position, str(pair.index), item, "", "")
 
 
 pairs_command = TableSpec(

@@ -12,7 +12,7 @@ import numpy as np
 from gradewire.metrics import Cider
 from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
 from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables, people_of
 from gradewire_cli.scoring.labelled_rows import label_named
@@ -90,7 +90,7 @@ class VerdictRows:
         *,
         headline: Iterable[Table],
         tables: Iterable[Table],
-        intervals: Iterable[PlacedEstimate],
+        intervals: Iterable[NamedEstimate],
     ) -> TableResult:
         """Return the tables with what is to be said of the rows; `values` go into the JSON file."""
         labelled, notes = self.labelled, []
@@ -99,12 +99,12 @@ class VerdictRows:
             cut = f", right from {self.cuts[label]:.4g}" if label in self.cuts else ""
             if np.isnan(self.judged.verdicts[label]).all():
                 cut = ", no verdicts (give --cut)"
-            notes.append(tally.told(label, cut))
+            notes.append(tally.summary(label, cut))
             metrics[label]["cut"] = self.cuts.get(label)
         described = described_run(self.run, labelled)
         if labelled.against is not None:
             own = self.evaluator_cut
-            notes.append(labelled.against.told("" if own is None else f", right from {own:.4g}"))
+            notes.append(labelled.against.summary("" if own is None else f", right from {own:.4g}"))
             described["against"]["cut"] = own
         return TableResult(
             tables=list(tables),
@@ -283,15 +283,15 @@ def _by_evaluator(table: KnvqaTable) -> dict[str, list[EvaluatorOnModel]]:
     return {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
 
 
-def _intervals(table: KnvqaTable, people: People) -> Iterator[PlacedEstimate]:
+def _intervals(table: KnvqaTable, people: People) -> Iterator[NamedEstimate]:
     models = [model.model for model in table.models]
     named = dict(zip(models, cell_names([("", model) for model in models]), strict=True))
     for model in table.models:
-        yield PlacedEstimate(people.name, "right answers", named[model.model], model.human_rate)
+        yield NamedEstimate(people.name, "right answers", named[model.model], model.human_rate)
     for line in table.lines:
-        yield PlacedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
+        yield NamedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
         for statistic, estimate in line.estimates.items():
-            yield PlacedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
+            yield NamedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
 
 
 def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[Cell]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradewire.metrics import Correctness
-from gradewire.metrics.line import format_metric_line, parse_metric_line
+from gradewire.metrics.choice import format_metric_line, parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import Table, number

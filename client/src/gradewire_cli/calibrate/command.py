@@ -13,7 +13,7 @@ import click
 
 from gradewire.metrics import Auto
 from gradewire.metrics.base import Metric, wire_parameters
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
 from gradewire_cli.calibrate.cascade import (
     cascade_metrics,
@@ -36,17 +36,16 @@ from gradewire_cli.calibrate.fits import (
     warning_lines,
 )
 from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores, with_sources
-from gradewire_cli.lazy_commands import embedded_module
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.labelled import labelled_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.table_forms import write_json
 from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
-from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_run_of
+from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_stats.calibration.cascade import DELTA
 from gradewire_stats.calibration.labelled_rows import Half, question_keys
 from gradewire_stats.calibration.stored_fit import FittedFeature
@@ -117,7 +116,7 @@ class Calibration:
             },
             "date": _today(),
         }
-        known = embedded_module("fits")
+        known = server_module("gradewire_cli.server_fits")
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
         fit = fitted_probability(scored, features, shape, provenance, **self.run.draws)
@@ -133,7 +132,7 @@ class Calibration:
         if not name:
             return "", "", ()
         with one_line_errors():
-            found, told = embedded_module("fits").fitted_for(self.options["models_dir"], name)
+            found, told = server_module("gradewire_cli.server_fits").fitted_for(self.options["models_dir"], name)
         if not found.startswith(f"{name}@{digest}"):
             raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
         return name, found.partition("@")[2], told
@@ -193,7 +192,9 @@ class Calibration:
             click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
             return
         with one_line_errors():
-            told = embedded_module("fits").store_fitted(self.options["models_dir"], name, digest, stored)
+            told = server_module("gradewire_cli.server_fits").store_fitted(
+                self.options["models_dir"], name, digest, stored
+            )
         click.echo(f"stored with {name}: {told}")
         click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
 
@@ -356,7 +357,7 @@ def _of_model(metric: Metric, model: str | None) -> Metric:
 
 
 def _show_or_undo(ctx: click.Context, options: dict[str, Any]) -> None:
-    fits = embedded_module("fits")
+    fits = server_module("gradewire_cli.server_fits")
     model = (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradewire.errors import InvalidRequest
-from gradewire.metrics.line import parameter_names, parse_metric_line
+from gradewire.metrics.choice import parameter_names, parse_metric_line
 from gradewire_cli.problems import InputError, one_line_errors
-from gradewire_cli.results.summary import verdict
+from gradewire_cli.results.results_file import verdict
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_stats.point_estimates import right
 
@@ -120,8 +120,8 @@ def labelled_scores(
             (row, value) for (row, _), value in zip(labelled.kept, judged.labels, strict=True) if not 0 <= value <= 1
         )
         raise InputError(
-            f"{row.place}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are right; "
-            "scale them, 0.5 is right"
+            f"{row.position}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are "
+            "right; scale them, 0.5 is right"
         )
     kept = [
         (row, output["scores"][label], value)

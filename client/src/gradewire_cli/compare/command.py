@@ -19,16 +19,15 @@ from gradewire_cli.compare.runs import are_outputs
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
 from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.options.metrics import metric_options_of
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.journal import files_of
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_forms import TableFiles
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
+from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.metrics import ALL_METRICS
 from gradewire_cli.scoring.plan import scoring_options
 from gradewire_proto.exit_codes import ExitCode
@@ -248,7 +247,7 @@ def _source(options: Mapping[str, Any]) -> InputFile:
     groupings = read_groupings(options["group_by"], "--group-by")
     columns = tuple(dict.fromkeys(column for grouping in groupings for column in grouping))
     rows = replace(source.options, grouped_by=columns, grouping_option="--group-by", grouping_needed=False)
-    return replace(source, options=rows, groupings=groupings, groupings_asked=bool(groupings))
+    return replace(source, options=rows, groupings=groupings, groupings_requested=bool(groupings))
 
 
 def _metrics(ctx: click.Context, options: Mapping[str, Any]) -> MetricOptions:

@@ -21,7 +21,7 @@ from gradewire_cli.pages.page import (
     today,
 )
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
-from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured, number, p_value
 
 if TYPE_CHECKING:
@@ -110,15 +110,15 @@ def _why(side: SideComparison, name: str) -> str:
     return ", ".join(f"{number} {status}" for status, number in side.statuses.items() if status != "OK")
 
 
-def _placed(result: CompareResult) -> Iterator[PlacedEstimate]:
+def _placed(result: CompareResult) -> Iterator[NamedEstimate]:
     for side in result.sides:
         places = [(_ALL, side.overall)]
         places += [(" ".join(values), of) for grouped in side.groups for values, of in grouped.groups.items()]
         for place, of in places:
             for label, metric in of.metrics.items():
-                yield PlacedEstimate(label, "difference", place, metric.difference)
+                yield NamedEstimate(label, "difference", place, metric.difference)
             for name, outcomes in of.outcomes.items():
-                yield PlacedEstimate(name, "wins", place, outcomes.win_share)
+                yield NamedEstimate(name, "wins", place, outcomes.win_share)
 
 
 def _overall(side: SideComparison) -> Iterator[Table]:

@@ -22,10 +22,9 @@ from gradewire_cli.results.results_file import ResultsFile
 from gradewire_cli.results.table_forms import all_tables_option, table_file_options
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
-from gradewire_cli.scoring.corpus import refuse_part_of_a_request
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.pairs import AnswerPair, PairEngine, results_of
-from gradewire_cli.scoring.plan import resolve_plan
+from gradewire_cli.scoring.plan import refuse_part_of_a_request, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:
@@ -104,14 +103,13 @@ class CompareJob:
             return self._run(transport)
 
     def _run(self, transport: Transport | None) -> CompareResult:
-        has_synthetic = False
         if self.stored:
             collected = read_outputs(self.source)
         else:
             opened = self.source.open()
             for note in opened.notes:
                 click.echo(note, err=True)
-            collected, has_synthetic = Collected(list(opened.rows)), opened.has_synthetic
+            collected = Collected(list(opened.rows), has_synthetic=opened.has_synthetic)
             for note in opened.late_notes:
                 click.echo(note, err=True)
         chosen_sides = {name: self.options[name] for name in ("models", "names", "baseline")}
@@ -119,7 +117,7 @@ class CompareJob:
         self._check_groupings(collected)
         how = {name: self.options[name] for name in ("rule", "duplicates")}
         matchings = [match(sides[0], side, **how) for side in sides[1:]]
-        chooser, chosen, run = asyncio.run(self._choose(collected, matchings, transport, has_synthetic=has_synthetic))
+        chooser, chosen, run = asyncio.run(self._choose(collected, matchings, transport))
         manifests = self._manifests(sides, collected, run)
         by_side: dict[str, list[Chosen]] = {}
         for pair, choice in chosen:
@@ -130,12 +128,7 @@ class CompareJob:
             manifests=manifests,
             sides=[
                 compare_side(
-                    matching,
-                    by_side[matching.candidate.name],
-                    chooser,
-                    manifests,
-                    self.source.groupings,
-                    self.drawing,
+                    matching, by_side[matching.candidate.name], chooser, manifests, self.source.groupings, self.drawing
                 )
                 for matching in matchings
             ],
@@ -151,34 +144,28 @@ class CompareJob:
                 raise InputError(f"--group-by {column}: no row has a value of it{way_out}")
 
     async def _choose(
-        self,
-        collected: Collected,
-        matchings: Sequence[Matching],
-        transport: Transport | None,
-        *,
-        has_synthetic: bool,
+        self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
         """The chooser, all pairs with their choices, and what is known of a server that scored."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}
         async with self.connection.open(transport) as client:
-            await self._score(client, collected, matchings, has_synthetic=has_synthetic)
+            await self._score(client, collected, matchings)
             version = (await client.models()).server_version
             chooser = await self._opened(client, collected)
             chosen = await self._chosen(collected, matchings, chooser)
         run = {
             "gradewire_version": importlib.metadata.version("gradewire"),
             "server_version": version,
-            "place": self.connection.place,
+            "place": self.connection.description,
         }
         return chooser, chosen, run
 
-    async def _score(
-        self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching], *, has_synthetic: bool
-    ) -> None:
+    async def _score(self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching]) -> None:
         """Score the answers that are paired, into `collected`; what is kept beside the pairs is not scored again."""
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
+        has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
         self._check_chooser(plan.chosen.labels, collected)
         paired = {row.index for matching in matchings for pair in matching.pairs for row in pair}

@@ -15,7 +15,7 @@ from gradewire_cli.compare.sides import Collected
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.manifest import file_digest, manifest_path
 from gradewire_cli.results.manifest_file import ManifestError, read_manifest
-from gradewire_cli.results.result_rows import line_parts, lines_of, output_files, read_results
+from gradewire_cli.results.results_file import line_parts, lines_of, output_files, read_results
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record
@@ -333,13 +333,15 @@ def read_outputs(source: InputFile) -> Collected:
     for path in source.paths:
         labels: list[str] = []
         for row, output in _rows(path, source.options):
-            results = _results(f"{path} {row.place}", output)
+            results = _results(f"{path} {row.position}", output)
             labels = labels or list(results)
             if list(results) != labels:
-                raise InputError(f"{path}: the metrics at {row.place} are not those of the first row: score it again")
-            _check_lines(f"{path} {row.place}", found.lines.setdefault(path, lines_of(output)), lines_of(output))
+                raise InputError(
+                    f"{path}: the metrics at {row.position} are not those of the first row: score it again"
+                )
+            _check_lines(f"{path} {row.position}", found.lines.setdefault(path, lines_of(output)), lines_of(output))
             found.results[len(rows)] = results
-            rows.append(replace(row, index=len(rows), place=f"{path} {row.place}", file=path))
+            rows.append(replace(row, index=len(rows), position=f"{path} {row.position}", file=path))
         if not labels:
             raise InputError(f"{path} has no rows{' that --where takes' if source.options.where else ''}")
         if unknown := [label for label in labels if label not in found.lines[path]]:
@@ -347,7 +349,7 @@ def read_outputs(source: InputFile) -> Collected:
                 f"{path}: its first row, which says by what definition it was scored, is not there: whether its scores "
                 f"of {', '.join(unknown)} compare with others is not known"
             )
-    if not any(row.kept for row in rows):
+    if not any(row.kept_columns for row in rows):
         found.notes.append(
             "the outputs have no texts to show: gradewire score --keep-columns all keeps them beside the scores"
         )
@@ -373,7 +375,7 @@ def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]
                     has_id=identifier != str(output["index"]),
                     digest=str(output["digest"]),
                     picture_digest=str(output.get("picture_digest", "")),
-                    kept=columns,
+                    kept_columns=columns,
                 ),
                 output,
             )

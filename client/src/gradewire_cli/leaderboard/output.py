@@ -24,7 +24,7 @@ from gradewire_cli.pages.page import (
 from gradewire_cli.pages.report import shown_names
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Cell, Table, Value, count, estimated, number, points
 from gradewire_stats.ratings import (
     Bias,
@@ -290,15 +290,15 @@ def people(result: Leaderboard) -> Iterator[Table]:
     )
 
 
-def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[PlacedEstimate]:
+def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[NamedEstimate]:
     for line in result.ratings.models:
         for head, name, *_ in _columns(options):
-            yield PlacedEstimate(line.model, head.replace("\n", " "), "all pairs", getattr(line, name))
+            yield NamedEstimate(line.model, head.replace("\n", " "), "all pairs", getattr(line, name))
     for name, bias in (("shown first", result.position), ("longer", result.length)):
-        yield PlacedEstimate(name, "share won", "all pairs", bias.won)
+        yield NamedEstimate(name, "share won", "all pairs", bias.won)
     for family, table in result.families.items() if families else ():
         for line in table.models:
-            yield PlacedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)
+            yield NamedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)
 
 
 MAX_MODELS: Final = 60

@@ -42,7 +42,7 @@ class JudgedPair:
     """Two answers to one instruction.
 
     Attributes:
-        place: Where it stands, for people.
+        position: Where it stands, for people.
         instruction: Alike in pairs about the same instruction.
         models: Names of the two, A first.
         winner: None where there is no verdict.
@@ -61,7 +61,7 @@ class JudgedPair:
         turn: Of the conversation that was judged, from 1; 0 where that is not told.
     """
 
-    place: str
+    position: str
     instruction: str
     models: tuple[str, str]
     winner: Winner | None
@@ -235,7 +235,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     question = next((text for text in (_text(value("instruction")), *asked) if text), "")
     answers = (answer_at(said[0], turn), answer_at(said[1], turn))
     return JudgedPair(
-        place=record.place,
+        position=record.position,
         instruction=_instruction(fields, _text(value("instruction_id")), question, record.index),
         models=models,
         winner=winner,

@@ -17,10 +17,10 @@ from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
+from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.labels import LeftOut
-from gradewire_cli.rows.records import read_records
+from gradewire_cli.rows.records import read_file
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
 from gradewire_cli.scoring.pairs import Answer, AnswerPair, PairEngine
@@ -75,7 +75,7 @@ class Answers:
         for note in opened.notes:
             click.echo(note, err=True)
         found = cls(has_synthetic=opened.has_synthetic)
-        name = source.shown_paths[0]
+        name = source.display_paths[0]
         for row in opened.rows:
             instruction = row.question_id or row.question_key
             model = printable(row.model.strip() or Path(row.file or name).name.split(".")[0])
@@ -83,11 +83,11 @@ class Answers:
             if row.item is None:
                 found.left_out.add("the row cannot be read", row.problem)
             elif not instruction:
-                found.left_out.add("nothing tells which question it answers", row.place)
+                found.left_out.add("nothing tells which question it answers", row.position)
             elif len(model) > NAME_CHARACTERS:
-                found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.place)
+                found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.position)
             elif model in there:
-                found.left_out.add("the model has an answer to the question already", row.place)
+                found.left_out.add("the model has an answer to the question already", row.position)
             else:
                 found.rows.setdefault(instruction, {})[model] = row
         for note in opened.late_notes:
@@ -344,7 +344,7 @@ class LeaderboardRun:
         return parts[0], parts[1]
 
     def _holds_pairs(self, path: str) -> bool:
-        records = read_records([path], self.source.reading)
+        records = read_file(path, self.source.reading)
         return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
 
     def resume_hint(self) -> str:

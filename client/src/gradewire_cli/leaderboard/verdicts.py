@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair, judged_pair, majority
-from gradewire_cli.rows.labels import LeftOut
+from gradewire_cli.rows.cells import LeftOut
 from gradewire_stats.pairwise import LENGTH, RANDOM, JudgedPairs, PairwiseReport, pairwise_agreement
 from gradewire_stats.ratings import Matches, SystemRanks, system_ranks
 
@@ -45,7 +45,7 @@ class Verdicts:
             try:
                 found.pairs.append(judged_pair(record, names))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
         return found
 
     @property

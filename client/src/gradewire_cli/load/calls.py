@@ -68,6 +68,33 @@ class CallResult(NamedTuple):
         return self.code == OK and self.statuses is not None and set(self.statuses) <= {OK}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """The conditions of keeping up.
+
+    Attributes:
+        p99_s: Most that the 99th percentile of scored calls may be, from when they were due.
+        max_refused: Largest share of calls that may be refused.
+        max_failed: Largest share of calls that may fail otherwise.
+        min_in_time: Least share of calls that are scored before the step is over and `p99_s` has passed as well: below
+            it work piles up.
+        max_lag_s: Most that the 99th percentile of delays before sending may be: beyond it the client limits.
+    """
+
+    p99_s: float
+    max_refused: float = 0.001
+    max_failed: float = 0.001
+    min_in_time: float = 0.99
+    max_lag_s: float
+
+    def __str__(self) -> str:
+        """For people."""
+        return (
+            f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused and as many "
+            f"failed, at least {self.min_in_time:.0%} scored in time"
+        )
+
+
 @dataclass(slots=True)
 class StepCounts:
     """Counts of the calls of one step.
@@ -242,11 +269,6 @@ def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
     most = int(rate_per_s * duration_s + 10 * (rate_per_s * duration_s) ** 0.5 + 20)
     offsets: Offsets = np.cumsum(source.exponential(1 / rate_per_s, most))
     return offsets[offsets < duration_s]
-
-
-def constant(rate_per_s: float, duration_s: float) -> Offsets:
-    """Return arrivals at equal intervals, the first at once."""
-    return np.arange(max(1, round(rate_per_s * duration_s)), dtype=np.float64) / rate_per_s
 
 
 async def open_loop(due_s: Iterable[float], send: Send) -> None:

@@ -13,10 +13,11 @@ import click
 from gradewire import AsyncClient
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.load.calls import Objective
 from gradewire_cli.load.content import MIXES, OwnRows
 from gradewire_cli.load.output import load_notes, step_table, write_document, write_load_manifest, write_page
 from gradewire_cli.load.processes import LoadOptions, LoadProcesses
-from gradewire_cli.load.run import LoadResult, LoadRun, Objective, read_usage
+from gradewire_cli.load.run import LoadResult, LoadRun, read_usage
 from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, option_group
 from gradewire_cli.options.connection import (
     BATCH_DEADLINE_S,
@@ -25,11 +26,10 @@ from gradewire_cli.options.connection import (
     server_of,
     wait_option,
 )
-from gradewire_cli.problems import InputError, exit_codes, one_line_errors
-from gradewire_cli.redaction import redacted
+from gradewire_cli.problems import InputError, exit_codes, one_line_errors, redacted
+from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunClock
 from gradewire_cli.results.manifest_file import manifest_option, manifest_path_of
-from gradewire_cli.results.output_check import check_outputs
 from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options, input_file
 from gradewire_proto.exit_codes import ExitCode
@@ -143,7 +143,7 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
         if row.item is not None:
             item = encode_item(row.index, row.item, max_bytes=_MOST_ITEM_BYTES)
         if isinstance(item, ItemProblem):
-            raise InputError(f"{row.place}: {item.message}")
+            raise InputError(f"{row.position}: {item.message}")
         items.append(item)
     if not items:
         raise InputError(f"{options['files'][0]}: it holds no rows")

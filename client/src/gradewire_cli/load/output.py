@@ -12,7 +12,7 @@ from gradewire_cli.pages import page as page_module
 from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Path, axes, line, upward
 from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut
-from gradewire_cli.redaction import redacted
+from gradewire_cli.problems import redacted
 from gradewire_cli.results.manifest import RunCounts, RunManifest, versions
 from gradewire_cli.results.manifest_file import digests_of, forget_manifest, metric_fields, save_manifest
 from gradewire_cli.results.table_forms import write_json
@@ -198,11 +198,8 @@ def write_load_manifest(
     if path is None:
         return
     forget_manifest(path)
-    statuses: Counter[str] = Counter()
-    codes: Counter[str] = Counter()
-    for step in result.steps:
-        statuses += step.counts.statuses
-        codes += step.counts.codes
+    statuses = sum((step.counts.statuses for step in result.steps), Counter[str]())
+    codes = sum((step.counts.codes for step in result.steps), Counter[str]())
     manifest = RunManifest(
         command="bench load",
         versions=versions(server_version),

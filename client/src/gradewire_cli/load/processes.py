@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
-    from gradewire_cli.load.calls import Offsets
+    from gradewire_cli.load.calls import Objective, Offsets
     from gradewire_cli.load.content import Mix
-    from gradewire_cli.load.run import Objective
 
 # From the order to the first call: all processes must have it by then.
 _START_AFTER_S: Final = 0.3

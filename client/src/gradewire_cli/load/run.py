@@ -19,7 +19,7 @@ from gradewire_cli.load.calls import HANGING, OK, REFUSED, UNAVAILABLE, percenti
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gradewire_cli.load.calls import StepCounts
+    from gradewire_cli.load.calls import Objective, StepCounts
     from gradewire_cli.load.processes import LoadOptions, LoadProcesses
 
 
@@ -78,33 +78,6 @@ class Outcome(Enum):
     LOST = "lost"
     """No call reached the server, so the step does not show how much it keeps up with."""
     STOPPED = "stopped"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objective:
-    """The conditions of keeping up.
-
-    Attributes:
-        p99_s: Most that the 99th percentile of scored calls may be, from when they were due.
-        max_refused: Largest share of calls that may be refused.
-        max_failed: Largest share of calls that may fail otherwise.
-        min_in_time: Least share of calls that are scored before the step is over and `p99_s` has passed as well: below
-            it work piles up.
-        max_lag_s: Most that the 99th percentile of delays before sending may be: beyond it the client limits.
-    """
-
-    p99_s: float
-    max_refused: float = 0.001
-    max_failed: float = 0.001
-    min_in_time: float = 0.99
-    max_lag_s: float
-
-    def __str__(self) -> str:
-        """For people."""
-        return (
-            f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused and as many "
-            f"failed, at least {self.min_in_time:.0%} scored in time"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Options for metrics and their prompt files."""
 
+import itertools
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ import click
 
 from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Synthetic
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
-from gradewire.metrics.choice import PromptText, read_prompt_text
+from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
 from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
@@ -170,6 +171,11 @@ class MetricOptions:
     retries: int = 0
     risk: float | None = None
     judge_budget: float | None = None
+
+    def arguments(self, lines: Iterable[str]) -> list[str]:
+        """The options that reproduce metrics of these lines; one that could not be computed at all has no line."""
+        prompts = (("--prompt", str(given.path)) for given in self.prompts)
+        return ["--metrics", ",".join(filter(None, lines)), *itertools.chain(*prompts)]
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:

@@ -305,7 +305,7 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
     Raises:
         InputError: jinja2 is not installed, each page is larger than 1.9 MB, or the file cannot be written.
     """
-    page = render(pages, without=without)
+    page = render(pages, without=without, name=str(path))
     with named_errors(path):
         path.write_bytes(page)
     if not quiet:
@@ -313,8 +313,8 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
     return len(page)
 
 
-def render(pages: Iterable[Page], *, without: str = "answer") -> bytes:
-    """Return the first of these pages that is small enough, in UTF-8; raises as `write_page`."""
+def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.html") -> bytes:
+    """Return the first of these pages that is small enough, in UTF-8; raises as `write_page`, by the page's name."""
     template = template_of("page.html")
     assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
     size = 0
@@ -323,7 +323,7 @@ def render(pages: Iterable[Page], *, without: str = "answer") -> bytes:
         size = len(rendered)
         if size - page.embedded_characters <= MAX_BYTES:
             return rendered
-    raise InputError(f"the page would have {size:,} bytes without a single {without}")
+    raise InputError(f"{name}: the page would have {size:,} bytes without a single {without}")
 
 
 def today() -> str:

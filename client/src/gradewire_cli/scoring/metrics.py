@@ -11,7 +11,7 @@ import click
 from gradewire import AsyncClient
 from gradewire.metrics import METRIC_TYPES, Correctness, Smile
 from gradewire.metrics.base import Metric
-from gradewire.metrics.line import parse_metric_line
+from gradewire.metrics.choice import parse_metric_line
 from gradewire.options import USUAL_METRICS, usual_metrics, without_metrics
 from gradewire_cli.options.metrics import MetricOptions
 

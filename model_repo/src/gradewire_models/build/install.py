@@ -5,10 +5,9 @@ from pathlib import Path
 
 from gradewire_models.build.adapters import bring_adapter
 from gradewire_models.build.fetch import unpack, wheels_of
-from gradewire_models.build.fingerprint import add_fingerprint
 from gradewire_models.build.fitted import Fitted
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.publish import publish_model, workspace, write_model, write_tokenizer
+from gradewire_models.build.publish import add_fingerprint, publish_model, workspace, write_model, write_tokenizer
 from gradewire_models.build.recipes import make_graph, serving_of
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden, make_golden, save_golden
 from gradewire_models.build.renew import renew

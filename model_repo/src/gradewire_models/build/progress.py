@@ -32,6 +32,11 @@ def ignore(_progress: Progress) -> None:
     """Reports nothing."""
 
 
+def waiting(report: Report) -> Callable[[str], None]:
+    """Return a function that reports a step by its text, as `locks.exclusive` calls it."""
+    return lambda step: report(Progress(step))
+
+
 class ConsoleProgress:
     """Context in which `report` shows a build on `console`."""
 

@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -322,19 +323,22 @@ def save_golden(golden: Golden, path: Path) -> None:
 
 
 def load_golden(path: Path) -> Golden:
-    """Reads what `save_golden` wrote.
+    """Read a file of `save_golden`; raises as `open_golden`."""
+    with open_golden(path) as (ids, file):
+        layers = {int(layer): rows for layer, rows in zip(file["layers"], file["tokens"], strict=True)}
+        return Golden(ids, file["sentences"], layers)
+
+
+@contextmanager
+def open_golden(path: Path) -> Iterator[tuple[tuple[NDArray[np.int64], ...], Mapping[str, Any]]]:
+    """Open an npz file of golden texts: the token ids of each, and all arrays by name.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not such a file, or a part of it is missing.
+        ValueError: It is not such a file, or lacks an array that is read from it.
     """
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            ends = np.cumsum(file["lengths"])
-            return Golden(
-                ids=tuple(np.split(file["ids"], ends[:-1])),
-                sentences=file["sentences"],
-                tokens_by_layer={int(layer): rows for layer, rows in zip(file["layers"], file["tokens"], strict=True)},
-            )
+            yield tuple(np.split(file["ids"], np.cumsum(file["lengths"])[:-1])), file
     except (KeyError, EOFError, BadZipFile) as error:
-        raise ValueError(f"{path} is not a file of golden vectors: {error}") from error
+        raise ValueError(f"{path} is not a file of golden values: {error}") from error

@@ -7,9 +7,8 @@ from pathlib import Path
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
-from gradewire_models.build.fingerprint import read_fingerprint
 from gradewire_models.build.progress import ignore
-from gradewire_models.build.publish import workspace
+from gradewire_models.build.publish import read_fingerprint, workspace
 from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden
 from gradewire_models.catalog.calibration import merge, of_users

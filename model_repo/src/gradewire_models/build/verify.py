@@ -285,7 +285,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
         renewal = f"; write it again: gradewire models build {model.name}"
         return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
     if model.unreadable:
-        return Check("config.pbtxt", passed=False, detail="; ".join(each.told for each in model.unreadable))
+        return Check("config.pbtxt", passed=False, detail="; ".join(each.summary for each in model.unreadable))
     detail = f"as a build would write it; tensors as in the graph: {', '.join(said)}"
     return Check("config.pbtxt", passed=True, detail=detail)
 

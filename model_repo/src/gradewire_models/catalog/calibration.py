@@ -102,7 +102,7 @@ class StoredCalibration:
         return f"{self.origin}: fitted on {on}{digest}{f', {self.date}' if self.date else ''}"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What was fitted, and its provenance; one line for people."""
         values = ",".join(f"{name}={value}" for name, value in self.parameters)
         weight = "" if self.sentence_weight is None else f", sentence_weight {self.sentence_weight:g}"

@@ -167,7 +167,9 @@ def _tell(result: "BuildResult") -> None:
     for check in result.checks:
         click.echo(f"  {check.name}: {check.detail}")
     for fitted in result.dropped:
-        click.echo(f"  dropped, as the model has other vectors now: {fitted.told}; fit it again: gradewire calibrate")
+        click.echo(
+            f"  dropped, as the model has other vectors now: {fitted.summary}; fit it again: gradewire calibrate"
+        )
     if not model.on_cpu:
         click.echo(
             "  not run on a GPU, here or in gradewire's own tests: compare its scores on yours with "

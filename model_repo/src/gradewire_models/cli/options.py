@@ -40,11 +40,12 @@ class MissingPackageError(click.ClickException):
 
 
 @contextmanager
-def without_traceback() -> Iterator[None]:
-    """Ends the command with the message of a `ModelError`; as a decorator, of a whole command."""
+def without_traceback(*further: type[Exception]) -> Iterator[None]:
+    """End the command with the message of a `ModelError` or a `further` error; as a decorator, of a whole command."""
+    expected: tuple[type[Exception], ...] = (ModelError, *further)
     try:
         yield
-    except ModelError as error:
+    except expected as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -4,18 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradewire_models.build.fingerprint import add_fingerprint
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.publish import publish_model, workspace, write_model
+from gradewire_models.build.publish import add_fingerprint, publish_model, workspace, write_model
 from gradewire_models.build.reference import GOLDEN_FILE, Golden, load_golden, save_golden
 from gradewire_models.build.verify import Check, require, verify_built
 from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.errors import BuildError, ExportError, VerificationError
-from gradewire_models.export.exporter import EXPORTERS, load_encoder, written_graph
+from gradewire_models.export.exporter import EXPORTERS, load_encoder, reference_texts, reference_vectors, written_graph
 from gradewire_models.export.folder import EncoderFolder, find_source, read_folder
 from gradewire_models.export.parity import check_parity, tolerance_of
 from gradewire_models.export.plan import ExportOptions, ExportPlan, check_options, make_plan
-from gradewire_models.export.reference import reference_texts, reference_vectors
 from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import ONNX_FILE, TOKENIZER_FILE
@@ -70,8 +68,8 @@ def export_model(
             dropped = publish_model(directory / plan.name, repository)
     except OSError as error:
         raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
-    told = [f"dropped, as the model has other vectors now: {fitted.told}" for fitted in dropped]
-    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *told))
+    dropped_notes = [f"dropped, as the model has other vectors now: {fitted.summary}" for fitted in dropped]
+    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *dropped_notes))
 
 
 def _write(

@@ -159,14 +159,14 @@ class BuiltModel:
         return self.tokens_output if layer == self.layers else layer_output(layer)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def fit_summaries(self) -> tuple[str, ...]:
         """What was fitted for it, a line each for people; what cannot be read comes last, with what to do."""
-        return (*(each.told for each in self.calibrations), *(each.told for each in self.unreadable))
+        return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a user should know, a sentence each: what it was trained to read, then what was fitted for it."""
-        return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.told)
+        return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.fit_summaries)
 
     @property
     def on_cpu(self) -> bool:

@@ -51,7 +51,7 @@ class UnreadableCalibration:
         return f"{_PREFIX}{self.metric}"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What is wrong and what to do; one line for people."""
         return (
             f"what was fitted for {self.metric} cannot be read (gradewire.{self.parameter}: {self.reason}): fit it "

@@ -324,7 +324,7 @@ def grader(**given: Any) -> None:
     the step that it is in and leaves a checkpoint; --resume goes on from it.
     """
     with training_imports():
-        from gradewire_train.grader.command import Fold, Request, run  # noqa: PLC0415 - needs the extra, takes seconds
+        from gradewire_train.run.grader_command import Fold, Request, run  # noqa: PLC0415 - needs the extra, takes seconds
     if given["left_out"] is not None:
         number, count = given["left_out"]
         given["left_out"] = Fold(number=number, count=count)

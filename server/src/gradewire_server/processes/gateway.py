@@ -101,7 +101,7 @@ def private_directory() -> Path:
     return Path(tempfile.mkdtemp(prefix="gradewire-", dir="/tmp"))
 
 
-_MODULE: Final = "gradewire_gateway.child"
+_MODULE: Final = "gradewire_gateway.serving"
 _START_S: Final = 60.0
 _SILENT_S: Final = 30.0
 _STOP_S: Final = 15.0

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire.integrations.training.shard_totals import COLUMNS, counts, means, shard_totals, unanswered_totals
-from gradewire.reports import ScoreReport
-from gradewire.results import ItemScores, MetricScore, Status
+from gradewire.results import ItemScores, MetricScore, ScoreReport, Status
 
 _SCORED = st.builds(
     MetricScore, score=st.floats(0, 1), status=st.just(Status.OK), correct=st.sampled_from([True, False, None])

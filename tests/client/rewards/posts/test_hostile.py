@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from gradewire.errors import InvalidRequest
-from gradewire.rewards.posts import nemo_gym, openrlhf, slime
+from gradewire.rewards import posts
 
 _VALUES: Any = st.recursive(
     st.none()
@@ -38,11 +38,11 @@ _GYM = st.fixed_dictionaries(
 @pytest.mark.parametrize(
     ("read", "bodies"),
     [
-        (openrlhf.samples_of, _posts("query", "prompts", "labels")),
-        (slime.sample_of, _posts("prompt", "response", "label")),
-        (nemo_gym.sample_of, _posts("response", "responses_create_params", "answer") | _GYM),
-        (nemo_gym.seed_session, _posts("resources_session_id")),
-        (nemo_gym.aggregate_metrics, _posts("verify_responses")),
+        (posts.openrlhf_samples, _posts("query", "prompts", "labels")),
+        (posts.slime_sample, _posts("prompt", "response", "label")),
+        (posts.nemo_gym_sample, _posts("response", "responses_create_params", "answer") | _GYM),
+        (posts.seed_session, _posts("resources_session_id")),
+        (posts.aggregate_metrics, _posts("verify_responses")),
     ],
     ids=["openrlhf", "slime", "verify", "seed_session", "aggregate_metrics"],
 )

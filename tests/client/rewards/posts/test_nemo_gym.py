@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gradewire.rewards import RewardScorer
-from gradewire.rewards.posts.nemo_gym import aggregate_metrics, seed_session, verify
+from gradewire.rewards.posts import aggregate_metrics, seed_session, verify
 
 
 def post(text: str) -> dict[str, Any]:

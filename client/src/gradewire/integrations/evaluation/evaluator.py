@@ -13,8 +13,7 @@ from gradewire.errors import DeadlineExceeded, MissingExtra, TransportError
 from gradewire.items import Item, ItemLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics
 from gradewire.options import CallOptions, ScoreOptions
-from gradewire.reports import ScoreReport
-from gradewire.results import MetricScore, Provenance, ScoreWarning, Status
+from gradewire.results import MetricScore, Provenance, ScoreReport, ScoreWarning, Status
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gradewire.reports import ScoreReport
-from gradewire.results import Status
+from gradewire.results import ScoreReport, Status
 
 SUM: Final = 0
 SCORED: Final = 1

@@ -414,9 +414,8 @@ class Spool:
             self._finished = {sequence: StepScores.from_dict(json.loads(scores)) for sequence, scores in newest[::-1]}
             states = self._database.execute("SELECT state, count(*) FROM scores GROUP BY state")
             self._counts = Counter({StepState(state): count for state, count in states})
-            query = "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION ALL SELECT sequence FROM scores)"
-            (last,) = self._database.execute(query).fetchone()
-            self._next = 0 if last is None else last + 1
+            query = "SELECT sequence FROM steps UNION SELECT sequence FROM scores"
+            self._next = 1 + max((sequence for (sequence,) in self._database.execute(query)), default=-1)
             damaged = {}
             query = "SELECT sequence, step, items, header, rows, digest FROM steps ORDER BY sequence"
             for sequence, step, items, *stored in self._database.execute(query):

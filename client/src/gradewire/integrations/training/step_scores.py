@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from gradewire.reports import ScoreReport
-from gradewire.results import Status
+from gradewire.results import ScoreReport, Status
 
 
 class StepState(StrEnum):

@@ -11,7 +11,7 @@ from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.integrations.training import shard_totals
 from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, ScoreOptions
-from gradewire.reports import ScoreReport  # noqa: TC001 - torch evaluates annotations of its modules
+from gradewire.results import ScoreReport  # noqa: TC001 - torch evaluates annotations of its modules
 
 try:
     import torch

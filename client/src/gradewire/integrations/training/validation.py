@@ -22,10 +22,9 @@ from gradewire.integrations.training.spool import Spool, SpoolLimits
 from gradewire.integrations.training.step_rows import encode_row
 from gradewire.integrations.training.step_scores import StepHeader, StepScores, StepState, WaitingStep, step_metrics
 from gradewire.items import ItemsLike
-from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics
-from gradewire.metrics.line import format_metric_line
+from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics, format_metric_line
 from gradewire.options import CallOptions, ScoreOptions, rows_of
-from gradewire.reports import ScoreReport
+from gradewire.results import ScoreReport
 
 _DELIVERY_JOIN_S = 5.0
 

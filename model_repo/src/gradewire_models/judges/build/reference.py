@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_models.build.reference import open_golden
 from gradewire_models.judges.build.weights import JudgeWeights, LayerWeights, Matrix
 
 
@@ -126,15 +126,6 @@ def save_golden(golden: Golden, path: Path) -> None:
 
 
 def load_golden(path: Path) -> Golden:
-    """Reads what `save_golden` wrote.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It is not such a file, or a part of it is missing.
-    """
-    try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            ends = np.cumsum(file["lengths"])
-            return Golden(ids=tuple(np.split(file["ids"], ends[:-1])), logits=file["logits"])
-    except (KeyError, EOFError, BadZipFile) as error:
-        raise ValueError(f"{path} is not a file of golden logits: {error}") from error
+    """Read a file of `save_golden`; raises as `open_golden`."""
+    with open_golden(path) as (ids, file):
+        return Golden(ids, file["logits"])

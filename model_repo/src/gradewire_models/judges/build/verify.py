@@ -15,8 +15,7 @@ from gradewire_models.judges.build.reference import TEXTS, Golden, load_golden
 from gradewire_models.judges.catalog import CatalogJudge
 from gradewire_models.judges.description import GOLDEN_FILE
 from gradewire_models.judges.repository import BuiltJudge, load_judge
-from gradewire_models.judges.runtime import open_int8
-from gradewire_models.runtime import cpu_session_options, onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime, open_int8
 
 Logits: TypeAlias = NDArray[np.float32]
 States: TypeAlias = dict[str, NDArray[np.float32]]

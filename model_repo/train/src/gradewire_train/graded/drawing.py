@@ -12,8 +12,7 @@ from gradewire_train.graded.kinds import days as school
 from gradewire_train.graded.kinds import nouns as lists
 from gradewire_train.graded.kinds import stories as evasions
 from gradewire_train.graded.material import Name, Part, PartRandom, TooFewError
-from gradewire_train.graded.row import Drawn, DrawnRow
-from gradewire_train.graded.wording import long_answer, owned, references, worded
+from gradewire_train.graded.wording import Drawn, DrawnRow, long_answer, owned, references, worded
 from gradewire_train.texts.draw import Draw, checked
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.values import choices, dates, names, numbers

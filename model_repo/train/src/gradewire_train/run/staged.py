@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gradewire_models.build.directories import exclusive, exclusive_if_free
-from gradewire_models.build.progress import ignore
+from gradewire_models.locks import exclusive, exclusive_if_free
 
 _PREFIX = ".gradewire-unfinished-"
 _LOCK = "lock"
@@ -27,7 +26,7 @@ def staged(directory: Path) -> Iterator[Path]:
         OSError: The directory cannot be written.
     """
     workspace = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
-    with exclusive(workspace / _LOCK, ignore):
+    with exclusive(workspace / _LOCK, lambda _: None):
         try:
             fresh = workspace / _FILES
             fresh.mkdir()

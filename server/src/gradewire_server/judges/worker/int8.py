@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_models.judges.runtime import open_int8
-from gradewire_models.runtime import cpu_session_options, onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime, open_int8
 from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits, Row, RowResult, Run
 
 

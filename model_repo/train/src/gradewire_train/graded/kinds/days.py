@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gradewire_train.graded.material import PartRandom, entries
-from gradewire_train.graded.row import Drawn
-from gradewire_train.graded.wording import remarks, wrapped
+from gradewire_train.graded.wording import Drawn, remarks, wrapped
 from gradewire_train.texts.values.names import person_name, title
 from gradewire_train.texts.values.numbers import ordinal, ordinal_in_words
 from gradewire_train.texts.wording import capitalised, misspelt, question_style, word_list
@@ -46,8 +45,8 @@ def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
     reference = _form(rng, day)
     if rng.random() < 0.4:
         reference = f"{statement.format(f'on {reference}')}."
-    asked = question, statement.format("on {}")
-    return _row(rng, asked, reference, _form(rng, other), (day.isoformat(), other.isoformat()))
+    event = question, statement.format("on {}")
+    return _row(rng, event, reference, _form(rng, other), (day.isoformat(), other.isoformat()))
 
 
 def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
@@ -76,8 +75,8 @@ def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
     if inside != right:
         return None
     answer = f"{_MONTHS[rng.randrange(12)]} {drawn}" if rng.random() < 0.2 else str(drawn)
-    asked = question, statement.format("in {}")
-    return _row(rng, asked, reference, answer, ("inside", "inside" if inside else "outside"))
+    event = question, statement.format("in {}")
+    return _row(rng, event, reference, answer, ("inside", "inside" if inside else "outside"))
 
 
 def part_of_date(rng: PartRandom, *, right: bool) -> Drawn:
@@ -119,9 +118,9 @@ def _form(rng: PartRandom, day: dt.date) -> str:
 
 
 def _row(
-    rng: PartRandom, asked: tuple[str, str], reference: str, answer: str, meant_and_said: tuple[str, str]
+    rng: PartRandom, event: tuple[str, str], reference: str, answer: str, meant_and_said: tuple[str, str]
 ) -> Drawn:
-    question, statement = asked
+    question, statement = event
     prediction = f"{statement.format(answer)}." if rng.random() < 0.6 else wrapped(rng, "", answer)
     if rng.random() < 0.15:
         prediction = " ".join([prediction, *remarks(rng, rng.randrange(1, 3))])
@@ -160,8 +159,8 @@ def science(rng: PartRandom, *, right: bool) -> Drawn:
         said = by_question[other]["right"][0]
     expected = (entry["expected"], *entry["right"])
     reference = entry["expected"] if rng.random() < 0.7 else expected[rng.randrange(len(expected))]
-    told = said[:1].lower() + said[1:] if rng.random() < 0.5 else said
-    text = _LEADS[rng.randrange(len(_LEADS))].format(told.removeprefix("because "))
+    phrase = said[:1].lower() + said[1:] if rng.random() < 0.5 else said
+    text = _LEADS[rng.randrange(len(_LEADS))].format(phrase.removeprefix("because "))
     if rng.random() < 0.15:
         text = misspelt(rng, text)
     question = asked if rng.random() < 0.8 else asked.lower().rstrip("?")

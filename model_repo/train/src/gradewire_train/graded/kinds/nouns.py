@@ -4,8 +4,7 @@ import re
 from typing import Final
 
 from gradewire_train.graded.material import PartRandom, words
-from gradewire_train.graded.row import Drawn
-from gradewire_train.graded.wording import owned, wrapped
+from gradewire_train.graded.wording import Drawn, owned, wrapped
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon, plain
 from gradewire_train.texts.values.names import person_name

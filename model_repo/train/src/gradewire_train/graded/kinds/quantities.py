@@ -4,8 +4,7 @@ from fractions import Fraction
 from typing import Final
 
 from gradewire_train.graded.material import PartRandom, words
-from gradewire_train.graded.row import Drawn
-from gradewire_train.graded.wording import wrapped
+from gradewire_train.graded.wording import Drawn, wrapped
 from gradewire_train.texts.values.numbers import digits, in_words
 from gradewire_train.texts.wording import question_style
 

@@ -3,8 +3,7 @@
 from typing import Final
 
 from gradewire_train.graded.material import PartRandom, words
-from gradewire_train.graded.row import Drawn
-from gradewire_train.graded.wording import any_of, references, remarks
+from gradewire_train.graded.wording import Drawn, any_of, references, remarks
 from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.values.names import person_name
 from gradewire_train.texts.wording import answer_style, capitalised, filled, question_style, sentence
@@ -107,14 +106,14 @@ def reason(rng: PartRandom, *, right: bool) -> Drawn:
     """Why something happened, told in one or two sentences; wrong: another reason, or the outcome alone."""
     why, another = rng.sample(words("reasons"), 2)
     outcome = rng.choice(words("outcomes"))
-    told = why if right else another
+    cause = why if right else another
     forms = (
-        f"{outcome} because {told}.",
-        f"Because {told}.",
-        f"{told[:1].upper()}{told[1:]}, so {outcome[:1].lower()}{outcome[1:]}.",
-        f"The reason was that {told}.",
-        f"since {told}",
-        f"It was due to the fact that {told}.",
+        f"{outcome} because {cause}.",
+        f"Because {cause}.",
+        f"{cause[:1].upper()}{cause[1:]}, so {outcome[:1].lower()}{outcome[1:]}.",
+        f"The reason was that {cause}.",
+        f"since {cause}",
+        f"It was due to the fact that {cause}.",
     )
     answer = forms[rng.randrange(len(forms))]
     if not right and rng.random() < 0.2:
@@ -123,7 +122,7 @@ def reason(rng: PartRandom, *, right: bool) -> Drawn:
         answer = f"{answer} {' '.join(remarks(rng, 2))}"
     reference = why if rng.random() < 0.5 else f"{outcome} because {why}."
     question = f"{outcome}. {question_style(rng, rng.choice(_WHY))}"
-    return Drawn(question, (reference,), answer, why, told if why in answer or told in answer.lower() else "none")
+    return Drawn(question, (reference,), answer, why, cause if why in answer or cause in answer.lower() else "none")
 
 
 def trend(rng: PartRandom, *, right: bool) -> Drawn:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire.errors import MissingExtra
 from gradewire.results import Status
-from gradewire_cli.options.common import written
-from gradewire_cli.results.summary import verdict
+from gradewire_cli.options.common import Grouping, written
+from gradewire_cli.results.results_file import verdict
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradewire_cli.options.common import Grouping
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.rows.row import Row
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
@@ -182,13 +181,13 @@ class MetricLine:
     Attributes:
         group: The values of the group.
         tally: Counts and means.
-        figures: Intervals and the difference from the baseline; None of too many groups, and where numpy is not
+        statistics: Intervals and the difference from the baseline; None of too many groups, and where numpy is not
             installed.
     """
 
     group: tuple[str, ...]
     tally: Tally
-    figures: GroupStatistics | None
+    statistics: GroupStatistics | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +199,14 @@ class Breakdown:
         outside: Rows without one of the values: they are in no line.
         lines: By label of the metric.
         unknown_baseline: What was to be compared with and is no group; None where it is one.
-        asked: Whether --by names the columns; official files are told by their types unasked.
+        requested: Whether --by names the columns; official files are told by their types unasked.
     """
 
     columns: Grouping
     outside: int
     lines: dict[str, list[MetricLine]]
     unknown_baseline: str | None
-    asked: bool
+    requested: bool
 
     def document(self) -> dict[str, Any]:
         """By value (of one column within the other) and label, as `write_json` takes it."""
@@ -239,25 +238,29 @@ class Breakdown:
             yield f"by {by}: no intervals and differences of more than {COMPARED_GROUPS} groups"
         if len(lines) > SHOWN_GROUPS:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
-        compared = [line for line in lines if line.figures is not None]
-        if self.asked and len(compared) > 1 and all(line.figures and line.figures.paired is None for line in compared):
+        compared = [line for line in lines if line.statistics is not None]
+        if (
+            self.requested
+            and len(compared) > 1
+            and all(line.statistics and line.statistics.paired is None for line in compared)
+        ):
             yield f"by {by}: no group has a score for a question that its baseline has one for: no paired differences"
-        if self.asked and compared:
+        if self.requested and compared:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
     def _interval_notes(self) -> list[str]:
         """How many draws the intervals rest on, and where there is none."""
-        from gradewire_cli.results.interval_notes import PlacedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
+        from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
         figures = []
         for label, lines in self.lines.items():
             for line in lines[:SHOWN_GROUPS]:
-                if line.figures is None:
+                if line.statistics is None:
                     continue
                 group = " ".join(line.group)
-                figures.append(PlacedEstimate(label, "mean", group, line.figures.mean))
-                if line.figures.paired is not None:
-                    figures.append(PlacedEstimate(label, "difference", group, line.figures.paired.mean))
+                figures.append(NamedEstimate(label, "mean", group, line.statistics.mean))
+                if line.statistics.paired is not None:
+                    figures.append(NamedEstimate(label, "difference", group, line.statistics.paired.mean))
         return interval_notes(figures)
 
 
@@ -269,7 +272,7 @@ def check_comparable(source: InputFile) -> None:
     Raises:
         MissingExtra: numpy is not installed.
     """
-    if source.groupings_asked:
+    if source.groupings_requested:
         try:
             import gradewire_stats.comparison  # noqa: F401, PLC0415 - slow, and not needed by most runs
         except ModuleNotFoundError as error:
@@ -329,7 +332,7 @@ def _group_statistics(
 
 
 def _line_document(line: MetricLine) -> dict[str, Any]:
-    tally, figures = line.tally, line.figures
+    tally, figures = line.tally, line.statistics
     mean = {"rows": tally.rows, "scored": tally.scored, "mean": tally.mean}
     rest = {
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
@@ -363,7 +366,7 @@ def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[s
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(line.tally.scored)
-    yield "mean", lambda line: measured(line.tally.mean) if line.figures is None else estimated(line.figures.mean)
+    yield "mean", lambda line: measured(line.tally.mean) if line.statistics is None else estimated(line.statistics.mean)
     if any(tally.empty for tally in tallies):
         yield "mean, empty wrong", lambda line: measured(line.tally.mean_empty_as_wrong)
     if baseline := next(
@@ -380,7 +383,7 @@ def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[s
 
 
 def _paired(line: MetricLine) -> PairedDifference | None:
-    return None if line.figures is None else line.figures.paired
+    return None if line.statistics is None else line.statistics.paired
 
 
 def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Value]) -> Value:

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from gradewire._transport import retries as policy
-from gradewire._transport.retries import Retries, until_answered
+from gradewire._calls import retries as policy
+from gradewire._calls.retries import Retries, until_answered
 from gradewire.errors import DeadlineExceeded, Overloaded, ServerFault, ServerUnreachable, TransportError
 
 GONE = ServerUnreachable("nobody there")

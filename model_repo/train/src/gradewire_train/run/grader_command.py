@@ -19,11 +19,11 @@ from gradewire_stats.calibration.labelled_rows import Half
 from gradewire_train.encoder import Base, load_base
 from gradewire_train.errors import TrainingError
 from gradewire_train.graded.drawing import Drawer
-from gradewire_train.grader.model import Grader, GraderTokenizer, Judgement, row_logits
-from gradewire_train.grader.rows import DRAWN, GraderRow, drawn_row, fold_of, read_rows, rows_digest
+from gradewire_train.grader_rows import DRAWN, GraderRow, drawn_row, fold_of, read_rows, rows_digest
 from gradewire_train.recipes import GraderRecipe, read_recipe, with_settings
 from gradewire_train.run.card import Account, write_account
 from gradewire_train.run.checkpoint import begin_in
+from gradewire_train.run.grader_model import Grader, GraderTokenizer, Judgement, row_logits
 from gradewire_train.run.staged import staged
 from gradewire_train.run.steps import Course, Steps, TrainingConsole, deterministic, first_interrupt
 from gradewire_train.texts.lexicon import Lexicon

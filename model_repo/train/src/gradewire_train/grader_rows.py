@@ -12,7 +12,7 @@ from typing import Any, Final
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import answer_fields, json_objects
-from gradewire_train.graded.row import DrawnRow
+from gradewire_train.graded.wording import DrawnRow
 
 MOST_REFERENCES: Final = 3
 """References of a row that a grader is asked about; most rows have fewer."""

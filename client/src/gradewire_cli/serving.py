@@ -1,24 +1,116 @@
-"""`gradewire gateway`: HTTP with JSON in front of a server on another machine."""
+"""`gradewire serve`, `gradewire gateway` and `gradewire triton`: what starts servers on this machine."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.shared import scorer_of
+from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.options.connection import MAX_PORT
-from gradewire_cli.problems import InputError
+from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing_settings import endpoint_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
     from types import ModuleType
+
+    from gradewire_cli.server_settings import SettingInfo
+
+
+_TYPES: dict[str, type] = {"integer": int, "number": float}
+
+
+class ServeCommand(click.Command):
+    """Takes its options from the server's settings, so that flag, variable and TOML key cannot drift apart."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own options and one per setting."""
+        own = super().get_params(ctx)
+        known = {parameter.name for parameter in own}
+        infos = server_module("gradewire_cli.server_settings").setting_infos()
+        return [*(_option(info) for info in infos if info.name not in known), *own]
+
+
+def _option(info: SettingInfo) -> click.Option:
+    # The server reads variables and file itself, so a flag that is not given must stay away: no default, no variable.
+    notes = [f"default: {info.default}"] if info.default and not info.secret else []
+    attributes: dict[str, Any] = {}
+    flag = info.flag
+    match info.kind:
+        case "boolean":
+            flag = f"{info.flag}/--no-{info.flag.removeprefix('--')}"
+        case "choice":
+            attributes["type"] = click.Choice(info.choices)
+        case "path":
+            attributes["metavar"] = "PATH"
+        case "list":
+            notes.append("comma-separated")
+        case "bytes":
+            attributes["metavar"] = "BYTES"
+            notes.append("64MiB and the like are understood")
+        case kind:
+            attributes["type"] = _TYPES.get(kind, str)
+    note = f" ({'; '.join([*notes, info.variable])})"
+    return click.Option([info.name, flag], default=None, help=f"{info.help.rstrip('.')}{note}.", **attributes)
+
+
+@click.command(
+    "serve",
+    cls=ServeCommand,
+    epilog="""\b
+Every setting is a flag, a variable and a key of the TOML file of --config, under one name; a flag wins over the
+variable, the variable over the file. Secrets belong into variables or the file: everybody can read a command line.
+
+\b
+Examples:
+  gradewire serve
+  gradewire serve --port 0 --http-port 0            any free ports; the address is printed
+  gradewire serve --config server.toml --memory-max-bytes 1GiB
+  GRADEWIRE_REDIS_URL=redis://cache:6379 gradewire serve --print-settings
+
+\b
+Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 a setting is wrong.
+""",
+)
+@click.option("--print-settings", is_flag=True, help="Print all settings as TOML, secrets as stars, and exit.")
+@click.pass_context
+def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
+    """Start a server on this machine; SIGTERM or Ctrl-C stops it in order, a second one at once."""
+    embedded = server_module("gradewire_cli.server_settings")
+    given = {name: value for name, value in values.items() if value is not None}
+    with one_line_errors():
+        if print_settings:
+            click.echo(embedded.print_settings(given), nl=False)
+            return
+        code = embedded.run_server(given, ready=lambda address: click.echo(f"gradewire is ready on {address}"))
+    ctx.exit(code)
+
+
+@click.group(
+    "triton",
+    cls=MountedGroup,
+    # Not by way of the server, which is not needed here and takes a second to import.
+    commands_of=lambda: server_module("gradewire_triton.cli").triton,
+    epilog="""\b
+Examples:
+  gradewire triton up                          every built model, any free ports; Ctrl-C stops it
+  gradewire triton up --grpc-port 8001 --detach
+  gradewire triton status
+  gradewire triton down
+""",
+)
+def triton_command() -> None:
+    """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.
+
+    The server is NVIDIA's own, 2.51; what runs the models emulates its ONNX Runtime backend, which no package
+    carries. Good for trying things out and for tests; where there is a GPU, use NVIDIA's container
+    (docs/operate/triton.md).
+    """
 
 
 _PREFIX = "rewards_"
@@ -136,8 +228,8 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
         if (options[cert] is None) != (options[key] is None):
             flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
             raise click.UsageError(f"{flags} belong together: give both, or neither")
-    serving, settings = _gateway_module("serving"), _gateway_module("settings")
-    _gateway_module("observing").configure_log(options["log_level"])
+    serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
+    server_module("gradewire_gateway.observing").configure_log(options["log_level"])
     made = _settings(settings, options)
     try:
         listening = serving.bind(made.listen)
@@ -153,16 +245,16 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         upstream=settings.UpstreamSettings(
             target=options["address"],
             tls=options["tls"] or any(options[name] for name in ("tls_ca", "tls_cert", "tls_server_name")),
-            ca=_text(options["tls_ca"]),
-            cert=_text(options["tls_cert"]),
-            key=_text(options["tls_key"]),
+            ca=str(options["tls_ca"] or ""),
+            cert=str(options["tls_cert"] or ""),
+            key=str(options["tls_key"] or ""),
             server_name=options["tls_server_name"],
         ),
         listen=settings.ListenSettings(
             host=options["host"],
             port=options["port"],
-            cert=_text(options["cert"]),
-            key=_text(options["key"]),
+            cert=str(options["cert"] or ""),
+            key=str(options["key"] or ""),
             names=options["names"],
         ),
         bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
@@ -171,16 +263,3 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         tracing=settings.TracingSettings(endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]),
         page=options["page"],
     )
-
-
-def _text(path: Path | None) -> str:
-    return "" if path is None else str(path)
-
-
-def _gateway_module(name: str) -> ModuleType:
-    try:
-        return import_module(f"gradewire_gateway.{name}")
-    except ImportError as error:
-        if (error.name or "").partition(".")[0].startswith("gradewire"):
-            raise  # an error in our own packages
-        raise InputError(f"gateway needs {error.name}: pip install 'gradewire[server]'") from error

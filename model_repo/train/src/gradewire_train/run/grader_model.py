@@ -18,7 +18,7 @@ from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, 
 from gradewire_train.batches import LengthBatches
 from gradewire_train.encoder import TrainedEncoder, prepare, save_trained, trained_weights
 from gradewire_train.errors import TrainingError
-from gradewire_train.grader.rows import GraderRow, weights
+from gradewire_train.grader_rows import GraderRow, weights
 from gradewire_train.recipes import GraderRecipe, GraderTraining
 
 _TOKENIZE_AT_ONCE: Final = 4096

@@ -1,0 +1,330 @@
+"""Posts of RL frameworks to a reward server (OpenRLHF, slime, NeMo Gym): from a request's JSON to a reply.
+
+No web framework is needed:
+
+```python
+reply = await answer_openrlhf(scorer, body)  # reply.status, reply.headers, reply.body
+```
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, pstdev
+from typing import Any
+
+from gradewire.errors import GradewireError, InvalidRequest, TransportError
+from gradewire.results import Status
+from gradewire.rewards.answer import completion_in, last_question, without_end
+from gradewire.rewards.reward import Reward, RewardError, RewardSample, as_references
+from gradewire.rewards.scorer import RewardScorer
+from gradewire.rewards.shared import reference_name
+
+# Frameworks ask again after an answer of 500 or more, and slime after any that is not 200.
+_UNAVAILABLE = 503
+_UNPROCESSABLE = 422
+_BAD_REQUEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class PostReply:
+    """What a post is answered with.
+
+    Attributes:
+        body: To be written as JSON.
+        status: Of HTTP.
+        headers: Beside those that every reply has.
+    """
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
+    """The reply where a sample has no value; None where all have one.
+
+    A number would be trained on, so there is none: 503 where the same post may be answered later, else 422.
+    """
+    missing = [reward for reward in rewards if reward.value is None]
+    if not missing:
+        return None
+    may_pass = all(reward.status.may_pass for reward in missing)
+    problem = _problem(
+        _UNAVAILABLE if may_pass else _UNPROCESSABLE,
+        f"{len(missing)} of {len(rewards)} samples have no reward ({missing[0].status}): {missing[0].reason}",
+    )
+    problem["rewards"] = [reward.to_info() for reward in rewards]
+    return PostReply(problem, problem["status"], {"Retry-After": "1"} if may_pass else {})
+
+
+def _failed(error: GradewireError) -> PostReply:
+    """The reply to a post whose call failed: 400 where it is wrong, 503 where another try may help."""
+    if isinstance(error, InvalidRequest):
+        return PostReply(problem := _problem(_BAD_REQUEST, str(error)), problem["status"])
+    if isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
+        return PostReply(problem := _problem(_UNAVAILABLE, str(error)), problem["status"], {"Retry-After": "1"})
+    return PostReply(problem := _problem(502, str(error)), problem["status"])
+
+
+def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
+    """The body as a mapping that has the needed fields.
+
+    Raises:
+        InvalidRequest: It is none, or lacks one; the message names it.
+    """
+    if not isinstance(body, Mapping):
+        raise InvalidRequest(f"the body is a {type(body).__name__}: post a JSON object")
+    for name in needed:
+        if name not in body:
+            there = ", ".join(sorted(map(str, body))) or "nothing"
+            raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
+    return body
+
+
+def _text_of(value: object, at: str) -> str:
+    """A text as it was posted: null or a list written as a text would be graded as an answer, and come to 0.
+
+    Args:
+        value: What stands there.
+        at: Its path in the body.
+
+    Raises:
+        InvalidRequest: It is no text.
+    """
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{at} is a {type(value).__name__}: post a text")
+    return value
+
+
+def _question_of(prompt: object, at: str) -> str:
+    """The question that a prompt asks.
+
+    Args:
+        prompt: A text, or the messages of a chat.
+        at: Its path in the body.
+
+    Raises:
+        InvalidRequest: It is neither.
+    """
+    if isinstance(prompt, list) and all(isinstance(turn, Mapping) for turn in prompt):
+        return last_question(prompt)
+    if not isinstance(prompt, str):
+        raise InvalidRequest(f"{at} is a {type(prompt).__name__}: post a text, or a list of messages")
+    return prompt
+
+
+def _problem(status: int, detail: str) -> dict[str, Any]:
+    titles = {400: "Bad Request", 422: "No reward", 502: "Bad Gateway", 503: "No reward now"}
+    return {"type": "about:blank", "title": titles[status], "status": status, "detail": detail}
+
+
+async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
+    """Answer a post of OpenRLHF (`--reward.remote_url`, 0.11); its samples are gathered with those of others."""
+    try:
+        rewards = await scorer.ascore(openrlhf_samples(body))
+    except GradewireError as error:
+        return _failed(error)
+    return no_reward(rewards) or PostReply(openrlhf_reply(rewards))
+
+
+def openrlhf_samples(body: Any) -> list[RewardSample]:
+    """The samples of a post: each query holds the prompt and what the model answered.
+
+    Raises:
+        InvalidRequest: A field is missing or of another length, or a query does not hold its prompt.
+    """
+    fields = _fields_of(body, "query", "prompts", "labels")
+    queries, prompts, labels = (_list(fields, name) for name in ("query", "prompts", "labels"))
+    if not len(queries) == len(prompts) == len(labels):
+        raise InvalidRequest(f"query, prompts and labels have {len(queries)}, {len(prompts)} and {len(labels)} entries")
+    samples = []
+    for index, (posted, prompted, label) in enumerate(zip(queries, prompts, labels, strict=True)):
+        query, prompt = _text_of(posted, f"query[{index}]"), _text_of(prompted, f"prompts[{index}]")
+        completion = completion_in(query, prompt)
+        if completion is None:
+            raise InvalidRequest(f"query[{index}] does not hold prompts[{index}], so its completion cannot be told")
+        samples.append(RewardSample(completion, as_references(label), prompt))
+    return samples
+
+
+def openrlhf_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
+    """OpenRLHF's reply: numbers alone reach its logs, all else is beside them."""
+    values = [reward.value for reward in rewards]
+    return {
+        "rewards": values,
+        "scores": values,
+        "extra_logs": {"gradewire_scored": [float(reward.scored) for reward in rewards]},
+        "gradewire": [reward.to_info() for reward in rewards],
+    }
+
+
+def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
+    value = fields[name]
+    if not isinstance(value, list):
+        raise InvalidRequest(f"{name} is a {type(value).__name__}: post a list")
+    return value
+
+
+async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
+    """Answer a post of slime (`--rm-type remote_rm`) with a number, with a `reward_key` with a mapping that has it.
+
+    slime asks ten times, then its run stops. In slime's own process `gradewire.rewards.slime` does more.
+
+    Args:
+        scorer: Gives the reward.
+        body: The post's JSON.
+        reward_key: Under which the number stands, beside status, answer, line and digest.
+    """
+    try:
+        reward = await scorer.ascore_one(slime_sample(body))
+    except GradewireError as error:
+        return _failed(error)
+    if (problem := no_reward([reward])) is not None:
+        return problem
+    return PostReply(slime_reply(reward, reward_key))
+
+
+def slime_sample(body: Any) -> RewardSample:
+    """The sample of a post.
+
+    Raises:
+        InvalidRequest: A field is missing, or the response is no text.
+    """
+    fields = _fields_of(body, "prompt", "response", "label")
+    return RewardSample(
+        without_end(_text_of(fields["response"], "response")),
+        as_references(fields["label"]),
+        _question_of(fields["prompt"], "prompt"),
+    )
+
+
+def slime_reply(reward: Reward, reward_key: str | None = None) -> Any:
+    """The reply that slime reads: the number, or a mapping that has it under the key."""
+    return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
+
+
+_TASK = "_ng_task_index"
+_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
+# Gym's words for kinds of failures.
+_KINDS = {
+    Status.TIMEOUT: "transport_timeout",
+    Status.UNAVAILABLE: "transport_unreachable",
+    Status.UNPARSABLE: "judge_unparseable",
+}
+
+
+async def verify(scorer: RewardScorer, body: Any) -> PostReply:
+    """Answer `/verify` of NeMo Gym (0.7): the request's fields, with the reward.
+
+    Gym's replies always have a number. Where there is no reward it is the 0 that Gym's own servers send then, and
+    `mask_sample` says that it is no measurement: Gym leaves the sample out, with kind and reason of the failure.
+    """
+    try:
+        reward = await scorer.ascore_one(nemo_gym_sample(body))
+    except GradewireError as error:
+        return _failed(error)
+    return PostReply(nemo_gym_reply(_fields_of(body), reward))
+
+
+def nemo_gym_sample(body: Any) -> RewardSample:
+    """The sample of a `/verify`: the last message of the response, and the right answers beside it.
+
+    Raises:
+        InvalidRequest: A field is missing.
+    """
+    fields = _fields_of(body, "response", "responses_create_params")
+    response, asked = fields["response"], fields["responses_create_params"]
+    if not isinstance(response, Mapping) or not isinstance(response.get("output"), list):
+        raise InvalidRequest("response.output is missing: post an answer of the Responses API")
+    metadata = fields.get("verifier_metadata")
+    columns = {**(metadata if isinstance(metadata, Mapping) else {}), **fields}
+    references = columns[reference_name(columns, None)]
+    prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
+    # Calls of tools and the like stand between the messages.
+    turns = [turn for turn in prompt if _is_turn(turn)] if isinstance(prompt, list) else prompt
+    question = _question_of(turns, "responses_create_params.input")
+    return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
+
+
+def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
+    """Gym's reply to `/verify`: the request's fields, with the reward or the mask."""
+    reply = {**fields, "extracted_answer": reward.answer, "gradewire": reward.to_info()}
+    if reward.value is not None:
+        return {**reply, "reward": reward.value}
+    config = fields.get("instance_config")
+    # The second place is read by older versions of NeMo RL.
+    masked = {**(config if isinstance(config, Mapping) else {}), "mask_sample": True}
+    kind = "gradewire:no_answer" if reward.status is Status.EMPTY_PREDICTION else None
+    return {
+        **reply,
+        "reward": 0.0,
+        "mask_sample": True,
+        "failure_kind": kind or _KINDS.get(reward.status, "verifier_error"),
+        "failure_reason": f"{reward.status}: {reward.reason}",
+        "instance_config": masked,
+    }
+
+
+def seed_session(body: Any) -> PostReply:
+    """Answers `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
+    fields = _fields_of(body)
+    session = fields.get("resources_session_id")
+    return PostReply({} if session is None else {"resources_session_id": session})
+
+
+def aggregate_metrics(body: Any) -> PostReply:
+    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
+
+    Raises:
+        InvalidRequest: A field is missing, or no number where one is needed.
+    """
+    responses = _fields_of(body, "verify_responses")["verify_responses"]
+    if not isinstance(responses, list):
+        raise InvalidRequest(f"verify_responses is a {type(responses).__name__}: post a list")
+    tasks: dict[int, list[float]] = {}
+    for index, response in enumerate(responses):
+        task, reward = _rewarded(response, f"verify_responses[{index}]")
+        rewards = tasks.setdefault(task, [])
+        if not response.get("mask_sample"):
+            rewards.append(reward)
+    measured = [reward for rewards in tasks.values() for reward in rewards]
+    overall = _reward_statistics(measured)
+    if len(measured) < len(responses):
+        overall["coverage/measured_rollouts"] = len(measured)
+        overall["coverage/masked_rollouts"] = len(responses) - len(measured)
+    return PostReply(
+        {
+            "group_level_metrics": [
+                {_TASK: task, **_reward_statistics(rewards)} for task, rewards in tasks.items() if rewards
+            ],
+            "agent_metrics": overall,
+            "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
+        }
+    )
+
+
+def _rewarded(response: Any, at: str) -> tuple[int, float]:
+    """The task of a response, and its reward."""
+    if not isinstance(response, Mapping):
+        raise InvalidRequest(f"{at} is a {type(response).__name__}: post what /verify answered")
+    task, reward = response.get(_TASK, 0), response.get("reward")
+    if type(task) is not int:  # no bool
+        raise InvalidRequest(f"{at}.{_TASK} is a {type(task).__name__}: post a number")
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not abs(reward) < _MOST_REWARD:
+        raise InvalidRequest(f"{at}.reward is no number that can be averaged")
+    return task, float(reward)
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, Mapping) and "content" in turn and turn.get("type", "message") == "message"
+
+
+def _reward_statistics(rewards: Sequence[float]) -> dict[str, float]:
+    if not rewards:
+        return {}
+    return {
+        "mean/reward": fmean(rewards),
+        "min/reward": min(rewards),
+        "max/reward": max(rewards),
+        "std/reward": pstdev(rewards),
+    }
