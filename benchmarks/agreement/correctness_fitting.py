@@ -36,14 +36,14 @@ class Fitted:
 
     def probabilities(self, rows: ScoredRows) -> NDArray[np.float64]:
         """float64[rows], P(right) by the server's code."""
-        places = map(self.served.place, rows.shapes)
+        places = map(self.served.position_of, rows.shapes)
         return np.array([self.served(values, place) for values, place in zip(rows.values, places, strict=True)])
 
     def uncertain(self, rows: ScoredRows, confidence: float) -> NDArray[np.bool_]:
         """bool[rows], whose verdict lies in the band at that confidence, or is a rule's."""
         found = []
         for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
-            place = self.served.place(shape)
+            place = self.served.position_of(shape)
             found.append(self.served.band(confidence, place).holds(probability) or self.served.overruled(values, place))
         return np.array(found)
 

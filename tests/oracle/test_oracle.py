@@ -75,9 +75,9 @@ def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
 
 # File, what stands in it (once), what is put in its place, a preset that must notice.
 MUTANTS = {
-    "weight": ("smile/parameters.py", "default_with(preset))", "default_with(preset)) + 0.01", "v1"),
+    "weight": ("smile/formula.py", "default_with(preset))", "default_with(preset)) + 0.01", "v1"),
     "weight of the reference code": (
-        "smile/parameters.py",
+        "smile/formula.py",
         "default_with(preset)",
         'default_with("v1")',
         "reference_code",

@@ -29,7 +29,7 @@ class Job(EndingJob):
         super().__init__(length, name)
         self.deadline_s = math.inf
 
-    def wanted(self, now_s: float) -> bool:
+    def is_wanted(self, now_s: float) -> bool:
         del now_s
         return not self.cancelled
 

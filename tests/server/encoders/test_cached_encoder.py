@@ -18,13 +18,12 @@ from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders import cached_encoder
 from gradewire_server.encoders.batcher import Queued, QueueFullError, RunError, Submission, end, finish
 from gradewire_server.encoders.cached_encoder import BlobCache, CachedEncoder
-from gradewire_server.encoders.encoder import Encoded, Encoder, LoadedParts
+from gradewire_server.encoders.encoder import Encoded, Encoder
 from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import Tokenized
 from gradewire_server.storage.cache import SegmentedLru, StorageTelemetry, Write
-from gradewire_server.storage.codec import encode_blobs, encode_tokens
-from gradewire_server.storage.keys import SENTENCE, Blobs, EntryKind, ModelSpaces
+from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpaces, encode_blobs, encode_tokens
 
 DIMS = 4
 BLOB = encode_blobs(np.ones((1, DIMS), np.float16), np.zeros(1, np.bool_))[0]
@@ -107,7 +106,7 @@ class Bench:
         self.spaces = ModelSpaces(namespace="a", digest="0" * 64, prefix="", dims=DIMS)
         model: Any = SimpleNamespace(name="m", token_layers=(1, 2))
         tokenizer: Any = SimpleNamespace(encode=self._tokenize)
-        encoder = Encoder(LoadedParts(model, tokenizer, self.spaces, self.queue, ModelTelemetry(telemetry, "m")))
+        encoder = Encoder(model, tokenizer, self.spaces, self.queue, ModelTelemetry(telemetry, "m"))
         blobs = BlobCache(SegmentedLru(1 << 20), second, StorageTelemetry(self.registry), max_pending_writes=9)
         self.pending = PendingTexts()
         self.cache = CachedEncoder(encoder, blobs, self.pending, telemetry)

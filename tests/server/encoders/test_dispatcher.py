@@ -23,7 +23,7 @@ class Job(EndingJob):
         super().__init__(length, length)
         self.deadline_s = deadline_s
 
-    def wanted(self, now_s: float) -> bool:
+    def is_wanted(self, now_s: float) -> bool:
         return not self.cancelled and self.deadline_s > now_s
 
 

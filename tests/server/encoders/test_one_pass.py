@@ -22,8 +22,8 @@ from gradewire_server.metrics.common import EncoderParameters
 from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.encoder.sbert import Sbert
 from gradewire_server.metrics.encoder.sfve import Sfve
+from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.settings.engine import ComputeConfig, EngineConfig

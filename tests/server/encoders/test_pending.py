@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
-from gradewire_server.storage.keys import SENTENCE
+from gradewire_server.storage.codec import SENTENCE
 
 
 def text_of(name: bytes = b"k") -> PendingText:
@@ -49,7 +49,7 @@ async def test_a_cancelled_waiter_leaves_the_others() -> None:
     await asyncio.sleep(0)
     tasks[0].cancel()
     await asyncio.wait(tasks[:1])
-    assert started.wanted(time.monotonic())
+    assert started.is_wanted(time.monotonic())
     table.complete(started, {SENTENCE: b"blob"}, AnswerSource.COMPUTED)
     await tasks[1]
     assert stays.results == [b"blob"]
@@ -62,7 +62,7 @@ async def test_with_no_waiter_left_it_is_dropped_as_cancelled() -> None:
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    assert not started.wanted(time.monotonic())
+    assert not started.is_wanted(time.monotonic())
     assert not table.drop(started)
     assert not len(table)
 
@@ -72,17 +72,17 @@ async def test_a_text_that_nobody_wants_can_be_revived_before_its_turn() -> None
     call = VectorCall(1, deadline_s=None)
     table.start(started, call, 0, SENTENCE)
     call.open = False
-    assert not started.wanted(time.monotonic())
+    assert not started.is_wanted(time.monotonic())
     table.join(b"k", VectorCall(1, deadline_s=None), 0, SENTENCE, Tier.WINDOW)
-    assert started.wanted(time.monotonic())
+    assert started.is_wanted(time.monotonic())
 
 
 async def test_its_deadline_is_the_latest_of_its_waiters() -> None:
     table, started = PendingTexts(), text_of()
     table.start(started, VectorCall(1, deadline_s=100.0), 0, SENTENCE)
     table.join(b"k", VectorCall(1, deadline_s=200.0), 0, SENTENCE, Tier.WINDOW)
-    assert started.wanted(150.0)
-    assert not started.wanted(200.0)
+    assert started.is_wanted(150.0)
+    assert not started.is_wanted(200.0)
 
 
 async def test_at_its_deadline_a_call_returns_what_it_has() -> None:

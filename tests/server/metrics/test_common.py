@@ -16,8 +16,8 @@ from gradewire_server.metrics.common import (
     is_blank,
 )
 from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters
+from gradewire_server.metrics.smile.formula import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
-from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.scoring.corpus import distinct_references
 
 UNSEEN = ["", " ", " \t\n", "\0", "\0\x01\x7f", "\u200b", "\ufeff \u2060", "\u00ad", "\u3000\u200e\u202e"]

@@ -13,7 +13,7 @@ from tests.support.examples import example_count
 
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.storage.cache import ENTRY_OVERHEAD_BYTES, SegmentedLru, StorageTelemetry, Write, WriteBehind
-from gradewire_server.storage.keys import EntryKind
+from gradewire_server.storage.codec import EntryKind
 
 _KEYS = st.integers(0, 12).map(lambda i: bytes([i]) * 16)
 _MAX_BYTES = 2000

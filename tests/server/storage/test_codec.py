@@ -11,6 +11,8 @@ from gradewire_server.domain.needs import Tier
 from gradewire_server.storage import codec
 from gradewire_server.storage import codec as token_codec
 from gradewire_server.storage.codec import (
+    LOGIT_DIMS,
+    EntryKind,
     decode_logits,
     encode_logit,
     encode_tokens,
@@ -19,7 +21,6 @@ from gradewire_server.storage.codec import (
     unpack,
     with_tier,
 )
-from gradewire_server.storage.keys import LOGIT_DIMS, EntryKind
 
 _DIMS = 8
 _ROWS = hnp.arrays(

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.storage.keys import HASH_BYTES, EntryKind, KeySpace
+from gradewire_server.storage.codec import HASH_BYTES, EntryKind, KeySpace
 
 _TEXT = st.text(st.characters(codec="utf-8"))
 

@@ -52,7 +52,7 @@ class WantedJob(Protocol):
     def deadline_s(self) -> float:
         """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
 
-    def wanted(self, now_s: float) -> bool:
+    def is_wanted(self, now_s: float) -> bool:
         """Whether somebody still waits for it."""
 
 
@@ -61,7 +61,7 @@ R = TypeVar("R")
 
 
 class FinishedJobs(NamedTuple, Generic[J, R]):
-    """Jobs of one call that ended together.
+    """Jobs of one call that finished in one run.
 
     Attributes:
         jobs: Which.
@@ -127,9 +127,9 @@ class Queued(Generic[J, R]):
         self.length = job.length
         self.submission = submission
 
-    def wanted(self, now_s: float) -> bool:
+    def is_wanted(self, now_s: float) -> bool:
         """Whether somebody still waits for it."""
-        return self.job.wanted(now_s)
+        return self.job.is_wanted(now_s)
 
 
 def jobs_of(run: Sequence[Queued[J, R]]) -> list[J]:
@@ -284,7 +284,7 @@ class Batcher(Generic[J, R]):
             taken, dropped = self._queue.take(
                 max_tokens=min(self._budget_tokens(now_s), share),
                 max_jobs=self._compute.max_batch_texts,
-                wanted=lambda queued: queued.wanted(now_s),
+                wanted=lambda queued: queued.is_wanted(now_s),
             )
             end(dropped)
             if taken:

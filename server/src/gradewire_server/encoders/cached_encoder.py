@@ -20,8 +20,17 @@ from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, F
 from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
-from gradewire_server.storage.codec import is_complete, sentence_of, with_sentence, with_tier
-from gradewire_server.storage.keys import SENTENCE, Blobs, EntryKind, ModelSpaces, VectorKind
+from gradewire_server.storage.codec import (
+    SENTENCE,
+    Blobs,
+    EntryKind,
+    ModelSpaces,
+    VectorKind,
+    is_complete,
+    sentence_of,
+    with_sentence,
+    with_tier,
+)
 
 
 class Entry(NamedTuple):
@@ -328,7 +337,7 @@ class CachedEncoder:
         now_s = time.monotonic()
         wanted_again = []
         for text in part.jobs:
-            if text.wanted(now_s):  # by someone who came just after
+            if text.is_wanted(now_s):  # by someone who came just after
                 wanted_again.append(text)
             else:
                 self._dropped.labels("deadline" if self._pending.drop(text) else "cancelled").inc()

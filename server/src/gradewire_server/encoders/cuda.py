@@ -253,7 +253,7 @@ class BoundSession:
 
     Args:
         session: The graph, loaded.
-        place: Where the session's device keeps memory.
+        device: Where the session's device keeps memory.
         sentence_output: Name of the output that every run gives, float32[rows, dims].
         dims: Its length.
         shapes: All that runs can have.
@@ -263,7 +263,7 @@ class BoundSession:
     def __init__(  # noqa: PLR0913 - five of one session, by name
         self,
         session: onnxruntime.InferenceSession,
-        place: BufferDevice,
+        device: BufferDevice,
         *,
         sentence_output: str,
         dims: int,
@@ -271,7 +271,7 @@ class BoundSession:
         graphs: bool,
     ) -> None:
         self._session = session
-        self._place = place
+        self._device = device
         self._sentence_output = sentence_output
         self._dims = dims
         self._graph_ids = {shape: str(number) if graphs else _NO_GRAPH for number, shape in enumerate(shapes)}
@@ -307,7 +307,7 @@ class BoundSession:
         binding = self._session.io_binding()
         self._bind_inputs(binding, buffers.ids, buffers.mask)
         for name in (self._sentence_output, *token_outputs):
-            binding.bind_output(name, self._place.kind, self._place.index)
+            binding.bind_output(name, self._device.kind, self._device.index)
         self._session.run_with_iobinding(binding, _run_options(_NO_GRAPH))
         sentences, *tokens = binding.copy_outputs_to_cpu()
         return sentences, tokens
@@ -329,7 +329,9 @@ class BoundSession:
         binding.bind_ortvalue_input(ATTENTION_MASK, mask)
 
     def _empty(self, shape: Sequence[int], kind: type) -> Any:
-        return onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(shape), kind, self._place.kind, self._place.index)
+        return onnxruntime.OrtValue.ortvalue_from_shape_and_type(
+            list(shape), kind, self._device.kind, self._device.index
+        )
 
 
 def _run_options(graph_id: str) -> Any:

@@ -119,11 +119,11 @@ class AsyncDispatcher(Generic[J, R]):
                 self._plan()
                 continue
             # What was planned goes first: put back into the queue, short texts would wait behind every long one.
-            run = self._wanted(self._planned.popleft())
+            run = self._still_wanted(self._planned.popleft())
             if run:
                 task = self._loop.create_task(self._work(run))
                 self._running[task] = run
-                task.add_done_callback(self._ended)
+                task.add_done_callback(self._finished)
         if self._running and self._sweeping is None:
             self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep)
 
@@ -135,7 +135,7 @@ class AsyncDispatcher(Generic[J, R]):
         taken, dropped = self._queue.take(
             max_tokens=min(limits.max_run_tokens, share),
             max_jobs=limits.max_run_texts,
-            wanted=lambda queued: queued.wanted(now_s),
+            wanted=lambda queued: queued.is_wanted(now_s),
         )
         end(dropped)
         if taken:
@@ -143,9 +143,9 @@ class AsyncDispatcher(Generic[J, R]):
                 taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens
             )
 
-    def _wanted(self, run: Sequence[Queued[J, R]]) -> list[Queued[J, R]]:
+    def _still_wanted(self, run: Sequence[Queued[J, R]]) -> list[Queued[J, R]]:
         now_s = self._loop.time()
-        wanted = [each for each in run if each.wanted(now_s)]
+        wanted = [each for each in run if each.is_wanted(now_s)]
         if len(wanted) < len(run):
             end([each for each in run if each not in wanted])
         return wanted
@@ -165,7 +165,7 @@ class AsyncDispatcher(Generic[J, R]):
             end(self._drain(), refusal)
         now_s = self._loop.time()
         for task, run in self._running.items():
-            if refusal is not None or not any(each.wanted(now_s) for each in run):
+            if refusal is not None or not any(each.is_wanted(now_s) for each in run):
                 task.cancel()
         self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep) if self._running else None
 
@@ -185,14 +185,14 @@ class AsyncDispatcher(Generic[J, R]):
             record_run(run, start_ns=start_ns, end_ns=time.time_ns())
             finish(run, results)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[None]) -> None:
         run = self._running.pop(task)
         if task.cancelled():  # before its first step
             self._give_back(run)
         self._dispatch()
 
     def _give_back(self, run: Sequence[Queued[J, R]]) -> None:
-        wanted = self._wanted(run)
+        wanted = self._still_wanted(run)
         error = self._remote.refusal() if self._closed is None else RunError(self._closed)
         if error is not None:
             end(wanted, error)

@@ -20,7 +20,7 @@ from gradewire_server.encoders.batcher import FinishedJobs, QueueFullError, RunE
 from gradewire_server.encoders.pending import PendingText, VectorCall
 from gradewire_server.encoders.prometheus import ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.storage.keys import Blobs, ModelSpaces
+from gradewire_server.storage.codec import Blobs, ModelSpaces
 
 
 class Encoded(NamedTuple):
@@ -69,25 +69,6 @@ class RunQueue(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedParts:
-    """What an encoder is made of.
-
-    Attributes:
-        model: Its description.
-        tokenizer: Its tokenizer.
-        spaces: Names of its entries in caches.
-        queue: Runs it.
-        telemetry: Where it is counted.
-    """
-
-    model: BuiltModel
-    tokenizer: TextTokenizer
-    spaces: ModelSpaces
-    queue: RunQueue
-    telemetry: ModelTelemetry
-
-
-@dataclass(frozen=True, slots=True)
 class RoughEncoder:
     """What makes approximate vectors of a model.
 
@@ -106,21 +87,35 @@ class Encoder(VectorBackend):
     """A loaded model.
 
     Args:
-        parts: What it is made of.
+        model: Its description.
+        tokenizer: Its tokenizer.
+        spaces: Names of its entries in caches.
+        queue: Runs it.
+        telemetry: Where it is counted.
         rough: Makes approximate vectors of it, if there is such an encoder; its owner closes both.
         degraded: What works less well than the settings ask for, a line for people; empty: nothing.
     """
 
-    def __init__(self, parts: LoadedParts, *, rough: RoughEncoder | None = None, degraded: str = "") -> None:
-        self.model = parts.model
+    def __init__(  # noqa: PLR0913 - the five parts of one model, and two more by name
+        self,
+        model: BuiltModel,
+        tokenizer: TextTokenizer,
+        spaces: ModelSpaces,
+        queue: RunQueue,
+        telemetry: ModelTelemetry,
+        *,
+        rough: RoughEncoder | None = None,
+        degraded: str = "",
+    ) -> None:
+        self.model = model
         self.rough = rough
         self.degraded = degraded
-        self.spaces = parts.spaces
-        self._tokenizer = parts.tokenizer
-        self._queue = parts.queue
-        self._telemetry = parts.telemetry
+        self.spaces = spaces
+        self._tokenizer = tokenizer
+        self._queue = queue
+        self._telemetry = telemetry
         self._closed: Failure | None = None
-        self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{parts.model.name}")
+        self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
 
     @override
     async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:

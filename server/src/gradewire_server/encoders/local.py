@@ -20,13 +20,13 @@ from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.encoders.batcher import Batcher, lower_priority
 from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
-from gradewire_server.encoders.encoder import Encoded, Encoder, LoadedParts, ModelSource, RoughEncoder, UnusableError
+from gradewire_server.encoders.encoder import Encoded, Encoder, ModelSource, RoughEncoder, UnusableError
 from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
-from gradewire_server.storage.keys import ModelSpaces
+from gradewire_server.storage.codec import ModelSpaces
 
 
 class EncoderSession:
@@ -329,22 +329,30 @@ class SessionSource(ModelSource):
         spaces = ModelSpaces.of_model(namespace, model)
         if model.numeric_class == BF16_CLASS:
             spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "vectors"))
-        parts = self._parts(opened, opened.session, spaces, name=f"{model.name}-{model.numeric_class}")
-        if isinstance(rough, str):
-            return Encoder(parts, degraded=rough)
-        if rough is None:
-            return Encoder(parts)
-        spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
-        remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
-        approximate = Encoder(self._parts(opened, rough.session, spaces, name=f"{model.name}-{BF16_CLASS}"))
-        return Encoder(parts, rough=RoughEncoder(approximate, rough.cosine_error, remark))
+        approximate = None
+        if isinstance(rough, RoughSession):
+            of_rough = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
+            runs = self._running(opened, rough.session, of_rough, name=f"{model.name}-{BF16_CLASS}")
+            remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
+            approximate = RoughEncoder(runs, rough.cosine_error, remark)
+        degraded = rough if isinstance(rough, str) else ""
+        name = f"{model.name}-{model.numeric_class}"
+        return self._running(opened, opened.session, spaces, name=name, rough=approximate, degraded=degraded)
 
-    def _parts(self, opened: _Opened, session: Session, spaces: ModelSpaces, *, name: str) -> LoadedParts:
+    def _running(  # noqa: PLR0913 - the opened model and one of its sessions, and two that have defaults
+        self,
+        opened: _Opened,
+        session: Session,
+        spaces: ModelSpaces,
+        *,
+        name: str,
+        rough: RoughEncoder | None = None,
+        degraded: str = "",
+    ) -> Encoder:
         model, tokenizer = opened.model, opened.tokenizer
         telemetry = ModelTelemetry(self._telemetry, model.name)
-        runs = _SessionRuns(session, run_reader(model, tokenizer, telemetry))
-        queue = Batcher(runs, opened.compute, name=name)
-        return LoadedParts(model, tokenizer, spaces, queue, telemetry)
+        queue = Batcher(_SessionRuns(session, run_reader(model, tokenizer, telemetry)), opened.compute, name=name)
+        return Encoder(model, tokenizer, spaces, queue, telemetry, rough=rough, degraded=degraded)
 
     @override
     def trouble(self, name: str) -> str:

@@ -19,6 +19,9 @@ from gradewire_server.encoders.pending import PendingText, VectorCall
 from gradewire_server.encoders.prometheus import ModelTelemetry
 from gradewire_server.encoders.tokenizer import GraderTokenizer, TextTokenizer, joined
 from gradewire_server.storage.codec import (
+    SENTENCE,
+    WORDS,
+    Blobs,
     decode_blobs,
     decode_logits,
     decode_tokens,
@@ -27,7 +30,6 @@ from gradewire_server.storage.codec import (
     encode_tokens,
     round_vectors,
 )
-from gradewire_server.storage.keys import SENTENCE, WORDS, Blobs
 
 _NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder answered with a vector that is zero or not finite")
 

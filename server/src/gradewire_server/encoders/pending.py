@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.tokenizer import Tokenized  # noqa: TC001 - one way of importing types, everywhere
-from gradewire_server.storage.keys import SENTENCE, Blobs, VectorKind
+from gradewire_server.storage.codec import SENTENCE, Blobs, VectorKind
 
 _TIMED_OUT = Failure(Status.TIMEOUT, "the deadline passed before the encoder was done; allow more time or send less")
 _ABANDONED = Failure(Status.UNAVAILABLE, "everyone who asked for this text went away")
@@ -145,7 +145,7 @@ class PendingText:
         """Tokens, special ones included; 0 before tokenization."""
         return 0 if self.tokens is None else len(self.tokens.ids)
 
-    def wanted(self, now_s: float) -> bool:
+    def is_wanted(self, now_s: float) -> bool:
         """Whether somebody waits for it whose deadline has not passed: its own deadline is the latest of them."""
         return any(call.open and call.deadline_s > now_s for call, _, _ in self.subscribers)
 

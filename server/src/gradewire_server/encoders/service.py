@@ -40,7 +40,7 @@ from gradewire_server.encoders.outputs import (
 from gradewire_server.encoders.pending import VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.encoders.tokenizer import joined
-from gradewire_server.storage.keys import SENTENCE, WORDS
+from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -57,19 +56,6 @@ _LOG_AGAIN_S: Final = 10.0
 _DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault.FAILED})
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCallbacks:
-    """Whom a model tells that something may be wrong with it.
-
-    Attributes:
-        doubted: It should be looked at now.
-        flawed: A probe failed, or a run that went well when it was sent again: that was not the text's fault.
-    """
-
-    doubted: Callable[[], None]
-    flawed: Callable[[], None]
-
-
 class TritonModel:
     """A model of one digest, as Triton runs it.
 
@@ -79,24 +65,26 @@ class TritonModel:
         probes: Short texts, one more than it has instances and each of another length, so that Triton's batcher does
             not join them and every instance that is idle gets one: for finding out whether it computes.
         telemetry: Where errors are counted.
-        callbacks: Who looks after it.
+        doubted: Called where it should be checked now.
+        flawed: Called where a probe failed, or a run that went well when it was sent again: not by the text's fault.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the model with its client, and four collaborators by name
         self,
         client: TritonClient,
         model: BuiltModel,
         *,
         probes: Sequence[NDArray[np.int32]],
         telemetry: TritonTelemetry,
-        callbacks: ModelCallbacks,
+        doubted: Callable[[], None],
+        flawed: Callable[[], None],
     ) -> None:
         self.description = model
         self._client = client
         self._probes = probes
         self._telemetry = telemetry
-        self._doubted = callbacks.doubted
-        self.flawed = callbacks.flawed
+        self._doubted = doubted
+        self.flawed = flawed
         self._computed_s = self._logged_s = -math.inf
         self.last_error: TritonError | None = None
         self.breaker = Breaker(

@@ -19,14 +19,14 @@ from gradewire_models.repository.grader_input import MAX_PIECES
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.encoders.batcher import DeadlinePassedError, RunError
 from gradewire_server.encoders.dispatcher import AsyncDispatcher, DispatchLimits, RemoteRuns
-from gradewire_server.encoders.encoder import Encoded, Encoder, LoadedParts, ModelSource, NotNowError, UnusableError
+from gradewire_server.encoders.encoder import Encoded, Encoder, ModelSource, NotNowError, UnusableError
 from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry, TritonTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.encoders.triton_model import ModelCallbacks, TritonModel
+from gradewire_server.encoders.triton_model import TritonModel
 from gradewire_server.settings.engine import ComputeConfig, TritonConfig
-from gradewire_server.storage.keys import ModelSpaces
+from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
 _REMEDY = "give both the same model repository, and load the model again in Triton"
@@ -205,7 +205,7 @@ _PROBE_STEP_TOKENS: Final = 8
 class ModelWatcher(Protocol):
     """Who looks after the models."""
 
-    def follow(self, name: str) -> None:
+    def watch(self, name: str) -> None:
         """A model was asked for: looks after it from now on."""
 
     def wake(self, name: str) -> None:
@@ -272,9 +272,9 @@ class TritonSource(ModelSource):
         try:
             model, tokenizer = await asyncio.to_thread(self._read, name)
         except ModelBrokenError:
-            looks.follow(name)  # whoever mends it does not have to tell us
+            looks.watch(name)  # whoever mends it does not have to tell us
             raise
-        looks.follow(name)
+        looks.watch(name)
         check_arithmetic(model)
         check_catalog(model)
         warm_up = warm_up_ids(model, tokenizer)
@@ -288,7 +288,8 @@ class TritonSource(ModelSource):
                 model,
                 probes=_probes(warm_up[0], model.max_tokens, min(parallel + 1, _MOST_PROBES)),
                 telemetry=self._triton_telemetry,
-                callbacks=ModelCallbacks(doubted=lambda: looks.wake(name), flawed=lambda: looks.flawed(name)),
+                doubted=lambda: looks.wake(name),
+                flawed=lambda: looks.flawed(name),
             )
             for ids in warm_up:
                 await runner.infer([ids], layers=model.token_layers)
@@ -310,7 +311,7 @@ class TritonSource(ModelSource):
         reader = run_reader(model, tokenizer, telemetry)
         runs = TritonRuns(reader, runner, self._triton_telemetry, timeout_s=self._config.timeout_s)
         spaces = ModelSpaces.of_model(namespace, model)
-        return Encoder(LoadedParts(model, tokenizer, spaces, AsyncDispatcher(runs, limits), telemetry))
+        return Encoder(model, tokenizer, spaces, AsyncDispatcher(runs, limits), telemetry)
 
     @override
     def trouble(self, name: str) -> str:

@@ -5,12 +5,13 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from gradewire_server.domain.items import Failure
 from gradewire_server.encoders.prometheus import TritonTelemetry
 from gradewire_server.encoders.service import ModelLibrary
 from gradewire_server.encoders.triton_model import TritonModel
+from gradewire_server.encoders.triton_source import TritonSource
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonClient, TritonError
 
@@ -86,7 +87,7 @@ class ModelHealth:
         self._completed: int | None = None
         self._counted: Counts | None = None
 
-    def answered(self) -> None:
+    def inference_succeeded(self) -> None:
         """Triton has told of the model."""
         self._missing_since_s, self.late = None, 0
 
@@ -116,10 +117,10 @@ class ModelHealth:
         if counts is None:
             return
         if self._counted is not None and not counts.may_follow(self._counted):
-            self.loaded_anew()
+            self.reloaded()
         self._counted = counts
 
-    def unanswered(self, completed: int | None) -> bool:
+    def inference_failed(self, completed: int | None) -> bool:
         """A probe was not computed in time.
 
         Args:
@@ -151,7 +152,7 @@ class ModelHealth:
         self.not_before_s = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
-    def loaded_anew(self) -> None:
+    def reloaded(self) -> None:
         """It was loaded, by whomever: what was seen before says nothing any more."""
         self.evidence.clear()
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
@@ -200,7 +201,7 @@ class Repair:
             if ill:
                 await self._client.unload(name)
             await self._client.load(name)
-            health.loaded_anew()
+            health.reloaded()
             _log.warning("model %s was loaded anew in Triton", name)
             health.doubted.set()
         except TritonError as refusal:
@@ -251,18 +252,6 @@ _PAUSE_S: Final = 0.25
 """Between looks, however often something seems wrong."""
 
 
-class OpenedModels(Protocol):
-    """What the supervisor asks of the source of models."""
-
-    client: TritonClient
-
-    def opened(self, name: str) -> TritonModel | None:
-        """The model that a name was last opened as."""
-
-    def opening_error(self, name: str) -> TritonError | None:
-        """What Triton said when the name was last opened in vain."""
-
-
 class TritonSupervisor:
     """Looks at each followed model once in a while, and at once where something seems wrong.
 
@@ -276,7 +265,7 @@ class TritonSupervisor:
     def __init__(
         self,
         library: ModelLibrary,
-        source: OpenedModels,
+        source: TritonSource,
         config: TritonConfig,
         telemetry: TritonTelemetry,
     ) -> None:
@@ -288,7 +277,7 @@ class TritonSupervisor:
         self._followed: dict[str, ModelHealth] = {}
         self._repair = Repair(source.client, telemetry, allowed=config.repair)
 
-    def follow(self, name: str) -> None:
+    def watch(self, name: str) -> None:
         """Keeps an eye on a model from now on."""
         if name not in self._followed:
             followed = self._followed[name] = ModelHealth()
@@ -346,7 +335,7 @@ class TritonSupervisor:
 
     async def _look_at_awaited(self, name: str, followed: ModelHealth) -> None:
         await self._client.served(name)
-        followed.answered()
+        followed.inference_succeeded()
         await self._reload(name, followed)
         error = self._source.opening_error(name)
         if error is not None:
@@ -355,7 +344,7 @@ class TritonSupervisor:
 
     async def _look_at_loaded(self, name: str, followed: ModelHealth, model: TritonModel, *, doubted: bool) -> None:
         served = await self._client.served(name)
-        followed.answered()
+        followed.inference_succeeded()
         followed.digest = followed.digest or model.description.digest
         if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
             _log.info("model %s in Triton has the digest %s now", name, served.facts.get("digest"))
@@ -384,7 +373,7 @@ class TritonSupervisor:
         if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
         counts = await self._repair.counts(name)
-        return followed.unanswered(None if counts is None else counts.succeeded)
+        return followed.inference_failed(None if counts is None else counts.succeeded)
 
     async def _reload(self, name: str, followed: ModelHealth) -> None:
         loaded = await self._library.reload(name)

@@ -10,8 +10,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
-from gradewire_server.storage.codec import with_tier
-from gradewire_server.storage.keys import EntryKind, KeySpace
+from gradewire_server.storage.codec import EntryKind, KeySpace, with_tier
 
 _CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN: none), options; then float64 of each
 _OLD_CHOICE = struct.Struct("<cIdH")  # the same before written tokens were counted

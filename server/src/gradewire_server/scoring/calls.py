@@ -170,7 +170,7 @@ class PortCall(ABC, Generic[T]):
             found[REQUEST_MODEL] = self.model.partition("@")[0]
         return found
 
-    def tell(self, span: Span) -> None:
+    def record(self, span: Span) -> None:
         """Sets what is known after `ask`."""
         bill = self._bill()
         if bill is not None:
@@ -263,7 +263,7 @@ class JudgeCall(PortCall[JudgeNeed]):
         return judge_attributes(self.model)
 
     @override
-    def tell(self, span: Span) -> None:
+    def record(self, span: Span) -> None:
         record_judge_reply(span, self._reply)
 
     def _answer(self, positions: Positions) -> Choice | Generated | Failure:

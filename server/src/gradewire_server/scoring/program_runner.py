@@ -326,7 +326,7 @@ class ProgramRunner(Generic[K, R]):
             else:
                 with span.child(call.span_name, call.needs()) as part:
                     await call.ask(self._ports, deadline_s=deadline_s)
-                    call.tell(part)
+                    call.record(part)
         except Exception as error:  # noqa: BLE001 - backends answer with failures; one that raises fails this call alone
             _log_defect(type(call).__name__, error)
             return DEFECT

@@ -14,8 +14,7 @@ from typing_extensions import override
 
 from gradewire_server.concurrency import BreakerState
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.storage.codec import pack
-from gradewire_server.storage.keys import EntryKind
+from gradewire_server.storage.codec import EntryKind, pack
 
 ENTRY_OVERHEAD_BYTES = 240
 """What a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""

@@ -8,8 +8,7 @@ from typing_extensions import override
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelemetry, Write
-from gradewire_server.storage.codec import unpack
-from gradewire_server.storage.keys import EntryKind
+from gradewire_server.storage.codec import EntryKind, unpack
 from gradewire_server.storage.redis_client import RedisAwayError, RedisClient, RedisRefusedError
 from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
 

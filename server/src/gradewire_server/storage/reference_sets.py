@@ -13,7 +13,7 @@ from gradewire_proto.wire_rules import entry_name, entry_payload
 from gradewire_server.domain.items import Failure, Status, quoted
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries
 from gradewire_server.domain.ports import ReferenceSets
-from gradewire_server.storage.keys import FORMAT_VERSION, HASH_BYTES
+from gradewire_server.storage.codec import FORMAT_VERSION, HASH_BYTES
 
 _CHECK_BYTES = 8
 ALREADY_HELD = Failure(

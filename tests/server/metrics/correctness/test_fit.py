@@ -231,14 +231,14 @@ def item_of(words: float) -> Any:
 
 def test_the_distance_is_the_one_to_the_closest_rows_and_turns_from_near_to_far_on_a_line() -> None:
     fit = read_neighbourhood(FORM_WITH_DISTANCE)
-    assert fit.place(item_of(3)) == ItemPosition(pytest.approx(0.0), 0.0)
-    place = fit.place(item_of(11))  # ln 12 - ln 4, in units of 1/2
+    assert fit.position_of(item_of(3)) == ItemPosition(pytest.approx(0.0), 0.0)
+    place = fit.position_of(item_of(11))  # ln 12 - ln 4, in units of 1/2
     assert place is not None
     assert place.distance == pytest.approx(math.log(3) / 0.5)
     assert place.far == pytest.approx((math.log(3) / 0.5 - 1) / 2)
-    assert fit.place(item_of(1000)) == ItemPosition(pytest.approx(math.log(1001 / 4) / 0.5), 1.0)
+    assert fit.position_of(item_of(1000)) == ItemPosition(pytest.approx(math.log(1001 / 4) / 0.5), 1.0)
     both = read_neighbourhood(FORM | {"distance": DISTANCE | {"nearest": 2}})
-    assert both.place(item_of(3)) == ItemPosition(pytest.approx(math.log(2) / 0.5 / 2), 0.0)
+    assert both.position_of(item_of(3)) == ItemPosition(pytest.approx(math.log(2) / 0.5 / 2), 0.0)
 
 
 def test_the_farther_the_closer_to_what_far_items_were_found_to_be() -> None:
@@ -268,7 +268,7 @@ def test_without_far_rows_in_the_fit_no_verdict_far_away_is_trusted() -> None:
     fit, features = read_neighbourhood(FORM | {"distance": DISTANCE}), np.array([1.0, 0.9])
     assert fit(features, ItemPosition(9.0, 1.0)) == fit(features)
     assert fit.band(0.9, ItemPosition(9.0, 1.0)) == Band(0.0, 1.0)
-    assert read_neighbourhood(FORM).place(item_of(1000)) is None
+    assert read_neighbourhood(FORM).position_of(item_of(1000)) is None
 
 
 def test_wrong_verdicts_that_were_sure_widen_the_band_with_confidence() -> None:
@@ -328,7 +328,9 @@ def test_order_statistics_of_wrong_verdicts_must_not_rise() -> None:
 @given(st.lists(st.floats(0, 10), min_size=2, max_size=2), st.floats(0, 1), st.floats(0, 1))
 def test_more_distance_never_narrows(words: list[float], keyword: float, exact: float) -> None:
     fit = read_neighbourhood(FORM_WITH_DISTANCE)
-    closer, farther = sorted((fit.place(item_of(math.expm1(each))) for each in words), key=lambda place: place.distance)
+    closer, farther = sorted(
+        (fit.position_of(item_of(math.expm1(each))) for each in words), key=lambda place: place.distance
+    )
     one, other = fit.band(0.9, closer), fit.band(0.9, farther)
     assert other.lower <= one.lower <= 0.5 <= one.upper <= other.upper
     assert 0 <= fit(np.array([exact, keyword]), farther) <= 1

@@ -31,8 +31,8 @@ from gradewire_server.metrics.correctness.metric import (
     fit_of,
 )
 from gradewire_server.metrics.encoder.grader import MAX_CHARACTERS
+from gradewire_server.metrics.smile.formula import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
-from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.scoring import MetricRequest, Scorer
 
 DIGEST, OTHER = "5" * 64, "6" * 64

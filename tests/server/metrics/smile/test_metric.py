@@ -9,8 +9,8 @@ from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
+from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile.metric import Smile
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 
 # N(y) = "a red cat here"; windows of 1: a, red, cat, here; of 2: "a red", "red cat", "cat here".
 ITEM = Item("1", "What is it?", ("red dogs", "Kittens"), "A red cat here.")

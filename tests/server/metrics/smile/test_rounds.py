@@ -20,8 +20,8 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
 from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors
+from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.rounds import FEW_WINDOWS, NEAR_TIE, SHORTLIST, closest_in_context, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts
 
@@ -45,7 +45,7 @@ class _Directions(dict[str, Any]):
 def exhaustive_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
     """As smile_texts, but no reference counts as held: every window is looked at."""
     texts = smile_texts(prediction, references, sentences)
-    return dataclasses.replace(texts, held=()).asking(tuple(range(len(references))))
+    return dataclasses.replace(texts, held=()).with_open(tuple(range(len(references))))
 
 
 @given(
@@ -317,7 +317,7 @@ def test_the_shortlist_is_what_the_definition_says(words: list[str], references:
     text = " ".join(words)
     texts = texts_for(*map(" ".join, references), prediction=text)
     tokens = token_vectors(text, max_tokens=1000)
-    keywords = np.array([token_vectors(keyword, 100).sentence for keyword in texts.asked_keywords])
+    keywords = np.array([token_vectors(keyword, 100).sentence for keyword in texts.open_keywords])
     found = shortlist(texts, tokens, keywords)
     bounds = np.cumsum([0] + [len(word) + 1 for word in words])
     for length, windows in texts.candidates.items():
@@ -421,9 +421,9 @@ def test_the_keyword_is_what_the_definition_says(words: list[str], references: l
     text = " ".join(words)
     texts = smile_texts(text, tuple(map(" ".join, references)), tuple(map(" ".join, references)))
     vectors = token_vectors(text, max_tokens=read)
-    keywords = np.array([token_vectors(keyword, 100).sentence for keyword in texts.asked_keywords])
+    keywords = np.array([token_vectors(keyword, 100).sentence for keyword in texts.open_keywords])
     found = closest_in_context(texts, vectors, keywords)
-    assert set(found) == set(texts.asked)
+    assert set(found) == set(texts.open_references)
     ends = np.cumsum([len(word) + 1 for word in words])
     of_word: list[list[Any]] = [[] for _ in words]
     for vector, (begin, end) in zip(vectors.tokens, vectors.offsets, strict=True):
@@ -438,4 +438,4 @@ def test_the_keyword_is_what_the_definition_says(words: list[str], references: l
                 if all(of_word[start : start + length])
                 for mean in [np.mean([v for parts in of_word[start : start + length] for v in parts], axis=0)]
             ] or [float(keywords[row] @ vectors.sentence)]
-            assert found[texts.asked[row]].cosine == pytest.approx(max(cosines), abs=1e-5)
+            assert found[texts.open_references[row]].cosine == pytest.approx(max(cosines), abs=1e-5)

@@ -17,9 +17,8 @@ from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Calibration
 from gradewire_server.domain.needs import TokenVectors, Vectors
-from gradewire_server.metrics.smile.formula import Similarities
+from gradewire_server.metrics.smile.formula import Similarities, SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
-from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import full_texts, smile_texts
 from gradewire_server.metrics.smile.whole_answer import MAX_NEAR, MAX_PIECES, gather_to_the_end

@@ -9,7 +9,7 @@ from typing import Final
 
 from rapidfuzz.distance import Indel, Levenshtein
 
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, FeatureText, folded_words
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, FeatureText, folded_words, plain
 from gradewire_server.metrics.text.normalise import known_words, opposites_of
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
@@ -235,7 +235,6 @@ def _says_no(text: str) -> bool | None:
     return None if NEGATIONS.isdisjoint(clause_words(first)) else False
 
 
-_MAX_CHARACTERS: Final = 16_384
 _NEAR_MATCH: Final = 8
 """Words before a match in which a negation counts."""
 _MOST_BETWEEN: Final = 1
@@ -291,9 +290,9 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
     nothing but an antonym or by a negation that it lacks.
     """
     references = references[:_MOST_DENIED]
-    if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(_plain(question.raw)):
+    if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
         return False
-    begin = _plain(answer.raw)
+    begin = plain(answer.raw)
     if MAY_NEGATE.search(begin) or "false" in begin or "incorrect" in begin:
         if any(not _DENIALS.isdisjoint(clause_words(reference.raw)) for reference in references):
             return False
@@ -309,7 +308,7 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
 
 def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
     """Whether an answer is a reference's sentence with "not" or "never" inside: "The sky is not blue"."""
-    words = clause_words(answer.raw[:_MAX_CHARACTERS])
+    words = clause_words(answer.raw)
     places = [place for place, word in enumerate(words) if word in NEGATIONS]
     wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
     if len(places) != 1 or words[places[0]] not in {"not", "never"} or not 2 <= len(wanted) <= _MOST_FRAME:
@@ -327,9 +326,9 @@ def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, 
     if len(named.intersection(answer.words)) < _HELD * len(named):
         return None
     # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
-    written = re.compile(rf"(?<!\w){re.escape(_plain(reference.raw.strip()))}(?!\w)")
-    plain = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
-    clauses = [(*clause_words(clause), "") for clause in _DENIAL_END.split(plain) if clause.strip()]
+    written = re.compile(rf"(?<!\w){re.escape(plain(reference.raw.strip()))}(?!\w)")
+    text = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
+    clauses = [(*clause_words(clause), "") for clause in _DENIAL_END.split(text) if clause.strip()]
     most = max((len(named.intersection(words)) for words in clauses), default=0)
     if most < _HELD * len(named):
         return None
@@ -396,7 +395,3 @@ def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
         and _SAYS_NO.search(reference.raw) is None
         and led_verdict(reference.raw) is None
     )
-
-
-def _plain(text: str) -> str:
-    return text[:_MAX_CHARACTERS].replace("\u2019", "'").casefold()

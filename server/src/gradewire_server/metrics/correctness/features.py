@@ -28,8 +28,7 @@ from gradewire_server.metrics.correctness.words import (
     share,
     spelling_features,
 )
-from gradewire_server.metrics.smile.formula import grade
-from gradewire_server.metrics.smile.parameters import PRESET_WEIGHT, SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, SmilePreset, grade
 from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher

@@ -16,7 +16,6 @@ from gradewire_server.metrics.correctness.stored_form import (
     DistanceForm,
     FitForm,
     MapForm,
-    RanksForm,
     TreesForm,
 )
 from gradewire_server.metrics.correctness.trees import Nodes, SoftTrees, TreeError
@@ -27,7 +26,7 @@ class FittedRows:
     """Some of the fitted rows, by what kind of item they are.
 
     Attributes:
-        columns: intp[used], which numbers of a shape are read.
+        columns: intp[used], which numbers of INPUT_KIND are read.
         scale: float64[used], above 0: their units.
         rows: float64[rows, used], in these units.
         nearest: How many of the closest rows count, at most all.
@@ -42,9 +41,9 @@ class FittedRows:
     near: float
     far: float
 
-    def distance(self, shape: NDArray[np.float64]) -> float:
-        """Mean Euclidean distance of float64[numbers of a shape], finite, to the closest rows; 0 or more."""
-        apart = self.rows - shape[self.columns] / self.scale
+    def distance(self, input_kind: NDArray[np.float64]) -> float:
+        """Return the mean Euclidean distance of float64[len(INPUT_KIND)], finite, to the closest rows; 0 or more."""
+        apart = self.rows - input_kind[self.columns] / self.scale
         squares = np.add.reduce(apart * apart, axis=1)
         return float(np.sqrt(np.partition(squares, self.nearest - 1)[: self.nearest]).mean())
 
@@ -58,7 +57,6 @@ VERDICT: Final = 0.5
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
 """At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""
-_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +82,8 @@ EVERYTHING: Final = Band(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ranks:
-    """Order statistics of some rows, as stored in `RanksForm`."""
-
-    count: int
-    ranks: NDArray[np.intp]
-    values: NDArray[np.float64]
-
-    def edge(self, beyond: float) -> float | None:
-        """The value that at most the share `beyond` of the rows lies beyond; None where they are too few to say.
-
-        Of n held-out rows and a new one, exchangeable with them, the new one is beyond the k-th value with a
-        probability of at most k / (n + 1).
-        """
-        most = int(beyond * (self.count + 1) + _ROUNDING)
-        row = int(np.searchsorted(self.ranks, most, side="right")) - 1
-        return float(self.values[row]) if row >= 0 else None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class DistanceBand:
-    """What log-odds mean for items of one kind.
+    """The meaning of log-odds for items near the fitted rows, or far from them.
 
     Attributes:
         log_odds: float64[points], strictly ascending.
@@ -113,21 +92,12 @@ class DistanceBand:
 
     log_odds: NDArray[np.float64]
     probability: NDArray[np.float64]
-    _right: _Ranks
-    _wrong: _Ranks
-    _mistaken: _Ranks | None
+    _held_out: ConformalForm
 
     @classmethod
     def of(cls, points: MapForm, conformal: ConformalForm) -> "DistanceBand":
-        """What is stored of it."""
-        mistaken = conformal.mistaken
-        return cls(
-            np.array(points.log_odds),
-            np.array(points.probability),
-            _ranks(conformal.right),
-            _ranks(conformal.wrong),
-            None if mistaken is None else _ranks(mistaken),
-        )
+        """Return the band as it is stored."""
+        return cls(np.array(points.log_odds), np.array(points.probability), conformal)
 
     def p_right(self, log_odds: float) -> float:
         """P(right), 0 to 1."""
@@ -142,19 +112,16 @@ class DistanceBand:
         well, and always the probability of the verdict's edge, 1/2. Where the rows are too few for such a confidence,
         the band is everything on that side.
         """
-        lower, upper = self._right.edge(1 - confidence), self._wrong.edge(1 - confidence)
+        held_out = self._held_out
+        lower, upper = held_out.right.edge(1 - confidence), held_out.wrong.edge(1 - confidence)
         held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT
-        if self._mistaken is not None and held > 0:
-            edge = self._mistaken.edge(1 - held)
+        if held_out.mistaken is not None and held > 0:
+            edge = held_out.mistaken.edge(1 - held)
             certain = 1.0 if edge is None else edge
         return Band(
             lower=min(0.0 if lower is None else lower, 1 - certain, VERDICT),
             upper=max(1.0 if upper is None else upper, certain, VERDICT),
         )
-
-
-def _ranks(form: RanksForm) -> _Ranks:
-    return _Ranks(form.count, np.array(form.ranks, dtype=np.intp), np.array(form.values))
 
 
 ID_CHARACTERS: Final = 12
@@ -229,41 +196,41 @@ class CorrectnessFit:
         linear = 0.0 if self._linear is None else self._linear.value(used)
         return self.base + self.trees.value(used) + linear
 
-    def place(self, shape: NDArray[np.float64]) -> ItemPosition | None:
-        """Return the position of an item of the shape float64[len(INPUT_KIND)]; None if the fit has no rows."""
+    def position_of(self, input_kind: NDArray[np.float64]) -> ItemPosition | None:
+        """Return where an item of this kind, float64[len(INPUT_KIND)], lies; None where the fit has no rows."""
         if self.rows is None:
             return None
-        distance = self.rows.distance(shape)
+        distance = self.rows.distance(input_kind)
         return ItemPosition(distance, self.rows.far_share(distance))
 
-    def __call__(self, features: NDArray[np.float64], place: ItemPosition | None = None) -> float:
-        """P(right), 0 to 1, of the metric's features, at a place; None: near.
+    def __call__(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> float:
+        """P(right), 0 to 1, of the metric's features, at a position; None: near.
 
         At most RULED_OUT where a rule calls the answer wrong.
         """
-        learnt = self._learnt(features, place)
+        learnt = self._learnt(features, position)
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
 
-    def overruled(self, features: NDArray[np.float64], place: ItemPosition | None = None) -> bool:
+    def overruled(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> bool:
         """Whether a rule calls an answer wrong that the rest calls right: such a verdict is never certain."""
-        return self._ruled_out(features) and self._learnt(features, place) >= VERDICT
+        return self._ruled_out(features) and self._learnt(features, position) >= VERDICT
 
-    def _learnt(self, features: NDArray[np.float64], place: ItemPosition | None) -> float:
+    def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
         raw = self.raw(features)
         near = self.near.p_right(raw)
-        if place is None or self.far is None:
+        if position is None or self.far is None:
             return near
-        return (1 - place.far) * near + place.far * self.far.p_right(raw)
+        return (1 - position.far) * near + position.far * self.far.p_right(raw)
 
     def _ruled_out(self, features: NDArray[np.float64]) -> bool:
         return bool((features[self.rules] >= 1).any())
 
-    def band(self, confidence: float, place: ItemPosition | None = None) -> Band:
-        """Where the verdict is not trusted at `confidence`, above 0 and below 1; the farther the place, the wider."""
+    def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
+        """Return where the verdict is not trusted at `confidence`, above 0 and below 1; wider for farther positions."""
         near = self.near.band(confidence)
-        if place is None:
+        if position is None:
             return near
-        return near.towards(EVERYTHING if self.far is None else self.far.band(confidence), place.far)
+        return near.towards(EVERYTHING if self.far is None else self.far.band(confidence), position.far)
 
 
 def fit_id(text: str) -> str:
@@ -307,7 +274,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
         model_digest=form.model_digest,
         grader_digest=form.grader_digest,
         columns=columns,
-        rules=np.array([place for place, feature in enumerate(known) if feature.rules_out], dtype=_INT),
+        rules=np.array([position for position, feature in enumerate(known) if feature.rules_out], dtype=_INT),
         base=form.base,
         trees=trees,
         near=DistanceBand.of(form.map, form.conformal),

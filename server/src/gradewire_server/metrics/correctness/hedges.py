@@ -7,7 +7,7 @@ from typing import Final
 from rapidfuzz.distance import Indel
 
 from gradewire_server.metrics.correctness.contradictions import led_verdict
-from gradewire_server.metrics.correctness.words import STOP_WORDS, FeatureText, folded_words
+from gradewire_server.metrics.correctness.words import STOP_WORDS, FeatureText, folded_words, plain
 
 _MAX_HEDGED_CHARACTERS: Final = 1024
 """Characters of an answer that is nothing but candidates; what is longer says more."""
@@ -188,7 +188,6 @@ def _has_digit(words: Collection[str]) -> bool:
     return any(map(str.isdigit, "".join(words)))
 
 
-_MAX_REFUSAL_CHARACTERS: Final = 16_384
 _OPENING: Final = 240
 """Characters in which an answer begins with a refusal."""
 
@@ -273,13 +272,9 @@ def refusal_features(question: FeatureText, references: Sequence[FeatureText], a
         that back; else 0. What it then has of the reference is named, not said, unless the clause repeats the question
         or comes to a result. An item one of whose references says so itself cannot be refused.
     """
-    plain = _plain(answer.raw)
-    phrases = len(_REFUSAL.findall(plain)) if _holds_one(_IN_EACH_REFUSAL, plain) else 0
-    return {"refusals": float(phrases), "refused": float(_refuses(question, references, plain))}
-
-
-def _plain(text: str) -> str:
-    return text[:_MAX_REFUSAL_CHARACTERS].replace("\u2019", "'").casefold()
+    said = plain(answer.raw)
+    phrases = len(_REFUSAL.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0
+    return {"refusals": float(phrases), "refused": float(_refuses(question, references, said))}
 
 
 def _holds_one(phrases: Sequence[str], text: str) -> bool:
@@ -289,7 +284,7 @@ def _holds_one(phrases: Sequence[str], text: str) -> bool:
 def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: str) -> bool:
     if not _holds_one(_IN_EACH_THAT_REFUSES, answer):
         return False
-    if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(_plain(each.raw)) for each in references):
+    if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(plain(each.raw)) for each in references):
         return False
     new = frozenset(references[0].content).difference(question.distinct)
     sentences = [each for each in _SENTENCE_END.split(_NO_TURN.sub("sorry", answer)) if each.strip()]

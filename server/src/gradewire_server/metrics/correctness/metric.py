@@ -231,13 +231,13 @@ class Measured:
     Attributes:
         names: Of the features.
         features: float64[features]; NaN where one does not apply.
-        shape: float64[len(INPUT_KIND)].
+        input_kind: float64[len(INPUT_KIND)].
         truncated: Whether the grader read an answer only in part.
     """
 
     names: tuple[str, ...]
     features: NDArray[np.float64]
-    shape: NDArray[np.float64]
+    input_kind: NDArray[np.float64]
     truncated: bool
 
     @classmethod
@@ -249,9 +249,9 @@ class Measured:
             return cls(names, values, input_kind(inputs), truncated=False)
         return cls(names, np.append(values, graded.logit), input_kind(inputs), graded.truncated)
 
-    def told(self) -> dict[str, float]:
-        """What stands in results: all numbers by their names, but for those that do not apply."""
-        values = (*self.features.tolist(), *self.shape.tolist())
+    def reported(self) -> dict[str, float]:
+        """Return what stands in results: all numbers by their names, but for those that do not apply."""
+        values = (*self.features.tolist(), *self.input_kind.tolist())
         return {
             name: value for name, value in zip((*self.names, *INPUT_KIND), values, strict=True) if not math.isnan(value)
         }
@@ -266,23 +266,23 @@ def _result(
         keyword=inputs.terms.keyword,
         exact=inputs.terms.exact,
         best_window=inputs.terms.best_window,
-        features=measured.told(),
+        features=measured.reported(),
     )
     warnings = cut_warning(inputs.truncated, measured.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
-    place = fit.place(measured.shape)
-    probability = fit(measured.features, place)
+    position = fit.position_of(measured.input_kind)
+    probability = fit(measured.features, position)
     if not math.isfinite(probability):
         failure = Failure(
             Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
         )
         return MetricResult.failed(failure)
-    band = fit.band(confidence, place)
+    band = fit.band(confidence, position)
     reason = ""
     if band.holds(probability):
         reason = "band" if fit.band(confidence).holds(probability) else "unlike"
-    elif fit.overruled(measured.features, place):
+    elif fit.overruled(measured.features, position):
         reason = "rule"
     return MetricResult(
         probability,
@@ -294,7 +294,7 @@ def _result(
             band_lower=band.lower,
             band_upper=band.upper,
             fit=fit.identity,
-            distance=None if place is None else place.distance,
+            distance=None if position is None else position.distance,
             uncertain_reason=reason,
         ),
         correct=probability >= VERDICT,

@@ -1,5 +1,6 @@
 """The stored form of a fit of `correctness`: plain JSON, see docs/reference/correctness.md."""
 
+from bisect import bisect_right
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
@@ -12,6 +13,7 @@ _MAX_POINTS = 4_096
 _MAX_ROWS = 4_096
 _MIN_WIDTH = 1e-9
 _LEAST_RAMP = 1e-3
+_ROUNDING = 1e-9
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 LogOdds = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]  # sums of all trees stay finite
@@ -108,6 +110,15 @@ class RanksForm(_Form):
         if ranks[-1] > self.count or any(left >= right for left, right in pairwise(ranks)):
             raise ValueError("ranks are not strictly ascending up to count")
         return self
+
+    def edge(self, beyond: float) -> float | None:
+        """Return the value that at most the share `beyond` of the rows lies beyond; None where they are too few to say.
+
+        Of n held-out rows and a new one, exchangeable with them, the new one is beyond the k-th value with a
+        probability of at most k / (n + 1).
+        """
+        row = bisect_right(self.ranks, int(beyond * (self.count + 1) + _ROUNDING)) - 1
+        return self.values[row] if row >= 0 else None
 
 
 class ConformalForm(_Form):

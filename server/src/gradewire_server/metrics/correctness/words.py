@@ -89,6 +89,11 @@ def folded(text: str) -> str:
     return _THOUSANDS.sub("", _APOSTROPHE.sub("", plain))
 
 
+def plain(text: str) -> str:
+    """Return a text as phrases are looked for in it: case-folded, with plain apostrophes."""
+    return text[:MAX_CHARACTERS].replace("\u2019", "'").casefold()
+
+
 @lru_cache(maxsize=_KEPT_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
     """The first words of a folded text, as lemmas, number words as digits; at least one of what is not blank."""

@@ -141,7 +141,7 @@ class Chosen:
         mean = sum(p * value for p, value in zip(self.probabilities, self.step.values, strict=True))
         return min(max(mean, min(self.step.values)), max(self.step.values))
 
-    def says_yes(self, how: LabelValue, correct_from: float) -> bool:
+    def is_yes(self, how: LabelValue, correct_from: float) -> bool:
         """Of a verdict, 1 for yes and 0 for no: whether it is yes, in the way in which its value is taken.
 
         Args:
@@ -337,7 +337,7 @@ class _Verdict:
         """What the verdict was made of, 0 to 1."""
         return self.score if self.yes_probability is None else self.yes_probability
 
-    def held_against(self, other: "_Verdict") -> "_Verdict":
+    def compare_with_key(self, other: "_Verdict") -> "_Verdict":
         """Lowered, and wrong, where the judge believes the same answer against another question's key."""
         if other.belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)
@@ -374,14 +374,14 @@ class JudgedMetric(Generic[P]):
         judged = yield from ask_judge(parameters.model, parameters.file, parameters.variant, item, parameters.view)
         if isinstance(judged, MetricResult):
             return judged
-        said = self._said(judged, parameters)
+        said = self._verdict_of(judged, parameters)
         if parameters.guard is Guard.NONE or not said.correct or says_key(item, parameters.view.share):
             return self._by_judge(judged, said)
         other = yield from self._ask_with_other_key(item, parameters)
         if isinstance(other, MetricResult):
             return other
         judged.count(other)
-        return self._by_judge(judged, said.held_against(self._said(other, parameters)))
+        return self._by_judge(judged, said.compare_with_key(self._verdict_of(other, parameters)))
 
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
         """Asks for nothing: a judge reads the references with each answer."""
@@ -402,7 +402,7 @@ class JudgedMetric(Generic[P]):
         parts = JudgeParts(value=value if self.scale.shown else None, decided_by="rule")
         return MetricResult(score=float(verdict), parts=parts, correct=verdict)
 
-    def _said(self, judged: Judged, parameters: P) -> _Verdict:
+    def _verdict_of(self, judged: Judged, parameters: P) -> _Verdict:
         scale, correct_from = self.scale, parameters.file.variants[parameters.variant].correct_from
         value = judged.choices[scale.step].value(parameters.value)
         score = scale.score(value)
@@ -410,7 +410,7 @@ class JudgedMetric(Generic[P]):
             return _Verdict(value, score, None, correct=score >= correct_from)
         verdict = judged.choices[scale.verdict]
         yes_probability = verdict.value(LabelValue.EXPECTED)
-        return _Verdict(value, score, yes_probability, correct=verdict.says_yes(parameters.value, correct_from))
+        return _Verdict(value, score, yes_probability, correct=verdict.is_yes(parameters.value, correct_from))
 
     def _by_judge(self, judged: Judged, said: _Verdict) -> MetricResult:
         value = said.value if self.scale.shown else None

@@ -1,22 +1,112 @@
-"""What became of the matched reference's values, shown beside SMILE's terms: words alone do not tell 1912 from 1913."""
+"""SMILE's parameters with its presets, and the formula; a result also says what became of the reference's values."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item, MetricResult, ResultWarning
-from gradewire_server.metrics.common import TIE, cut_warning, first_of_the_highest
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, calibration_for, parameter_info
+from gradewire_server.metrics.common import TIE, EncoderParameters, check_readable, cut_warning, first_of_the_highest
 from gradewire_server.metrics.matching.easy_match import contained
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.values.matching import match_values
 from gradewire_server.metrics.values.reading import Outcome
+
+
+class SmilePreset(StrEnum):
+    """Variants of SMILE that differ in their formula; docs/reference/metrics.md has the table."""
+
+    V1 = "v1"
+    FAST = "fast"
+    ONE_PASS = "one_pass"  # noqa: S105 - one pass of the encoder, no password
+    WHOLE = "whole"
+    PAPER = "paper"
+    REFERENCE_CODE = "reference_code"
+
+
+class SyntheticMode(StrEnum):
+    """Which sentence the prediction as a whole is compared with."""
+
+    NONE = "none"
+    INLINE = "inline"
+    PREPARED = "prepared"
+
+
+PRESET_WEIGHT: Final = {
+    preset: float(parameter_info("smile", "sentence_weight").default_with(preset)) for preset in SmilePreset
+}
+"""Weight of the sentence term by preset; types.proto has the numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmileParameters(EncoderParameters):
+    """Parameters of `smile`.
+
+    Attributes:
+        preset: Variant of the formula.
+        synthetic: What stands for the reference in the sentence term.
+        sentence_weight: Weight w of the sentence term, 0 to 1; None becomes the one fitted for the model, else the
+            preset's.
+        threshold: None becomes the one fitted for the model with this
+            preset, mode and weight; where there is none the bin decides, and the result is UNCALIBRATED.
+        calibration: Whose fit filled weight or threshold in.
+
+    Raises:
+        ParameterError: As `EncoderParameters`, or a weight that is not a finite number from 0 to 1.
+    """
+
+    preset: SmilePreset = SmilePreset.V1
+    synthetic: SyntheticMode = SyntheticMode.NONE
+    sentence_weight: float | None = None
+
+    def __post_init__(self) -> None:
+        EncoderParameters.__post_init__(self)
+        if self.sentence_weight is not None and not (
+            math.isfinite(self.sentence_weight) and 0 <= self.sentence_weight <= 1
+        ):
+            raise ParameterError("sentence_weight", f"must be a number from 0 to 1, not {self.sentence_weight}")
+
+    @property
+    def weight(self) -> float:
+        """`sentence_weight`, the preset's where it is None."""
+        return PRESET_WEIGHT[self.preset] if self.sentence_weight is None else self.sentence_weight
+
+    @property
+    def reads_prepared(self) -> bool:
+        """Whether the synthetic answers are prepared ones."""
+        return self.synthetic is SyntheticMode.PREPARED
+
+    def resolved(self, metadata: ModelMetadata) -> Self:
+        """With weight and threshold filled in; a threshold was fitted with one weight and holds for that one only.
+
+        Raises:
+            ParameterError: One of them is unset, and what was fitted for the model cannot be read.
+        """
+        if self.sentence_weight is not None and self.threshold is not None:
+            return self
+        check_readable(metadata)
+        found = calibration_for(metadata.calibrations, self)
+        if found is None and self.preset in {SmilePreset.FAST, SmilePreset.WHOLE}:
+            # `fast` approximates `v1` so closely that what was fitted for one holds for the other, and `whole` is
+            # `fast` on all answers but those that `v1` reads in part.
+            found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
+        if found is None:
+            return replace(self, sentence_weight=self.weight)
+        fitted = PRESET_WEIGHT[self.preset] if found.sentence_weight is None else found.sentence_weight
+        weight = fitted if self.sentence_weight is None else self.sentence_weight
+        threshold = found.threshold if self.threshold is None and math.isclose(weight, fitted) else self.threshold
+        filled_in = (weight, threshold) != (self.weight, self.threshold)
+        return replace(
+            self, sentence_weight=weight, threshold=threshold, calibration=found.described if filled_in else ""
+        )
+
 
 _MAX_KNOWN: Final = 8_192
 """Items whose outcome is kept, those met last."""
@@ -109,14 +199,14 @@ def closest_windows(
     vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
-    """The keyword terms of the references in `texts.asked`.
+    """The keyword terms of the references in `texts.open_references`.
 
     Args:
         texts: The item's texts.
         windows: Window length to distinct texts in order of position, for every length in `texts.rows_of` and in its
             order.
         vectors: float32[windows of all lengths, dims], rows of length 1, in the same order.
-        keywords: float32[asked, dims], e(N(r)), rows of length 1.
+        keywords: float32[open, dims], e(N(r)), rows of length 1.
 
     Returns:
         By reference index; of equal windows the first is named.
@@ -129,18 +219,18 @@ def closest_windows(
         start = stop
         for row, column in zip(rows, cosines.T, strict=True):
             best = first_of_the_highest(column)
-            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best])
+            found[texts.open_references[row]] = Keyword(float(column.max()), windows[length][best])
     return found
 
 
 def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: SmileParameters) -> tuple[int, ...]:
-    """References in `texts.asked` that can match or beat the best held one, whatever their windows say.
+    """References in `texts.open_references` that can match or beat the best held one, whatever their windows say.
 
     Cutting the others off is exact: with the closest window possible (cosine 1) they stay below the score of a
     reference that is known already.
     """
-    if not (texts.held and texts.asked):
-        return texts.asked
+    if not (texts.held and texts.open_references):
+        return texts.open_references
     preset, weight = parameters.preset, parameters.weight
     exact = exact_terms(texts, preset)
     highest = [
@@ -148,7 +238,7 @@ def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: Smi
         for sentence, term in zip(sentences, exact, strict=True)
     ]
     least = max(highest[index] for index in texts.held) - 2 * TIE
-    return tuple(index for index in texts.asked if highest[index] >= least)
+    return tuple(index for index in texts.open_references if highest[index] >= least)
 
 
 def grade(

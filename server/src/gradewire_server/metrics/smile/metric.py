@@ -4,14 +4,16 @@ Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evalu
 settles what it leaves open.
 """
 
-from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
+from collections.abc import Generator
+from typing import Any
+
+from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
-from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.needs import Need, Preparation, PreparedSynthetic, Program, ask
 from gradewire_server.metrics.common import check_item, check_references, embed_references
-from gradewire_server.metrics.smile.formula import grade
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset, SyntheticMode, grade
 from gradewire_server.metrics.smile.rounds import gather
-from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
+from gradewire_server.metrics.smile.texts import check_synthetic, smile_texts
 from gradewire_server.metrics.smile.whole_answer import gather_long
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
@@ -67,3 +69,30 @@ class Smile:
             return sentences
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, sentences + keywords))
+
+
+def reference_sentences(
+    mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
+) -> Generator[tuple[Need, ...], Any, tuple[str, ...] | Failure]:
+    """The sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
+
+    Returns:
+        One text per reference; INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared
+        answer is missing.
+    """
+    if mode is SyntheticMode.NONE:
+        return references
+    if mode is SyntheticMode.INLINE:
+        return check_synthetic(references, inline) or inline
+    prepared = yield from ask(PreparedSynthetic(question, references))
+    if isinstance(prepared, Failure):
+        return prepared
+    found = tuple(answer for answer in prepared if answer is not None)
+    if len(found) == len(references):
+        return found
+    missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
+    return Failure(
+        Status.NOT_PREPARED,
+        f"no synthetic answer is stored for {shortened(missing)} of this question: call References.Prepare "
+        "with it first",
+    )

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors, ask
 from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_cut, sentence_needs
-from gradewire_server.metrics.smile.formula import Keyword, Similarities, can_still_win, closest_windows, held_keywords
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import (
+    Keyword,
+    Similarities,
+    SmileParameters,
+    SmilePreset,
+    can_still_win,
+    closest_windows,
+    held_keywords,
+)
 from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.text.normalise import word_spans
 
@@ -63,14 +70,14 @@ class WordsInContext:
 
 
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
-    """The keyword terms of the references in `texts.asked`, from vectors in context alone.
+    """The keyword terms of the references in `texts.open_references`, from vectors in context alone.
 
     Where no window of a length was read whole, e(y) stands for the first one.
 
     Args:
         texts: The item's texts.
         tokens: Token vectors of the raw prediction.
-        keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
 
     Returns:
         By reference index; of equal windows the first is named.
@@ -84,7 +91,7 @@ def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArra
         for row, column in zip(rows, (vectors @ keywords[rows].T).T, strict=True):
             start = int(starts[first_of_the_highest(column)])
             window = " ".join(texts.words.words[start : start + length])
-            found[texts.asked[row]] = Keyword(float(column.max()), window)
+            found[texts.open_references[row]] = Keyword(float(column.max()), window)
     return found
 
 
@@ -103,7 +110,7 @@ def possibly_closest(
     Args:
         texts: The item's texts.
         vectors: float32[windows of `texts.candidates`, dims], approximate, rows of length 1, in their order.
-        keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, exact, rows of length 1.
+        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, exact, rows of length 1.
         error: Largest error of a cosine of the two.
 
     Returns:
@@ -139,7 +146,7 @@ def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.floa
     Args:
         texts: The item's texts.
         tokens: Token vectors of the raw prediction.
-        keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
+        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
 
     Returns:
         Window length to distinct texts in order of position: all of them where there are at most SHORTLIST, else
@@ -223,8 +230,8 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
         keywords=held_keywords(texts),
         truncated=texts.windows.truncated or is_cut(prediction, sentences),
     )
-    rest = texts.asking(can_still_win(texts, known.sentences, parameters))
-    return (yield from _look(rest, parameters, known, rough_error)) if rest.asked else known
+    rest = texts.with_open(can_still_win(texts, known.sentences, parameters))
+    return (yield from _look(rest, parameters, known, rough_error)) if rest.open_references else known
 
 
 def _look(
@@ -243,7 +250,7 @@ def _all_windows(
     every = tuple(chain.from_iterable(windows.values()))
     is_rough = rough_error is not None and len(every) > FEW_WINDOWS
     answers = yield from ask_together(
-        Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
+        Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         EmbedRoughly(parameters.model, every) if is_rough else Embed(parameters.model, every, Tier.WINDOW),
         *(() if known else sentence_needs(parameters.model, texts.prediction, texts.sentences)),
     )
@@ -266,7 +273,7 @@ def _all_windows(
 
 def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _SmileNeeds:
     answers = yield from ask_together(
-        Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
+        Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
         *(() if known else (Embed(parameters.model, texts.sentences, Tier.REFERENCE),)),
     )

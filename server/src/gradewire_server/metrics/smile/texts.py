@@ -1,14 +1,11 @@
 """The texts of one item as SMILE compares them: normalised, with windows, and the sentence for each reference."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
 
-from gradewire_server.domain.items import Failure, Status, shortened
-from gradewire_server.domain.needs import Need, PreparedSynthetic, ask
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.metrics.common import is_blank
-from gradewire_server.metrics.smile.parameters import SyntheticMode
 from gradewire_server.metrics.text.normalise import Normalised, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS
 
@@ -87,8 +84,8 @@ class SmileTexts:
         windows: The distinct windows of N(y); none for windows in context alone.
         held: Indices of the references whose N(r) is itself one of the windows. No window can come closer to a text
             than the text itself, so their keyword similarity is 1 without asking the encoder.
-        asked: Indices of the references whose keyword similarity the encoder has to say, ascending.
-        rows_of: Window length to the positions in `asked` of the references that look at windows of that length.
+        open_references: Indices of the references whose keyword similarity the encoder has to say, ascending.
+        rows_of: Window length to the positions in `open_references` of the references that look at such windows.
     """
 
     prediction: str
@@ -97,22 +94,24 @@ class SmileTexts:
     keywords: tuple[Normalised, ...]
     windows: Windows
     held: tuple[int, ...]
-    asked: tuple[int, ...]
+    open_references: tuple[int, ...]
     rows_of: dict[int, list[int]]
 
     @property
-    def asked_keywords(self) -> tuple[str, ...]:
-        """N(r) of the references in `asked`."""
-        return tuple(self.keywords[index].text for index in self.asked)
+    def open_keywords(self) -> tuple[str, ...]:
+        """N(r) of the references in `open_references`."""
+        return tuple(self.keywords[index].text for index in self.open_references)
 
     @property
     def candidates(self) -> dict[int, tuple[str, ...]]:
-        """Window length to the distinct windows that the references in `asked` look at."""
+        """Window length to the distinct windows that the references in `open_references` look at."""
         return {length: self.windows.by_length[length] for length in self.rows_of}
 
-    def asking(self, asked: tuple[int, ...]) -> "SmileTexts":
+    def with_open(self, open_references: tuple[int, ...]) -> "SmileTexts":
         """The same item with other references to ask the encoder about."""
-        return replace(self, asked=asked, rows_of=_rows_of(self.windows, self.keywords, asked))
+        return replace(
+            self, open_references=open_references, rows_of=_rows_of(self.windows, self.keywords, open_references)
+        )
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
@@ -125,9 +124,9 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
         for index, keyword in enumerate(keywords)
         if keyword.text in windows.by_length[windows.length_for(len(keyword.words))]
     )
-    asked = tuple(index for index in range(len(keywords)) if index not in held)
-    rows_of = _rows_of(windows, keywords, asked)
-    return SmileTexts(prediction, words, sentences, keywords, windows, held, asked, rows_of)
+    open_references = tuple(index for index in range(len(keywords)) if index not in held)
+    rows_of = _rows_of(windows, keywords, open_references)
+    return SmileTexts(prediction, words, sentences, keywords, windows, held, open_references, rows_of)
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
@@ -144,45 +143,20 @@ def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_w
     kept = words.words[:most_words]
     spaced = f" {' '.join(kept)} "
     held = tuple(index for index, keyword in enumerate(keywords) if f" {keyword.text} " in spaced)
-    asked = tuple(index for index in range(len(keywords)) if index not in held)
+    open_references = tuple(index for index in range(len(keywords)) if index not in held)
     cut = len(words.words) > most_words or len(prediction.rstrip()) > end
     windows = Windows({}, len(kept), cut)
-    rows_of = _rows_of(windows, keywords, asked)
-    return SmileTexts(prediction, words, references, keywords, windows, held, asked, rows_of)
+    rows_of = _rows_of(windows, keywords, open_references)
+    return SmileTexts(prediction, words, references, keywords, windows, held, open_references, rows_of)
 
 
-def _rows_of(windows: Windows, keywords: tuple[Normalised, ...], asked: tuple[int, ...]) -> dict[int, list[int]]:
+def _rows_of(
+    windows: Windows, keywords: tuple[Normalised, ...], open_references: tuple[int, ...]
+) -> dict[int, list[int]]:
     rows_of: dict[int, list[int]] = {}
-    for row, index in enumerate(asked):
+    for row, index in enumerate(open_references):
         rows_of.setdefault(windows.length_for(len(keywords[index].words)), []).append(row)
     return rows_of
-
-
-def reference_sentences(
-    mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
-) -> Generator[tuple[Need, ...], Any, tuple[str, ...] | Failure]:
-    """The sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
-
-    Returns:
-        One text per reference; INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared
-        answer is missing.
-    """
-    if mode is SyntheticMode.NONE:
-        return references
-    if mode is SyntheticMode.INLINE:
-        return check_synthetic(references, inline) or inline
-    prepared = yield from ask(PreparedSynthetic(question, references))
-    if isinstance(prepared, Failure):
-        return prepared
-    found = tuple(answer for answer in prepared if answer is not None)
-    if len(found) == len(references):
-        return found
-    missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
-    return Failure(
-        Status.NOT_PREPARED,
-        f"no synthetic answer is stored for {shortened(missing)} of this question: call References.Prepare "
-        "with it first",
-    )
 
 
 def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, ...]) -> Failure | None:

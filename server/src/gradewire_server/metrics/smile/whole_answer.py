@@ -1,19 +1,28 @@
 """Answers that are longer than the encoder reads: SMILE to their end, in pieces that overlap; preset `whole`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_server.domain.items import Failure, Item
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, TokenVectors, ask
 from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_blank, is_cut
-from gradewire_server.metrics.smile.formula import Keyword, Similarities, can_still_win, closest_windows, held_keywords
-from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import (
+    Keyword,
+    Similarities,
+    SmileParameters,
+    SmilePreset,
+    can_still_win,
+    closest_windows,
+    held_keywords,
+)
 from gradewire_server.metrics.smile.rounds import SHORTLIST, WordsInContext, closest_texts, gather
 from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_texts
 from gradewire_server.metrics.text.normalise import word_spans
@@ -32,51 +41,49 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
     return first, WordsInContext.of(spans[first : max(first, last)] - begin, tokens)
 
 
-@dataclass(slots=True)
-class ClosestPiece:
-    """The closest sentence and window so far.
+class Pieces(ABC):
+    """The pieces of an answer, and the closest sentence so far.
+
+    Args:
+        texts: The item's texts.
+        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
+        sentences: float32[references, dims], of all of them.
 
     Attributes:
         sentences: float64[references], largest cosine of a piece and each reference's sentence.
     """
 
-    sentences: NDArray[np.float64]
-    _texts: SmileTexts
-    _spans: NDArray[np.int32]
-    _reference_sentences: NDArray[np.float32]
-    _reference_keywords: NDArray[np.float32]
-    _windows: NDArray[np.float64]
-    """float64[asked], largest cosine of a window; -inf where none was read whole."""
-    _starts: NDArray[np.intp]
-    """intp[asked], the word at which that window begins."""
-    _pieces: NDArray[np.float64]
-    """float64[asked], largest cosine of a whole piece and N(r)."""
+    def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
+        self.sentences = np.full(len(sentences), -np.inf)
+        self._texts = texts
+        self._spans = word_spans(texts.prediction, texts.windows.words)
+        self._reference_sentences = sentences
+        self._reference_keywords = keywords
 
-    @classmethod
-    def of(cls, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> Self:
-        """Before any piece.
-
-        Args:
-            texts: The item's texts.
-            keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
-            sentences: float32[references, dims], of all of them.
-        """
-        asked = len(texts.asked)
-        return cls(
-            sentences=np.full(len(sentences), -np.inf),
-            _texts=texts,
-            _spans=word_spans(texts.prediction, texts.windows.words),
-            _reference_sentences=sentences,
-            _reference_keywords=keywords,
-            _windows=np.full(asked, -np.inf),
-            _starts=np.zeros(asked, np.intp),
-            _pieces=np.full(asked, -np.inf),
-        )
-
+    @abstractmethod
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
+        """Take in a piece; `tokens` are those of the text from character `begin` on."""
+
+    def _look_at_sentence(self, tokens: TokenVectors) -> None:
         np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
-        if not self._texts.asked:
+
+
+class ClosestPiece(Pieces):
+    """The closest sentence and window so far."""
+
+    def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
+        super().__init__(texts, keywords, sentences)
+        count = len(texts.open_references)
+        # By open reference: largest cosine of a window, -inf where none was read whole; the word at which that window
+        # begins; largest cosine of a whole piece and N(r).
+        self._windows = np.full(count, -np.inf)
+        self._starts = np.zeros(count, np.intp)
+        self._pieces = np.full(count, -np.inf)
+
+    @override
+    def look_at(self, tokens: TokenVectors, begin: int) -> None:
+        self._look_at_sentence(tokens)
+        if not self._texts.open_references:
             return
         np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
         first, words = words_of_piece(self._spans, tokens, begin)
@@ -90,7 +97,7 @@ class ClosestPiece:
                     self._starts[row] = first + starts[first_of_the_highest(column)]
 
     def keywords(self) -> dict[int, Keyword]:
-        """The keyword terms of the references in `texts.asked`, by index.
+        """The keyword terms of the references in `texts.open_references`, by index.
 
         Where no window of a length was read whole, the closest piece stands for the first one.
         """
@@ -100,7 +107,9 @@ class ClosestPiece:
             for row in rows:
                 start = int(self._starts[row])
                 cosine = self._windows[row] if np.isfinite(self._windows[row]) else self._pieces[row]
-                found[self._texts.asked[row]] = Keyword(float(cosine), " ".join(words[start : start + length]))
+                found[self._texts.open_references[row]] = Keyword(
+                    float(cosine), " ".join(words[start : start + length])
+                )
         return found
 
 
@@ -109,45 +118,19 @@ MAX_NEAR: Final = 16
 windows would be near-ties."""
 
 
-@dataclass(slots=True)
-class RankedPieces:
-    """The closest sentence, and how close each window comes in context, so far.
+class RankedPieces(Pieces):
+    """The closest sentence, and how close each window comes in context, so far."""
 
-    Attributes:
-        sentences: float64[references], largest cosine of a piece and each reference's sentence.
-    """
-
-    sentences: NDArray[np.float64]
-    _texts: SmileTexts
-    _spans: NDArray[np.int32]
-    _reference_sentences: NDArray[np.float32]
-    _reference_keywords: NDArray[np.float32]
-    _near: dict[int, NDArray[np.float32]]
-    """Window length to float32[windows], largest cosine in context with a reference of that length; -inf where the
-    window was not read whole."""
-
-    @classmethod
-    def of(cls, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> Self:
-        """Before any piece.
-
-        Args:
-            texts: The item's texts.
-            keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
-            sentences: float32[references, dims], of all of them.
-        """
+    def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
+        super().__init__(texts, keywords, sentences)
+        # Window length to float32[windows], largest cosine in context with a reference of that length; -inf where the
+        # window was not read whole.
         words = texts.windows.words
-        return cls(
-            sentences=np.full(len(sentences), -np.inf),
-            _texts=texts,
-            _spans=word_spans(texts.prediction, words),
-            _reference_sentences=sentences,
-            _reference_keywords=keywords,
-            _near={length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of},
-        )
+        self._near = {length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of}
 
+    @override
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
-        np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
+        self._look_at_sentence(tokens)
         first, words = words_of_piece(self._spans, tokens, begin)
         for length, rows in self._texts.rows_of.items():
             starts, vectors = words.windows(length)
@@ -192,13 +175,6 @@ _WORD_CHARACTERS: Final = 64
 """Characters back in which a piece looks for the begin of a word."""
 
 
-class Pieces(Protocol):
-    """What is done with the pieces of an answer."""
-
-    def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Takes in a piece; `tokens` are those of the text from character `begin` on."""
-
-
 def gather_to_the_end(
     texts: SmileTexts, parameters: SmileParameters, *, end: int
 ) -> Generator[tuple[Need, ...], Any, Similarities | Failure]:
@@ -214,7 +190,7 @@ def gather_to_the_end(
         return found
     answers = yield from ask_together(
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
-        Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
+        Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         Embed(parameters.model, texts.sentences, Tier.REFERENCE),
     )
     if isinstance(answers, Failure):
@@ -222,7 +198,7 @@ def gather_to_the_end(
     (first,), keywords, sentences = answers
     if not first.truncated:
         return found  # a reference was cut
-    closest = ClosestPiece.of(texts, keywords.values, sentences.values)
+    closest = ClosestPiece(texts, keywords.values, sentences.values)
     left = yield from read_pieces(texts.prediction[:end].rstrip(), parameters.model, first, closest)
     if isinstance(left, Failure):
         return left
@@ -342,24 +318,24 @@ def _to_the_end(
     """Reads all pieces behind the first, then embeds the windows that are closest in any."""
     model = parameters.model
     answers = yield from ask_together(
-        Embed(model, texts.asked_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)
+        Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)
     )
     if isinstance(answers, Failure):
         return answers
     keywords, sentences = answers
-    pieces = RankedPieces.of(texts, keywords.values, sentences.values)
+    pieces = RankedPieces(texts, keywords.values, sentences.values)
     left = yield from read_pieces(texts.prediction[:end].rstrip(), model, first, pieces)
     if isinstance(left, Failure):
         return left
     truncated = left or texts.windows.truncated or is_cut(keywords, sentences)
     known = Similarities(pieces.sentences.tolist(), held_keywords(texts), truncated)
-    rest = texts.asking(can_still_win(texts, known.sentences, parameters))
-    if not rest.asked:
+    rest = texts.with_open(can_still_win(texts, known.sentences, parameters))
+    if not rest.open_references:
         return known
     windows = yield from pieces.shortlist(rest.rows_of)
     vectors = yield from ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
     if isinstance(vectors, Failure):
         return vectors
-    rows = [row for row, index in enumerate(texts.asked) if index in rest.asked]
+    rows = [row for row, index in enumerate(texts.open_references) if index in rest.open_references]
     closest = closest_windows(rest, windows, vectors.values, keywords.values[rows])
     return known.joined_by(closest, truncated=is_cut(vectors))
