@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.judges.decisions.forms import SYSTEM_ONE, asked_of
-from gradewire_server.judges.decisions.server import DecisionJudges, endpoint_of
-from gradewire_server.judges.remote.http_client import HttpClient, json_object
-from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.remote.decision_forms import SYSTEM_ONE, asked_of
+from gradewire_server.judges.remote.decisions import DecisionJudges, endpoint_of
+from gradewire_server.judges.remote.http_client import HttpClient
+from gradewire_server.judges.remote.server import Question, json_object
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters

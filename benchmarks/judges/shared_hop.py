@@ -19,9 +19,9 @@ from gradewire_server.domain.items import Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
+from gradewire_server.judge_host import JudgeHost
 from gradewire_server.judges.backend import Judge, JudgeBackend
-from gradewire_server.judges.shared.client import SharedJudges
-from gradewire_server.judges.shared.host import JudgeHost
+from gradewire_server.judges.shared import SharedJudges
 
 _STATUS: Final = ModelStatus("at-once", "0" * 64, "loaded", kind="judge")
 _AT_A_TIME: Final = 64

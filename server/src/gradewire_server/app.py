@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 
 from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.backends import Backends, opened_handlers
+from gradewire_server.concurrency import Stop
 from gradewire_server.domain.items import Failure
 from gradewire_server.housekeeping import (
     collect_and_keep,
@@ -22,24 +23,20 @@ from gradewire_server.housekeeping import (
     observe_once,
     return_large_blocks,
 )
-from gradewire_server.phase import Stop
 from gradewire_server.processes.gateway import Endpoint, GatewaySupervisor, endpoint, gateway_settings, running_gateway
 from gradewire_server.processes.this_process import Position, ThisProcess
-from gradewire_server.requests.handlers import Handlers
-from gradewire_server.requests.list_models import without_synonyms
-from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.requests.handlers import Handlers, without_synonyms
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Calls, Lifecycle
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.log import FloodFilter, RequestLog, configure_log
-from gradewire_server.rpc.server import start_server
-from gradewire_server.rpc.services import Snapshots, service_handlers
+from gradewire_server.rpc.server import Snapshots, listen, make_server, service_handlers
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.transport import ShutdownConfig
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import TokensFileError
-from gradewire_server.tenants.tokens import TokensFile
+from gradewire_server.tenants.tokens import Authentication, TokensFile
 from gradewire_server.tracing.opening import open_tracing
 
 _log = logging.getLogger(__name__)
@@ -196,16 +193,19 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             if not await before_stop(loading, stop):
                 return
             lifecycle.loaded(loading.result()[0])
-        server, port = await start_server(
-            _address(settings, settings.listen.port if place is None else place.port),
+        server = make_server(
             service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.figures)),
-            lifecycle,
+            lifecycle.health,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
-            tls=settings.listen.tls,
             authentication=authentication if settings.listen.auth_health else None,
-            private=_private(handed, place),
             shared=place is not None,
+        )
+        port = await listen(
+            server,
+            _address(settings, settings.listen.port if place is None else place.port),
+            tls=settings.listen.tls,
+            private=_private(handed, place),
         )
         stack.push_async_callback(server.stop, None)
         memory = await stack.enter_async_context(

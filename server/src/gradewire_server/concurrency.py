@@ -1,4 +1,4 @@
-"""Small tools for concurrent work: back-off, circuit breaker, single flight, restart of child processes."""
+"""Tools for concurrent work: back-off, circuit breaker, single flight, child processes, phases and requests to stop."""
 
 import asyncio
 import contextvars
@@ -222,3 +222,34 @@ async def keep_running(run_one: Callable[[], Awaitable[None]]) -> None:
             losses = 0
         losses += 1
         await asyncio.sleep(_BACKOFF.wait_s(losses))
+
+
+class Phase(StrEnum):
+    """Loading, serving, draining (calls are still taken), stopping (calls in flight may finish)."""
+
+    LOADING = "loading"
+    SERVING = "serving"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+
+
+class Stop:
+    """Requests to stop: the first asks for an orderly end, the second for an end at once.
+
+    Attributes:
+        others_serve: Whether other processes of the server go on, so that this one may send its callers to them.
+    """
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.urgent = asyncio.Event()
+        self.others_serve = False
+
+    def request(self) -> None:
+        """Asks to stop; a second time: at once."""
+        (self.urgent if self.requested.is_set() else self.requested).set()
+
+    def leave(self) -> None:
+        """Asks one process to stop while others go on; does nothing where it stops already."""
+        self.others_serve = self.others_serve or not self.requested.is_set()
+        self.requested.set()

@@ -18,7 +18,7 @@ from tests.support.servers.valkey import ValkeyServer
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.judges.verdict_cache import canonical, decode_answer, encode_answer, why_no_answer
-from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.settings.engine import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.cache import StorageTelemetry
 from gradewire_server.storage.factory import open_stores
 

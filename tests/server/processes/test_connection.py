@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.phase import Stop
+from gradewire_server.concurrency import Stop
 from gradewire_server.processes.connection import Families, ProcessConnection, Totals, to_json
 from gradewire_server.processes.this_process import Position, ThisProcess
 

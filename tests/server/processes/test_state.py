@@ -6,7 +6,7 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry, Gauge
 from tests.support.fakes.server_processes import FakeServerProcess
 
-from gradewire_server.phase import Phase
+from gradewire_server.concurrency import Phase
 from gradewire_server.processes.connection import to_json
 from gradewire_server.processes.state import SupervisorState
 

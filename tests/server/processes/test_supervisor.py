@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 from tests.support.fakes.server_processes import FakeServerProcess, until
 
-from gradewire_server.concurrency import Backoff
-from gradewire_server.phase import Stop
+from gradewire_server.concurrency import Backoff, Stop
 from gradewire_server.processes.server_process import Worker
 from gradewire_server.processes.supervisor import StartError, reserved_port, restart_all, restart_whenever, supervise
 from gradewire_server.rpc.sockets import BindError

@@ -23,11 +23,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.examples import example_count
 
 from gradewire_server.rpc import http as http_side
-from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Lifecycle
 from gradewire_server.rpc.http import MAX_CONNECTIONS, HttpSide, _ProblemError, parse_head, server_tls
 from gradewire_server.settings.transport import Tls
+from gradewire_server.tenants.tokens import Authentication
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from tests.support.servers.wire import EXACT, SBERT, Wire, error_of, item, reque
 
 from gradewire_proto.v1 import monitoring_pb2, monitoring_pb2_grpc
 from gradewire_server.domain.caller import Caller, Scope
-from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.services import READ
+from gradewire_server.rpc.server import READ
+from gradewire_server.tenants.tokens import Authentication
 
 
 async def snapshot(wire: Wire, **metadata: str) -> monitoring_pb2.SnapshotResponse:
@@ -19,7 +19,7 @@ async def snapshot(wire: Wire, **metadata: str) -> monitoring_pb2.SnapshotRespon
 
 def test_it_reads_figures_that_there_are() -> None:
     """The page of figures is held against a real server by a test of its own."""
-    page = (Path(__file__).parents[4] / "docs/operate/prometheus.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/operate/prometheus.md").read_text(encoding="utf-8")
     assert [name for name in READ if f"`{name.removesuffix('_bucket')}`" not in page] == []
 
 
@@ -51,7 +51,7 @@ async def test_it_says_what_is_degraded() -> None:
 
 async def test_it_needs_the_scope_admin() -> None:
     class Known(Authentication):
-        def check(self, authorization: str, peer: str) -> Caller:
+        def caller(self, authorization: str, peer: str) -> Caller:
             del peer
             return Caller("tenant", scopes=frozenset({Scope(authorization.removeprefix("Bearer "))}))
 

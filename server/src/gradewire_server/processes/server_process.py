@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from typing_extensions import override
 
-from gradewire_server.concurrency import SupervisedProcess, keep_running
-from gradewire_server.phase import Phase
+from gradewire_server.concurrency import Phase, SupervisedProcess, keep_running
 from gradewire_server.processes.connection import Collect, ProcessConnection
 from gradewire_server.processes.this_process import Position, StartMessage
 

@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.phase import Phase
+from gradewire_server.concurrency import Phase
 from gradewire_server.processes.connection import Families, Totals, to_json
 from gradewire_server.processes.server_process import ServerProcess
 

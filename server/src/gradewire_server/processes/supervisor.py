@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 
-from gradewire_server.phase import Phase, Stop
+from gradewire_server.concurrency import Phase, Stop
 from gradewire_server.processes.gateway import (
     GatewaySupervisor,
     endpoint,
@@ -23,13 +23,12 @@ from gradewire_server.processes.gateway import (
 from gradewire_server.processes.server_process import LOAD_S, JudgeHostProcess, RestartError, ServerProcess, Worker
 from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
 from gradewire_server.processes.this_process import Position
-from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.log import configure_log
 from gradewire_server.rpc.sockets import bind_error
 from gradewire_server.settings.server import Settings
 from gradewire_server.tenants.tenant import TokensFileError
-from gradewire_server.tenants.tokens import TokensFile
+from gradewire_server.tenants.tokens import Authentication, TokensFile
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, Self
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
-from gradewire_server.phase import Stop
+from gradewire_server.concurrency import Stop
 from gradewire_server.processes.connection import Families, ProcessConnection, Totals, to_json
 
 _log = logging.getLogger(__name__)

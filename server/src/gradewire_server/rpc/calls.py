@@ -38,8 +38,8 @@ from gradewire_proto.wire_rules import (
     SCORING,
     STOPPING_KEY,
 )
-from gradewire_server.domain.caller import Scope, ask_for
-from gradewire_server.phase import Phase
+from gradewire_server.concurrency import Phase
+from gradewire_server.domain.caller import Caller, Scope, ask_for
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -48,9 +48,24 @@ from gradewire_server.requests.errors import (
     RequestError,
 )
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.call import Method, MethodTelemetry, RequestT, RpcCall, RpcTelemetry, charge, check_scope
-from gradewire_server.rpc.errors import InternalError, NotServingError, WireStatus, end_with, to_wire
+from gradewire_server.requests.load import Rounds
+from gradewire_server.rpc.call import (
+    Method,
+    MethodTelemetry,
+    RequestT,
+    RpcCall,
+    RpcTelemetry,
+    charge,
+    check_scope,
+)
+from gradewire_server.rpc.errors import (
+    InternalError,
+    NotServingError,
+    UnauthenticatedError,
+    WireStatus,
+    end_with,
+    to_wire,
+)
 from gradewire_server.rpc.health import HealthService
 from gradewire_server.rpc.log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.messages import (
@@ -66,38 +81,8 @@ from gradewire_server.rpc.messages import (
     send_replies,
     write_message,
 )
+from gradewire_server.tenants.tokens import Authentication
 from gradewire_server.tracing.port import CallTracer, TracedCall, TraceHeaders
-
-_ROUNDS: Final = 2
-"""A call waits so many for its first step after gRPC has taken it in."""
-
-
-class Rounds:
-    """Rounds of one event loop, measured one at a time and only while calls begin.
-
-    gRPC does not say when it has taken a call in. How long the loop needs to come round again tells what calls that
-    begin now have waited: the round goes through all that is due, however short its single steps are.
-    """
-
-    def __init__(self) -> None:
-        self._round_s: float | None = None
-        self._measuring = False
-
-    @property
-    def waited_s(self) -> float | None:
-        """Seconds that a call which begins now has waited for its first step; None until a round was measured."""
-        return None if self._round_s is None else _ROUNDS * self._round_s
-
-    def measure(self) -> None:
-        """Measure the round that begins now, unless one is being measured."""
-        if not self._measuring:
-            self._measuring = True
-            asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())
-
-    def _came_round(self, began_s: float) -> None:
-        self._measuring = False
-        self._round_s = time.perf_counter() - began_s
-
 
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """Services that are of no use without the engine."""
@@ -247,6 +232,26 @@ _LOOKS: Final = 10
 ResultT = TypeVar("ResultT")
 
 
+def run_sized(name: str) -> Callable[[Handlers, Any, RpcCall], Awaitable[Message]]:
+    """Run the handlers' method `name` on a request, with the deadline, the size and the caller of its call."""
+
+    def run(handlers: Handlers, request: Any, call: RpcCall) -> Awaitable[Message]:
+        handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
+        return handler(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller)
+
+    return run
+
+
+def run_stream(name: str) -> Callable[[Handlers, Any, RpcCall], AsyncGenerator[Message]]:
+    """Run the handlers' method `name`, which answers with a stream, with the deadline and the caller of its call."""
+
+    def run(handlers: Handlers, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
+        handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)
+        return handler(requests, deadline_s=call.deadline_s, caller=call.caller)
+
+    return run
+
+
 class Calls:
     """Wraps the servicers' functions into gRPC's method handlers, and knows which calls are in flight.
 
@@ -331,6 +336,7 @@ class Calls:
                     if request is None:
                         request = await read_message(method, data)
                     del data
+                    call.see(method, request, served)
                     reply = await run(handlers, request, call)
                     return await write_message(reply, served.limits.max_message_bytes, call)
 
@@ -356,6 +362,7 @@ class Calls:
                     if request is None:
                         request = await read_message(method, data)
                     del data
+                    call.see(method, request, served)
                     await send_replies(served, run(handlers, request, call), call, context)
 
             await self._around(method.name, telemetry, context, body)
@@ -414,7 +421,7 @@ class Calls:
         telemetry.in_flight.inc()
         code = "CANCELLED"
         try:
-            call.caller = self._authentication.check(authorization, call.record.peer)
+            call.caller = _known(self._authentication.caller(authorization, call.record.peer))
             ask_for(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
             _check_deadline(call)
@@ -465,6 +472,13 @@ class Calls:
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
         return call_id, authorization, peer
+
+
+def _known(caller: Caller | None) -> Caller:
+    """Return the caller; raise UnauthenticatedError where a token is needed and was not given."""
+    if caller is None:
+        raise UnauthenticatedError
+    return caller
 
 
 def _check_deadline(call: RpcCall) -> None:

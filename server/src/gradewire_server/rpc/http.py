@@ -18,10 +18,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from gradewire_server.phase import Phase
-from gradewire_server.rpc.authentication import Authentication, refusal_of_metrics
+from gradewire_server.concurrency import Phase
+from gradewire_server.domain.caller import Scope
 from gradewire_server.rpc.sockets import bind_error
 from gradewire_server.settings.transport import Tls
+from gradewire_server.tenants.tokens import Authentication
 
 _log = logging.getLogger(__name__)
 
@@ -204,9 +205,7 @@ class HttpSide:
         if request.method not in {"GET", "HEAD"}:
             raise _ProblemError(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes GET and HEAD", "Allow: GET, HEAD")
         if path == "/metrics":
-            refusal = refusal_of_metrics(self._authentication, request.headers.get("authorization", ""))
-            if refusal is not None:
-                return Reply(HTTPStatus(refusal[0]), _json(refusal[1]), headers=("WWW-Authenticate: Bearer",))
+            self._check_reader_of_metrics(request.headers.get("authorization", ""))
             encode, content_type = choose_encoder(request.headers.get("accept", ""))
             return Reply(HTTPStatus.OK, encode(self._registry), content_type)
         if path == "/healthz":
@@ -214,6 +213,18 @@ class HttpSide:
             return _shown(report["event_loop_silent_s"] < _SILENT_S, report)
         ready = self._lifecycle.ready
         return _shown(ready, {"ready": ready, "phase": self._lifecycle.phase.value})
+
+    def _check_reader_of_metrics(self, authorization: str) -> None:
+        """Refuse a caller who may not see the metrics of all tenants together."""
+        if self._authentication is None:
+            return
+        caller = self._authentication.caller(authorization, "")
+        if caller is None:
+            text = "the header Authorization: Bearer TOKEN with a token of this server is needed"
+            raise _ProblemError(HTTPStatus.UNAUTHORIZED, text, "WWW-Authenticate: Bearer")
+        if Scope.ADMIN not in caller.scopes:
+            text = f"metrics need a token with the scope {Scope.ADMIN}: they tell of all tenants"
+            raise _ProblemError(HTTPStatus.FORBIDDEN, text, "WWW-Authenticate: Bearer")
 
 
 def server_tls(files: Tls) -> ssl.SSLContext:

@@ -384,6 +384,7 @@ async def read_messages(
             await incoming.held.take(await measure(method, data, counts), counts.items)
         request = await read_message(method, data)
         del data
+        call.see(method, request, context)
         yield request
         del request  # which may be large, and the next one may be long in coming
         index += 1

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.types import GROUP, MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds, Setting
+from gradewire_server.settings.surface import GROUP, MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds, Setting
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

@@ -14,8 +14,16 @@ from pydantic.dataclasses import dataclass
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.telemetry.settings import endpoint_problem
-from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig, GpuConfig, TritonConfig, usable_cores
+from gradewire_server.settings.engine import (
+    CacheConfig,
+    ComputeConfig,
+    DiskConfig,
+    EngineConfig,
+    GpuConfig,
+    RedisConfig,
+    TritonConfig,
+    usable_cores,
+)
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, ImageConfig, JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import (
     Capacity,
@@ -28,6 +36,13 @@ from gradewire_server.settings.limits import (
 )
 from gradewire_server.settings.surface import (
     ENV_PREFIX,
+    GIB,
+    GROUP,
+    MIB,
+    CountOrAuto,
+    OptionalDirectory,
+    OptionalPath,
+    Setting,
     SettingInfo,
     SettingsError,
     Values,
@@ -45,7 +60,6 @@ from gradewire_server.settings.transport import (
     Tls,
     TracingConfig,
 )
-from gradewire_server.settings.types import GIB, GROUP, MIB, CountOrAuto, OptionalDirectory, OptionalPath, Setting
 
 _CORES_PER_PROCESS: Final = 2
 """One for the event loop of a process, which is Python under one lock, and one for the encoder's runs."""

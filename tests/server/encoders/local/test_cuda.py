@@ -38,8 +38,7 @@ from gradewire_server.encoders.local.cuda import (
     provider_options,
 )
 from gradewire_server.encoders.local.session import open_session
-from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig, GpuConfig
+from gradewire_server.settings.engine import CacheConfig, ComputeConfig, EngineConfig, GpuConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 

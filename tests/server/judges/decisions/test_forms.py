@@ -11,7 +11,7 @@ from tests.support.fakes.odd_openai import Heard, OddServer, reply
 
 from gradewire_server.domain.judge import Choice, JudgePrompt, Role, Turn
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.decisions.forms import (
+from gradewire_server.judges.remote.decision_forms import (
     DECISIONS,
     FORMS,
     SYSTEM_ONE,
@@ -19,8 +19,8 @@ from gradewire_server.judges.decisions.forms import (
     asked_of,
     without_demonstrations,
 )
-from gradewire_server.judges.decisions.server import DecisionJudges, endpoint_of
-from gradewire_server.judges.openai.server import OpenAIJudges
+from gradewire_server.judges.remote.decisions import DecisionJudges, endpoint_of
+from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.triton import TritonJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig

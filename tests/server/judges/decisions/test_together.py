@@ -21,8 +21,8 @@ from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
-from gradewire_server.judges.decisions import server as server_module
-from gradewire_server.judges.decisions.forms import DecisionQuestion, asked_of
+from gradewire_server.judges.remote import decisions as server_module
+from gradewire_server.judges.remote.decision_forms import DecisionQuestion, asked_of
 from gradewire_server.judges.remote.server import Question
 
 ABOUT_ONE = ("a", "b", "c")

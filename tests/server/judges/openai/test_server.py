@@ -16,14 +16,12 @@ from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.judges.openai.dialect import ServerKind, dialect_of
-from gradewire_server.judges.openai.server import OWN_QUESTION, Features, OpenAIJudges
-from gradewire_server.judges.remote.errors import RemoteFault, unreachable
-from gradewire_server.judges.remote.http_client import Reply, said
-from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.remote.http_client import said
+from gradewire_server.judges.remote.openai import OWN_QUESTION, Features, OpenAIJudges
+from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of
+from gradewire_server.judges.remote.server import Question, RemoteFault, Reply, unreachable
 from gradewire_server.judges.triton import TritonServer
-from gradewire_server.settings.cache import CacheConfig, DiskConfig
-from gradewire_server.settings.engine import TritonConfig
+from gradewire_server.settings.engine import CacheConfig, DiskConfig, TritonConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.storage.cache import StorageTelemetry
 from gradewire_server.storage.factory import open_stores

@@ -13,10 +13,9 @@ from tests.support.examples import example_count
 
 from gradewire_server.concurrency import Backoff
 from gradewire_server.domain.items import Timing
-from gradewire_server.judges.remote.errors import RemoteError, server_error, unreachable
 from gradewire_server.judges.remote.http_client import HttpClient
 from gradewire_server.judges.remote.requests import Answered, AnsweredEach, RequestQueue, ServerAvailability
-from gradewire_server.judges.remote.server import Answer, Question
+from gradewire_server.judges.remote.server import Answer, Question, RemoteError, server_error, unreachable
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 

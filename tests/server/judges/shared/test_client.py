@@ -12,8 +12,7 @@ from tests.support.judges.scripted import ScriptedJudges
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.shared.client import HostClient, SharedJudges
-from gradewire_server.judges.shared.messages import SERVICE, STATE, HostRequest, HostState
+from gradewire_server.judges.shared import SERVICE, STATE, HostClient, HostRequest, HostState, SharedJudges
 
 _STATE = STATE.encode(HostState({}, {}))
 _Answer = Callable[[bytes, object], Awaitable[bytes]]

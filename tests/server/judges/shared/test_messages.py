@@ -10,16 +10,7 @@ from tests.support.judges.scripted import judge_status
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.judges.shared.messages import (
-    ANSWERED,
-    ASKED,
-    OPENED,
-    STATE,
-    HostReply,
-    HostRequest,
-    HostState,
-    Stopping,
-)
+from gradewire_server.judges.shared import ANSWERED, ASKED, OPENED, STATE, HostReply, HostRequest, HostState, Stopping
 
 _SECONDS = st.floats(0, 1e9)
 _FAILURE = st.builds(Failure, st.sampled_from(Status), TEXT, st.none() | _SECONDS)

@@ -15,17 +15,19 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, RemoteJudgeObserver
-from gradewire_server.judges.remote.errors import (
+from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
+from gradewire_server.judges.remote.requests import Answered, AnsweredEach, RequestQueue, ServerRequests
+from gradewire_server.judges.remote.server import (
     MODEL_SETTING,
     OF_THE_REQUEST,
+    Answer,
+    Question,
     RemoteError,
     RemoteFault,
+    Server,
     late,
     too_long,
 )
-from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
-from gradewire_server.judges.remote.requests import Answered, AnsweredEach, RequestQueue, ServerRequests
-from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.texts import first_stop, fitted, halved
 from gradewire_server.settings.judge import RemoteJudgeConfig
 

@@ -13,8 +13,17 @@ from gradewire_server.concurrency import Backoff
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.backend import RemoteJudgeObserver, RequestUsage
-from gradewire_server.judges.remote.errors import AWAY, RETRIED, RemoteError, RemoteFault, late
-from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
+from gradewire_server.judges.remote.server import (
+    AWAY,
+    RETRIED,
+    Answer,
+    Paid,
+    Question,
+    RemoteError,
+    RemoteFault,
+    Server,
+    late,
+)
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)

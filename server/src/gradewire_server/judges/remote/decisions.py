@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.decisions.forms import (
+from gradewire_server.judges.remote.decision_forms import (
     DECISIONS,
     FORMS,
     OTHER_LABELS,
@@ -21,26 +21,23 @@ from gradewire_server.judges.decisions.forms import (
     asked_of,
     without_demonstrations,
 )
-from gradewire_server.judges.remote.errors import (
+from gradewire_server.judges.remote.http_client import BAD_REQUEST, NOT_FOUND, HttpClient, checked, error_of
+from gradewire_server.judges.remote.judge import RemoteBackend
+from gradewire_server.judges.remote.server import (
     ADDRESS_SETTING,
     MODEL_SETTING,
+    Answer,
+    Paid,
+    Question,
     RemoteError,
+    Reply,
+    Server,
+    count,
+    json_object,
     refused,
     server_at,
     unreadable,
 )
-from gradewire_server.judges.remote.http_client import (
-    BAD_REQUEST,
-    NOT_FOUND,
-    HttpClient,
-    Reply,
-    checked,
-    count,
-    error_of,
-    json_object,
-)
-from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _ROUNDING: Final = 0.005

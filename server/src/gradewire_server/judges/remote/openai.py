@@ -11,20 +11,31 @@ from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.openai.answers import answer_of, kind_of, sees_images
-from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, rate_limited, says_too_long, unreadable
-from gradewire_server.judges.remote.http_client import (
-    BAD_REQUEST,
-    NOT_FOUND,
-    HttpClient,
-    Reply,
-    checked,
-    error_of,
-    said,
-)
+from gradewire_server.judges.remote.http_client import BAD_REQUEST, NOT_FOUND, HttpClient, checked, error_of, said
 from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.server import Answer, Paid, Question, Server, body_with, refusal_of_pictures
+from gradewire_server.judges.remote.openai_dialect import (
+    Dialect,
+    ServerKind,
+    answer_of,
+    dialect_of,
+    kind_of,
+    request_body,
+    sees_images,
+)
+from gradewire_server.judges.remote.server import (
+    Answer,
+    Paid,
+    Question,
+    RemoteError,
+    RemoteFault,
+    Reply,
+    Server,
+    body_with,
+    rate_limited,
+    refusal_of_pictures,
+    says_too_long,
+    unreadable,
+)
 from gradewire_server.judges.texts import harmless
 from gradewire_server.settings.judge import Prefill, RemoteJudgeConfig
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gradewire_server.domain.judge import JudgePrompt, Role
-from gradewire_server.judges.remote.errors import unreadable
-from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.remote.server import Question, unreadable
 from gradewire_server.judges.texts import harmless, turns
 
 _INSTRUCTIONS: Final = "Choose the option that fits best."
