@@ -16,7 +16,7 @@ from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain import items as domain
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.domain.parts import SmileParts
-from gradewire_server.requests import forms
+from gradewire_server.requests import convert
 from gradewire_server.requests import prepare as immutable
 from gradewire_server.requests import prepare as preparation
 from gradewire_server.requests.convert import (
@@ -228,7 +228,7 @@ async def prepare(handlers: Handlers, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("call", "module", "reader"),
-    [(score, forms, "read_item"), (score_stream, forms, "read_item"), (prepare, preparation, "read_entry")],
+    [(score, convert, "read_row"), (score_stream, convert, "read_row"), (prepare, preparation, "read_entry")],
 )
 async def test_others_get_their_turn_between_large_elements(
     call: Callable[[Handlers, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ from gradewire_server.metrics.registry import COMPARISONS
 from gradewire_server.metrics.smile.texts import MAX_WINDOWS
 from gradewire_server.metrics.text.words import MAX_WORDS
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.forms import ITEMS, PAIRS
+from gradewire_server.requests.convert import ITEMS, PAIRS
 from gradewire_server.requests.judging import complete, decide
 from gradewire_server.requests.plan import USABLE_STATES, unusable_reason
 from gradewire_server.requests.prepare import prepare

@@ -16,10 +16,9 @@ from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
 from gradewire_server.requests.admission import Admission, Work, work_of
-from gradewire_server.requests.context import CountResult, RequestContext
-from gradewire_server.requests.convert import YieldBudget, read_beside, reply_id
+from gradewire_server.requests.context import CountResult, NamedSet, RequestContext
+from gradewire_server.requests.convert import CallForm, YieldBudget, read_beside, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.forms import CallForm, NamedSet, find_set
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
@@ -100,7 +99,7 @@ class ReplySize:
     def _least_bytes(self, index: int, request: "MetricRequest | Failure") -> int:
         if not isinstance(request, Failure):
             return self.form.least_result_bytes
-        result = self.form.blank_result()
+        result: Message = self.form.result_type()
         self.form.fill(result, index, ScoredResult(MetricResult.failed(request)), diagnostics=False)
         return _FRAME_BYTES + result.ByteSize()
 
@@ -293,8 +292,8 @@ class ScoreHandler:
         started = time.monotonic()
         rows = form.rows_of(request)
         context.check_count(len(rows), form.rows)
-        plans = await form.plan(context, request)
-        named = await find_set(context, getattr(request, "reference_set", ""), plans)
+        plans = await context.plan_call(request)
+        named = await context.find_set(getattr(request, "reference_set", ""), plans)
         reply = form.reply([plan.provenance_in(named.name, named.corpus_digest) for plan in plans])
         if rows:
             ends_s = started + self._total_s(deadline_s)
