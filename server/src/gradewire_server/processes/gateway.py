@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
 from gradewire_server.concurrency import SupervisedProcess, keep_running
-from gradewire_server.rpc.sockets import bind_error
+from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
 
 _MAX_PATH_BYTES: Final = 96
@@ -46,7 +46,7 @@ class Endpoint:
 @contextmanager
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
     """Binds the port of the HTTP API and makes a directory that only this user can enter; raises BindError."""
-    listening = _bind(settings)
+    listening = bound_socket(settings.http_api.host, settings.http_api.port or 0, "http-api-port", backlog=_BACKLOG)
     directory = private_directory()
     try:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")
@@ -72,24 +72,6 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
         telemetry=settings.tracing.telemetry(),
         page=api.page,
     )
-
-
-def _bind(settings: Settings) -> socket.socket:
-    host, port = settings.http_api.host, settings.http_api.port or 0
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, place = found[0]
-        listening = socket.socket(family, kind, protocol)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(place)
-            listening.listen(_BACKLOG)
-        except OSError:
-            listening.close()
-            raise
-    except OSError as error:
-        raise bind_error(f"{host}:{port}", "http-api-port") from error
-    return listening
 
 
 def private_directory() -> Path:

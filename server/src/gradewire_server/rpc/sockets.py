@@ -43,6 +43,31 @@ def _why_not(address: str, flag: str) -> str:
     return f"port {port} was taken a moment ago: try again, or choose another port with --{flag}"
 
 
+def bound_socket(host: str, port: int, flag: str, *, backlog: int) -> socket.socket:
+    """Return a socket that listens; raise BindError where the address cannot be had.
+
+    Args:
+        host: Name or address; of several addresses of a name, the first of IPv4 is taken.
+        port: 0 takes a free one.
+        flag: Changes the port, for the message.
+        backlog: Connections that may wait to be accepted.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        listening = socket.socket(family, kind)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(backlog)
+        except OSError:
+            listening.close()
+            raise
+    except OSError as error:
+        raise bind_error(f"{host}:{port}", flag) from error
+    return listening
+
+
 _log = logging.getLogger(__name__)
 
 _KEPT_FOR_OTHERS: Final = 128
