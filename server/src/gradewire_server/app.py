@@ -28,7 +28,7 @@ from gradewire_server.processes.this_process import Position, ThisProcess
 from gradewire_server.requests.handlers import Handlers, without_synonyms
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Calls, Lifecycle
-from gradewire_server.rpc.http import HttpSide, server_tls
+from gradewire_server.rpc.http import open_http
 from gradewire_server.rpc.log import FloodFilter, RequestLog, configure_log
 from gradewire_server.rpc.server import Snapshots, listen, make_server, service_handlers
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
@@ -184,7 +184,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         if tokens_file is not None:
             stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
         if settings.listen.http:
-            stack.callback(_http_side(settings, registry, lifecycle, authentication).close)
+            stack.callback(open_http(settings.listen, registry, lifecycle, authentication).close)
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         loading = None
         if place is not None:
@@ -334,21 +334,6 @@ async def _load(
         _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
     collect_and_keep()
     return handlers, backends
-
-
-def _http_side(
-    settings: Settings, registry: CollectorRegistry, lifecycle: Lifecycle, authentication: Authentication
-) -> HttpSide:
-    http = HttpSide(
-        settings.listen.host,
-        settings.listen.http_port,
-        registry=registry,
-        lifecycle=lifecycle,
-        tls=server_tls(settings.listen.tls) if settings.listen.tls and settings.listen.http_tls else None,
-        authentication=authentication if settings.listen.auth_http else None,
-    )
-    _log.info("HTTP on port %d", http.port)
-    return http
 
 
 async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> TokensFile | None:

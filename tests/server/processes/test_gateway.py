@@ -14,7 +14,7 @@ from gradewire_server.settings.server import Settings
 async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.load(http_api_port=0)
     with endpoint(settings) as place:
-        gateway = await GatewayProcess.start(place, gateway_settings(settings, place.private), "warning")
+        gateway = await GatewayProcess.open(place, gateway_settings(settings, place.private), "warning")
         try:
             os.kill(gateway.pid, signal.SIGSTOP)
             monkeypatch.setattr(gateways, "_SILENT_S", 1.5)  # it beats once a second

@@ -5,7 +5,6 @@ import logging
 import math
 import signal
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -41,8 +40,8 @@ class ServerProcess:
 
     MODULE: ClassVar[str] = "gradewire_server.child"
 
-    def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
-        self._process = SupervisedProcess(process)
+    def __init__(self, process: SupervisedProcess, name: str, end: socket.socket, totals: Collect) -> None:
+        self._process = process
         self._name = name
         self.report: dict[str, Any] = {}
         self.figures: Families = []
@@ -67,25 +66,12 @@ class ServerProcess:
         ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
         with theirs:
             try:
-                # A session of its own: Ctrl-C at the terminal is for the supervisor.
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-P",  # what lies in the working directory is no module of ours
-                    "-m",
-                    cls.MODULE,
-                    str(theirs.fileno()),
-                    stdin=asyncio.subprocess.PIPE,
-                    pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
-                )
+                process = await SupervisedProcess.start(cls.MODULE, theirs.fileno(), settings=True)
             except OSError:
                 ours.close()
                 raise
-        assert process.stdin is not None  # noqa: S101 - for mypy: it was asked for
-        process.stdin.write(StartMessage(place, values).encode())
-        with suppress(ConnectionError):  # `lost` says how it ended
-            await process.stdin.drain()
-        process.stdin.close()
+        await process.send(StartMessage(place, values).encode())
+        process.close_input()
         return cls(process, cls.name_of(place), ours, totals)
 
     @classmethod
@@ -114,7 +100,7 @@ class ServerProcess:
         Args:
             silent_s: Without a beat for so long, it hangs; `START_S` before the first one, where that is longer.
         """
-        ending = asyncio.create_task(self._process.ended())
+        ending = asyncio.create_task(self._process.wait_for_exit())
         clock = asyncio.get_running_loop().time
         looked_s = clock()
         try:

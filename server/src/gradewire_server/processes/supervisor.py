@@ -8,9 +8,10 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, disable_created_metrics
 
 from gradewire_server.concurrency import Phase, Stop
 from gradewire_server.processes.gateway import (
@@ -23,7 +24,7 @@ from gradewire_server.processes.gateway import (
 from gradewire_server.processes.server_process import LOAD_S, JudgeHostProcess, RestartError, ServerProcess, Worker
 from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
 from gradewire_server.processes.this_process import Position
-from gradewire_server.rpc.http import HttpSide, server_tls
+from gradewire_server.rpc.http import open_http
 from gradewire_server.rpc.log import configure_log
 from gradewire_server.rpc.sockets import bind_error
 from gradewire_server.settings.server import Settings
@@ -165,23 +166,25 @@ async def supervise(
         await _http_side(stack, settings, whole)
         with_judges = settings.engine.judge.backend == "embedded"
         places = [Position(index, count, port, directory, judge_host=with_judges) for index in range(count)]
-
-        def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
-            whole.ended(process)
-            if lost:
-                telemetry.restarts.inc()
-
         whole.slots = [
             Worker(
                 place.index,
                 lambda place=place: ServerProcess.start(place, values, whole.figures),  # type: ignore[misc]
                 stop_s=settings.shutdown.drain_s + settings.shutdown.grace_s + _STOP_MARGIN_S,
-                ended=ended,
+                ended=partial(_count_exit, whole, telemetry.restarts),
             )
             for place in places
         ]
         if with_judges:
-            stack.push_async_callback(_ended_in_order, _judge_host(whole, telemetry, places[0], values))
+            whole.judge_host = Worker(
+                count,
+                lambda: JudgeHostProcess.start(places[0], values, whole.figures),
+                stop_s=_STOP_MARGIN_S,
+                ended=partial(_count_exit, whole, telemetry.judge_host_restarts),
+                name=JudgeHostProcess.name_of(places[0]),
+            )
+            # It has no calls to finish, and ends when the server processes are gone.
+            stack.push_async_callback(_cancelled, asyncio.create_task(whole.judge_host.run()))
         if settings.http_api.port is not None:
             handed = stack.enter_context(endpoint(settings))
             private = ",".join(place.private for place in places)
@@ -258,29 +261,10 @@ async def _hurry(whole: SupervisorState, stop: Stop) -> None:
         slot.signal(signal.SIGTERM)
 
 
-def _judge_host(
-    whole: SupervisorState, telemetry: SupervisorTelemetry, place: Position, values: Mapping[str, Any]
-) -> asyncio.Task[None]:
-    """Runs the process that the judges of all server processes are in; it has no calls to finish when they are gone."""
-
-    def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
-        whole.ended(process)
-        if lost:
-            telemetry.judge_host_restarts.inc()
-
-    whole.judge_host = Worker(
-        place.count,
-        lambda: JudgeHostProcess.start(place, values, whole.figures),
-        stop_s=_STOP_MARGIN_S,
-        ended=ended,
-        name=JudgeHostProcess.name_of(place),
-    )
-    return asyncio.create_task(whole.judge_host.run())
-
-
-async def _ended_in_order(running: asyncio.Task[None]) -> None:
-    running.cancel()
-    await asyncio.wait((running,))
+def _count_exit(state: SupervisorState, losses: Counter, process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Worker calls it
+    state.ended(process)
+    if lost:
+        losses.inc()
 
 
 async def _http_side(stack: AsyncExitStack, settings: Settings, whole: SupervisorState) -> None:
@@ -289,19 +273,10 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, whole: Superviso
     if path is not None:
         file = await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace)
         stack.callback(asyncio.create_task(file.watch()).cancel)
-    if not listen.http:
-        return
-    http = HttpSide(
-        listen.host,
-        listen.http_port,
-        registry=whole,
-        lifecycle=whole,
-        tls=server_tls(listen.tls) if listen.tls and listen.http_tls else None,
-        authentication=Authentication(listen.auth_tokens, file=file) if listen.auth_http else None,
-    )
-    # Not on the loop: its thread may wait for figures that this loop collects.
-    stack.push_async_callback(asyncio.to_thread, http.close)
-    _log.info("HTTP on port %d", http.port)
+    if listen.http:
+        http = open_http(listen, whole, whole, Authentication(listen.auth_tokens, file=file))
+        # Not on the loop: its threads may wait for figures that this loop collects.
+        stack.push_async_callback(asyncio.to_thread, http.close)
 
 
 def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:

@@ -25,7 +25,7 @@ from typing_extensions import override
 from gradewire_server.concurrency import Phase
 from gradewire_server.domain.caller import Scope
 from gradewire_server.rpc.sockets import bound_socket
-from gradewire_server.settings.transport import Tls
+from gradewire_server.settings.transport import ListenConfig, Tls
 from gradewire_server.tenants.tokens import Authentication
 
 _log = logging.getLogger(__name__)
@@ -150,10 +150,24 @@ def _cut(connection: socket.socket) -> None:
 
 
 def server_tls(files: Tls) -> ssl.SSLContext:
-    """What `HttpSide` needs for TLS; clients show no certificate. Raises OSError where a file cannot be used."""
+    """Return what `HttpSide` needs for TLS; clients show no certificate. Raise OSError where a file cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.cert, files.key)
     return context
+
+
+def open_http(listen: ListenConfig, registry: Collector, lifecycle: Health, authentication: Authentication) -> HttpSide:
+    """Return the HTTP side of a server with these settings; arguments and errors as `HttpSide`."""
+    http = HttpSide(
+        listen.host,
+        listen.http_port,
+        registry=registry,
+        lifecycle=lifecycle,
+        tls=server_tls(listen.tls) if listen.tls and listen.http_tls else None,
+        authentication=authentication if listen.auth_http else None,
+    )
+    _log.info("HTTP on port %d", http.port)
+    return http
 
 
 class _HeadTooLargeError(Exception):
