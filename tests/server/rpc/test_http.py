@@ -172,7 +172,7 @@ def test_slow_connections_keep_nobody_out(http: HttpSide) -> None:
 
 
 def test_a_connection_that_does_not_ask_is_ended(http: HttpSide, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_side, "REQUEST_S", 0.2)
+    monkeypatch.setattr(http_side._Handler, "timeout", 0.2)
     with socket.create_connection(("127.0.0.1", http.port), timeout=3) as connection:
         connection.sendall(b"GET /healthz HT")
         assert connection.recv(100) == b""

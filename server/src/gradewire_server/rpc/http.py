@@ -1,6 +1,6 @@
 """HTTP beside gRPC, on a port and threads of its own: /metrics, /healthz (alive, and what is degraded), /readyz.
 
-The threads answer while the server's event loop does not. Each connection asks once and has a few seconds for it. There
+The threads answer while the server's event loop does not. Each connection asks once. There
 are at most `MAX_CONNECTIONS`: when one more comes, the oldest that has not asked yet makes room for it.
 """
 
@@ -10,7 +10,6 @@ import socket
 import ssl
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -34,9 +33,9 @@ MAX_CONNECTIONS: Final = 64
 MAX_HEAD_BYTES: Final = 16 << 10
 """Request line and headers together."""
 REQUEST_S: Final = 5.0
-"""Seconds from a connection's beginning until it has asked, and again until it has taken the reply."""
-_LOOK_EVERY_S: Final = 0.1
-"""Seconds after which the server notices at the latest that it is to end."""
+"""Seconds until a connection sends something while it has not asked, and until it has taken the reply."""
+_POLL_S: Final = 3600.0
+"""Seconds between looks for a request to end, which wakes the server itself."""
 _SILENT_S: Final = 30.0
 """Seconds after which an event loop that has not answered counts as dead."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
@@ -89,7 +88,7 @@ class HttpSide(ThreadingTCPServer):
         self.lifecycle = lifecycle
         self.authentication = authentication
         self._lock = threading.Lock()
-        self._asking: dict[socket.socket, float] = {}  # since when, the oldest first
+        self._asking: dict[socket.socket, None] = {}  # the oldest first
         self._open = 0
         super().__init__((host, port), _Handler, bind_and_activate=False)
         self.socket.close()
@@ -97,13 +96,12 @@ class HttpSide(ThreadingTCPServer):
         self.port: int = self.socket.getsockname()[1]
         if tls is not None:  # the handshake is made by the connection's thread, with its first read
             self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
-        self._thread = threading.Thread(
-            target=self.serve_forever, args=(_LOOK_EVERY_S,), name="gradewire-http", daemon=True
-        )
+        self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="gradewire-http", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End it and give the port back."""
+        _cut(self.socket)  # it wakes
         self.shutdown()
         self._thread.join()
         self.server_close()
@@ -117,8 +115,8 @@ class HttpSide(ThreadingTCPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             self._open += 1
-            self._asking[request] = time.monotonic()
-            if self._open > MAX_CONNECTIONS:
+            self._asking[request] = None
+            if self._open > MAX_CONNECTIONS:  # also where all the others have asked: then it is the new one itself
                 _cut(next(iter(self._asking)))
         super().process_request(request, client_address)
 
@@ -130,21 +128,13 @@ class HttpSide(ThreadingTCPServer):
         super().shutdown_request(request)
 
     @override
-    def service_actions(self) -> None:
-        """End connections that have not asked in time; `serve_forever` calls it every `_LOOK_EVERY_S`."""
-        with self._lock:
-            for connection, since_s in self._asking.items():
-                if time.monotonic() - since_s > REQUEST_S:
-                    _cut(connection)
-
-    @override
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), OSError):  # else the other side went away or was too slow
             _log.exception("an HTTP request failed by a defect")
 
 
 def _cut(connection: socket.socket) -> None:
-    """Wake the thread that reads from a connection; it finds the connection's end."""
+    """Wake the thread that waits for a socket; it finds the connection's end."""
     with suppress(OSError):  # it has ended
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
