@@ -90,11 +90,11 @@ async def wind_down(
     # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
     # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
     lifecycle.stopping()
-    await _unless_urgent(_settle(calls, shutdown.grace_s), stop)
+    await _or_stop_now(_settle(calls, shutdown.grace_s), stop)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
-async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
+async def _or_stop_now(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
     """Waits, for so long at most, unless it is to end at once."""
     tasks = asyncio.create_task(waiting), asyncio.create_task(stop.urgent.wait())
     try:
@@ -106,14 +106,14 @@ async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop, timeout
 
 async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
     """Waits until callers that understand have gone elsewhere, then has gRPC send the others away (GOAWAY)."""
-    await _unless_urgent(_quiet(calls), stop)
+    await _or_stop_now(_wait_until_idle(calls), stop)
     ending = asyncio.create_task(server.stop(grace_s))
-    await _unless_urgent(calls.idle(), stop, grace_s)
+    await _or_stop_now(calls.idle(), stop, grace_s)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
     await ending
 
 
-async def _quiet(calls: Calls) -> None:
+async def _wait_until_idle(calls: Calls) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_MAX_QUIET_WAIT_S):
             await calls.quiet(_QUIET_S)
@@ -151,8 +151,8 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         TokensFileError: The tokens file cannot be used.
     """
     stop = stop or Stop()
-    place = None if member is None else member.place
-    tokens_file = await _read_tokens(settings, None if place is None else SharedLevels(place.quotas))
+    position = None if member is None else member.position
+    tokens_file = await _read_tokens(settings, None if position is None else SharedLevels(position.quotas))
     authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
     raise_descriptor_limit()
     registry = CollectorRegistry()
@@ -176,7 +176,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             request_log,
             authentication=authentication,
             tracer=tracer,
-            process="" if place is None else f"{place.index}/{place.count}",
+            process="" if position is None else f"{position.index}/{position.count}",
         )
         if member is not None:
             await stack.enter_async_context(member.joined(registry, lifecycle))
@@ -187,25 +187,25 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             stack.callback(open_http(settings.listen, registry, lifecycle, authentication).close)
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         loading = None
-        if place is not None:
+        if position is not None:
             # Where it listens the system sends it connections, and others could serve them now.
             loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
             if not await before_stop(loading, stop):
                 return
             lifecycle.loaded(loading.result()[0])
         server = make_server(
-            service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.figures)),
+            service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.metrics)),
             lifecycle.health,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
             authentication=authentication if settings.listen.auth_health else None,
-            shared=place is not None,
+            shared=position is not None,
         )
         port = await listen(
             server,
-            _address(settings, settings.listen.port if place is None else place.port),
+            _address(settings, settings.listen.port if position is None else position.port),
             tls=settings.listen.tls,
-            private=_private(handed, place),
+            private=_private(handed, position),
         )
         stack.push_async_callback(server.stop, None)
         memory = await stack.enter_async_context(
@@ -243,10 +243,10 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         )
         stack.callback(observing.cancel)
         await stack.enter_async_context(collect_when_idle(calls.idle))
-        if place is None:
+        if position is None:
             _log.info("serving on port %d", port)
         else:
-            _log.info("process %d of %d takes calls", place.index, place.count)
+            _log.info("process %d of %d takes calls", position.index, position.count)
         if started is not None:
             started(port)
         await stop.requested.wait()
@@ -313,7 +313,7 @@ def _run(
         _log.error("cannot serve: %s", error)
         return 1
     finally:
-        flood.tell(at_once=True)
+        flood.report(at_once=True)
     return 0
 
 
@@ -343,10 +343,10 @@ async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> Token
     return await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace, levels=levels)
 
 
-def _private(handed: Endpoint | None, place: Position | None) -> str:
+def _private(handed: Endpoint | None, position: Position | None) -> str:
     """Where a gateway reaches this process; empty where there is none."""
-    if place is not None:
-        return place.private
+    if position is not None:
+        return position.private
     return "" if handed is None else handed.private
 
 

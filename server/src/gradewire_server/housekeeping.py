@@ -63,8 +63,8 @@ class Unfinished:
 
 _log = logging.getLogger(__name__)
 
-_LOOK_EVERY_S: Final = 0.025
-_LOOK_CLOSELY_EVERY_S: Final = 0.005
+_CHECK_EVERY_S: Final = 0.025
+_CHECK_OFTEN_EVERY_S: Final = 0.005
 """While messages may be on their way that take too much."""
 _WATCHED_SHARE: Final = 0.1
 """Of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
@@ -193,7 +193,7 @@ class MemoryGuard:
         closely = False
         while not self._ended:
             # An event that can be waited for costs more than the look.
-            time.sleep(_LOOK_CLOSELY_EVERY_S if closely else _LOOK_EVERY_S)
+            time.sleep(_CHECK_OFTEN_EVERY_S if closely else _CHECK_EVERY_S)
             try:
                 closely = self.look(resident_bytes())
             except Exception:  # noqa: BLE001 - whatever it is: without this thread memory would have no bound
@@ -212,9 +212,9 @@ async def watch_lateness(late: Callable[[float], None]) -> None:
         nonlocal timer
         now_s = loop.time()
         late(max(0.0, now_s - wanted_s))
-        timer = loop.call_at(now_s + _LOOK_EVERY_S, look, now_s + _LOOK_EVERY_S)
+        timer = loop.call_at(now_s + _CHECK_EVERY_S, look, now_s + _CHECK_EVERY_S)
 
-    timer = loop.call_later(_LOOK_EVERY_S, look, loop.time() + _LOOK_EVERY_S)
+    timer = loop.call_later(_CHECK_EVERY_S, look, loop.time() + _CHECK_EVERY_S)
     try:
         await loop.create_future()
     finally:
@@ -271,7 +271,7 @@ async def observe(  # noqa: PLR0913 - whose state is shown, and where; the last 
         await observe_once(
             backends, lifecycle, context.admission.overload_s, unready_overload_s, gateway_trouble=trouble
         )
-        flood.tell()
+        flood.report()
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 

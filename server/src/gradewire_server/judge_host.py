@@ -28,10 +28,10 @@ from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeTelemetry
 from gradewire_server.judges.factory import NoJudges
 from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.judges.shared import (
-    ANSWERED,
-    ASKED,
+    ASK_REPLY,
+    ASK_REQUEST,
     NAME,
-    OPENED,
+    OPEN_REPLY,
     SERVICE,
     STATE,
     UNBOUNDED,
@@ -77,7 +77,7 @@ class JudgeHost:
 
         self._library = service.JudgeLibrary(backend, default="", wrap=wrapped)
         self._tracer = tracer
-        self._asked: set[str] = set()
+        self._models: set[str] = set()
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._state = HostState({}, {})
         self._changed = asyncio.Event()
@@ -108,10 +108,10 @@ class JudgeHost:
     def _handlers(self) -> grpc.GenericRpcHandler:
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "Open": grpc.unary_unary_rpc_method_handler(
-                self._open, request_deserializer=NAME.decode, response_serializer=OPENED.encode
+                self._open, request_deserializer=NAME.decode, response_serializer=OPEN_REPLY.encode
             ),
             "Ask": grpc.unary_unary_rpc_method_handler(
-                self._ask, request_deserializer=ASKED.decode, response_serializer=ANSWERED.encode
+                self._ask, request_deserializer=ASK_REQUEST.decode, response_serializer=ASK_REPLY.encode
             ),
             "Watch": grpc.unary_stream_rpc_method_handler(
                 self._watch, request_deserializer=NAME.decode, response_serializer=STATE.encode
@@ -123,9 +123,9 @@ class JudgeHost:
         judge = await self._unless_stopping(self._judge(name))
         return judge if isinstance(judge, Failure | Stopping) else judge.status
 
-    async def _ask(self, asked: HostRequest, context: _Context) -> HostReply | Stopping:
-        ask_for(asked.caller)  # each question is a task of its own
-        return await self._unless_stopping(self._traced(asked, context))
+    async def _ask(self, request: HostRequest, context: _Context) -> HostReply | Stopping:
+        ask_for(request.caller)  # each question is a task of its own
+        return await self._unless_stopping(self._trace(request, context))
 
     async def _unless_stopping(self, work: Coroutine[Any, Any, R]) -> R | Stopping:
         working = asyncio.ensure_future(work)
@@ -135,21 +135,21 @@ class JudgeHost:
         finally:
             working.cancel()
 
-    async def _traced(self, asked: HostRequest, context: _Context) -> HostReply:
+    async def _trace(self, request: HostRequest, context: _Context) -> HostReply:
         headers = dict(context.invocation_metadata() or ())
         traceparent = headers.get(TRACEPARENT_KEY)
         if self._tracer is None or not isinstance(traceparent, str):
-            return await self._answered(asked)
+            return await self._reply_to(request)
         trace = TraceHeaders(traceparent, str(headers.get(TRACESTATE_KEY, "")))
         span = self._tracer.begin(path("Ask").removeprefix("/"), trace)
         try:
-            return await self._answered(asked)
+            return await self._reply_to(request)
         finally:
             if span is not None:
                 span.end()
 
-    async def _answered(self, asked: HostRequest) -> HostReply:
-        need, deadline_s = asked.need, asked.deadline_s
+    async def _reply_to(self, request: HostRequest) -> HostReply:
+        need, deadline_s = request.need, request.deadline_s
         try:
             async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
                 judge = await self._judge(need.model)
@@ -164,7 +164,7 @@ class JudgeHost:
         return HostReply(generated.answer, generated.source, generated.timing)
 
     async def _judge(self, reference: str) -> Judge | Failure:
-        self._asked.add(reference.partition("@")[0])
+        self._models.add(reference.partition("@")[0])
         return await self._library.get(reference)
 
     async def _watch(self, _: str, __: _Context) -> AsyncIterator[HostState]:
@@ -185,7 +185,7 @@ class JudgeHost:
         """Tells those who watch of each change."""
         while True:
             loaded = {name: judge.status for name, judge in self._library.loaded.items()}
-            troubles = {name: trouble for name in self._asked if (trouble := self._library.trouble(name))}
+            troubles = {name: trouble for name in self._models if (trouble := self._library.trouble(name))}
             state = HostState(loaded, troubles)
             if state != self._state:
                 self._state = state
@@ -232,7 +232,7 @@ async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> No
         judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)
         host = JudgeHost(judges, max_queue_items=judge.max_queue_items, tracer=tracer)
         stack.push_async_callback(host.stop)
-        await host.start(member.place.judges)
+        await host.start(member.position.judges)
         readiness.phase = Phase.SERVING
         _log.info("the judge host takes questions")
         await stop.requested.wait()
@@ -250,7 +250,7 @@ def main() -> int:
     flood = configure_log(settings.log.level)
     disable_created_metrics()  # type: ignore[no-untyped-call]
     stop = Stop()
-    member = ThisProcess(start.place, socket.socket(fileno=int(sys.argv[1])), stop)
+    member = ThisProcess(start.position, socket.socket(fileno=int(sys.argv[1])), stop)
 
     async def until_signal() -> None:
         loop = asyncio.get_running_loop()
@@ -261,7 +261,7 @@ def main() -> int:
     try:
         asyncio.run(until_signal())
     finally:
-        flood.tell(at_once=True)
+        flood.report(at_once=True)
     return 0
 
 

@@ -13,8 +13,8 @@ from gradewire_server.settings.server import Settings
 
 async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.load(http_api_port=0)
-    with endpoint(settings) as place:
-        gateway = await GatewayProcess.open(place, gateway_settings(settings, place.private), "warning")
+    with endpoint(settings) as handed:
+        gateway = await GatewayProcess.open(handed, gateway_settings(settings, handed.private), "warning")
         try:
             os.kill(gateway.pid, signal.SIGSTOP)
             monkeypatch.setattr(gateways, "_SILENT_S", 1.5)  # it beats once a second

@@ -24,10 +24,10 @@ from gradewire_server.requests.convert import (
     ITEMS_PER_TURN,
     YieldBudget,
     fill_result,
-    read_beside,
     read_entry,
     read_item,
     read_reference_set,
+    read_with_pauses,
     reply_id,
 )
 from gradewire_server.requests.errors import InvalidRequestError
@@ -263,7 +263,7 @@ async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_l
 
 @pytest.mark.parametrize(("size_bytes", "on_loop"), [(10, True), (BYTES_PER_TURN, True), (BYTES_PER_TURN + 1, False)])
 async def test_a_large_element_is_read_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
-    thread = await read_beside(size_bytes, threading.current_thread)
+    thread = await read_with_pauses(size_bytes, threading.current_thread)
     assert (thread is threading.current_thread()) is on_loop
 
 

@@ -93,9 +93,9 @@ class Codec(Generic[M]):
 
 
 NAME: Final[Codec[str]] = Codec(str)
-OPENED: Final[Codec[ModelStatus | Failure | Stopping]] = Codec(ModelStatus | Failure | Stopping)
-ASKED: Final[Codec[HostRequest]] = Codec(HostRequest)
-ANSWERED: Final[Codec[HostReply | Stopping]] = Codec(HostReply | Stopping)
+OPEN_REPLY: Final[Codec[ModelStatus | Failure | Stopping]] = Codec(ModelStatus | Failure | Stopping)
+ASK_REQUEST: Final[Codec[HostRequest]] = Codec(HostRequest)
+ASK_REPLY: Final[Codec[HostReply | Stopping]] = Codec(HostReply | Stopping)
 STATE: Final[Codec[HostState]] = Codec(HostState)
 
 
@@ -144,10 +144,10 @@ class HostClient:
         self._away_s = away_s
         self._channel = aio.insecure_channel(address, options=_OPTIONS)
         self._open = self._channel.unary_unary(
-            path("Open"), request_serializer=NAME.encode, response_deserializer=OPENED.decode
+            path("Open"), request_serializer=NAME.encode, response_deserializer=OPEN_REPLY.decode
         )
         self._ask = self._channel.unary_unary(
-            path("Ask"), request_serializer=ASKED.encode, response_deserializer=ANSWERED.decode
+            path("Ask"), request_serializer=ASK_REQUEST.encode, response_deserializer=ASK_REPLY.decode
         )
         self._watch = self._channel.unary_stream(
             path("Watch"), request_serializer=NAME.encode, response_deserializer=STATE.decode
@@ -171,11 +171,11 @@ class HostClient:
         """Has the host open a judge, or says why it does not; where it stops first, the next one is asked."""
         return await self._answer(lambda: self._open(name), None)
 
-    async def ask(self, asked: HostRequest) -> HostReply:
+    async def ask(self, request: HostRequest) -> HostReply:
         """Asks the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
         span = current_span()
         metadata = None if span is None else span.metadata()
-        answer = await self._answer(lambda: self._ask(asked, metadata=metadata), asked.deadline_s)
+        answer = await self._answer(lambda: self._ask(request, metadata=metadata), request.deadline_s)
         return HostReply(answer) if isinstance(answer, Failure) else answer
 
     async def close(self) -> None:

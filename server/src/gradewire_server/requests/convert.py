@@ -417,6 +417,6 @@ class YieldBudget:
         return exceeded
 
 
-async def read_beside(size_bytes: int, read: Callable[[], T]) -> T:
+async def read_with_pauses(size_bytes: int, read: Callable[[], T]) -> T:
     """What `read` makes of an element of that size; of a large one on a thread: normal forms take 0.1 s a megabyte."""
     return await asyncio.to_thread(read) if size_bytes > BYTES_PER_TURN else read()

@@ -277,7 +277,7 @@ class LoopBacklog:
         return self._turn_s * _TURNS
 
     @property
-    def is_behind(self) -> bool:
+    def is_late(self) -> bool:
         """Whether many calls are under way, and such have been taken up late for a while."""
         if self._clock() - self._seen_s > self._turn_s + _PATIENCE_S:
             return False  # nobody came lately

@@ -17,7 +17,7 @@ from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
 from gradewire_server.requests.admission import Admission, Work, work_of
 from gradewire_server.requests.context import CountResult, NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, YieldBudget, read_beside, reply_id
+from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -164,7 +164,7 @@ class ItemReplies:
             return
         refused = ScoredResult(MetricResult.failed(item))
         for index, name in enumerate(self._metric_names):
-            self._tell(name, self._count - 1, refused.result)
+            self._record(name, self._count - 1, refused.result)
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
@@ -172,7 +172,7 @@ class ItemReplies:
         if self._closed:
             return
         log_internal(self._metric_names[metric_index], scored.result)
-        self._tell(self._metric_names[metric_index], self._indices[item_index], scored.result)
+        self._record(self._metric_names[metric_index], self._indices[item_index], scored.result)
         result = self._scored[item_index][metric_index]
         self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
 
@@ -183,10 +183,10 @@ class ItemReplies:
         for item_index, results in zip(self._indices, self._scored, strict=True):
             for index, result in enumerate(results):
                 if result.status == types_pb2.STATUS_UNSPECIFIED:
-                    self._tell(self._metric_names[index], item_index, late.result)
+                    self._record(self._metric_names[index], item_index, late.result)
                     self._fill(result, index, late, diagnostics=False)
 
-    def _tell(self, metric: str, item_index: int, result: MetricResult) -> None:
+    def _record(self, metric: str, item_index: int, result: MetricResult) -> None:
         self._count_result(metric, result.status)
         record_result(metric, item_index, result)
 
@@ -342,7 +342,7 @@ class ScoreHandler:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             read = partial(self._form.read, message, context.limits, check_bytes=check_bytes)
-            replies.add(message, await read_beside(budget.last_bytes, read))
+            replies.add(message, await read_with_pauses(budget.last_bytes, read))
         return replies
 
     async def _until(
@@ -373,9 +373,9 @@ class ScoreHandler:
         """Cancels work that nobody waits for any more; how long it takes to end is not the caller's affair."""
         scoring.cancel()
         self._cancelled.add(scoring)
-        scoring.add_done_callback(self._ended)
+        scoring.add_done_callback(self._on_done)
 
-    def _ended(self, scoring: asyncio.Task[None]) -> None:
+    def _on_done(self, scoring: asyncio.Task[None]) -> None:
         self._cancelled.discard(scoring)
         if scoring.cancelled():
             _clear_frames(scoring)

@@ -14,7 +14,7 @@ from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
 from gradewire_server.requests.admission import work_of
 from gradewire_server.requests.context import NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, YieldBudget, read_beside, reply_id
+from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.score import log_internal
 from gradewire_server.requests.turns import Permits
@@ -255,7 +255,7 @@ class ScoreStream:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
-            item = await read_beside(
+            item = await read_with_pauses(
                 budget.last_bytes, partial(self._form.read, message, self._context.limits, check_bytes=True)
             )
             if isinstance(item, Item):

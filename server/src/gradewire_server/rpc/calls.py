@@ -127,7 +127,7 @@ class Lifecycle:
         """Takes calls from now on, and says so."""
         self._handlers = handlers
         self._phase = Phase.SERVING
-        await self._show()
+        await self._publish()
 
     async def draining(self) -> None:
         """Says NOT_SERVING, so that no new callers come, and still takes calls."""
@@ -157,7 +157,7 @@ class Lifecycle:
         self._degraded, self._broken = tuple(degraded), tuple(broken)
         self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
         if changed and self._phase is Phase.SERVING:
-            await self._show()
+            await self._publish()
 
     def handlers(self) -> "Handlers":
         """What calls end in; raises NotServingError while loading and once stopping."""
@@ -181,7 +181,7 @@ class Lifecycle:
         """Whether new callers are welcome; may be asked from any thread."""
         return self._phase is Phase.SERVING and not self._broken and not self._overloaded
 
-    async def _show(self) -> None:
+    async def _publish(self) -> None:
         status = health_pb2.HealthCheckResponse
         for service in ALL_SERVICES:
             down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
@@ -227,7 +227,7 @@ _log = logging.getLogger(__name__)
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
 """Peers on a socket that only the server's own gateway can reach."""
-_LOOKS: Final = 10
+_CHECKS: Final = 10
 
 ResultT = TypeVar("ResultT")
 
@@ -304,9 +304,9 @@ class Calls:
         Many looks and not one: where the process gets no time for so long, calls wait to be taken in.
         """
         calm = 0
-        while calm < _LOOKS:
+        while calm < _CHECKS:
             last_s = self._last_arrival_s
-            await asyncio.sleep(for_s / _LOOKS)
+            await asyncio.sleep(for_s / _CHECKS)
             calm = 0 if self._in_flight or self._last_arrival_s != last_s else calm + 1
 
     def unary(

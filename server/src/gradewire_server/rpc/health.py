@@ -41,28 +41,28 @@ class HealthService(health_pb2_grpc.HealthServicer):
         self, request: health_pb2.HealthCheckRequest, context: "aio.ServicerContext[Any, Any]"
     ) -> None:
         """The status now and whenever it changes."""
-        told = None
+        reported = None
         while True:
             changed = self._changed
             status = self._statuses.get(request.service, _Response.SERVICE_UNKNOWN)
-            if status != told:
+            if status != reported:
                 await context.write(_Response(status=status))
-                told = status
+                reported = status
             await changed.wait()
 
     async def set(self, service: str, status: Any) -> None:
         """Says how a service is; nothing changes after `enter_graceful_shutdown`."""
         if not self._stopping and self._statuses.get(service) != status:
             self._statuses[service] = status
-            self._tell()
+            self._notify()
 
     async def enter_graceful_shutdown(self) -> None:
         """Says NOT_SERVING of all services, for good."""
         self._stopping = True
         self._statuses = dict.fromkeys(self._statuses, _Response.NOT_SERVING)
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

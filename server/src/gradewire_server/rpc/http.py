@@ -1,7 +1,7 @@
 """HTTP beside gRPC, on a port and threads of its own: /metrics, /healthz (alive, and what is degraded), /readyz.
 
-The threads answer while the server's event loop does not. Each connection asks once. There
-are at most `MAX_CONNECTIONS`: when one more comes, the oldest that has not asked yet makes room for it.
+The threads answer while the server's event loop does not. Each connection asks once. There are at most
+`MAX_CONNECTIONS`: when one more comes, the oldest that has not asked yet makes room for it.
 """
 
 import json

@@ -20,20 +20,20 @@ class BindError(OSError):
 
 def bind_error(address: str, flag: str) -> BindError:
     """Says what is wrong with an address (HOST:PORT) that could not be bound, and the flag that changes its port."""
-    return BindError(f"cannot listen on {address}: {_why_not(address, flag)}")
+    return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
-def _why_not(address: str, flag: str) -> str:
+def _bind_problem(address: str, flag: str) -> str:
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, ValueError, OverflowError):
         return f"{host} is no name or address that is known here: set another host"
-    family, kind, protocol, _, place = found[0]
+    family, kind, protocol, _, address_found = found[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(place)
+            probe.bind(address_found)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return f"another program listens on port {port}: end it, or choose another port with --{flag}"

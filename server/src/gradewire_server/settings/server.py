@@ -105,7 +105,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     Raises:
         SettingsError: Several are asked for, and cannot serve together with these settings.
     """
-    wanted, reason = int(given["processes"]), _why_not_several(given)
+    wanted, reason = int(given["processes"]), _single_process_reason(given)
     if wanted > 1 and reason:
         raise SettingsError(f"processes above 1 {reason}")
     if wanted or reason:
@@ -117,7 +117,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     return int(max(1, min(by_cores, by_memory, _MOST_BY_DEFAULT)))
 
 
-def _why_not_several(given: Mapping[str, Any]) -> str:
+def _single_process_reason(given: Mapping[str, Any]) -> str:
     """Why several processes cannot serve together with these settings; empty where they can."""
     if sys.platform != "linux":
         return "needs Linux, which alone spreads connections over processes that share a port"

@@ -58,14 +58,14 @@ async def test_a_message_that_cannot_be_read_does_not_end_the_watching(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = asyncio.Event()
-    told: list[HostState] = []
+    message: list[HostState] = []
     async with RawHost(tmp_path, b"not a state", _STATE) as host:
-        client = HostClient(host.address, found.set, told.append)
+        client = HostClient(host.address, found.set, message.append)
         try:
             async with asyncio.timeout(20):
                 await found.wait()
             assert client.state == HostState({}, {})
-            assert told == [client.state]
+            assert message == [client.state]
             assert "Exception deserializing message" in caplog.text
         finally:
             await client.close()

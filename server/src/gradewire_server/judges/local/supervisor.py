@@ -226,7 +226,7 @@ class WorkerSupervisor:
         return self._trouble
 
     @property
-    def hopeless(self) -> bool:
+    def gave_up(self) -> bool:
         """Whether waiting for a worker makes no sense: several restarts failed in a row."""
         return self._failed_starts >= _FAILED_STARTS
 
@@ -243,7 +243,7 @@ class WorkerSupervisor:
 
     async def wait(self) -> bool:
         """Waits until there is a worker; False when that has become hopeless."""
-        while self._worker is None and not self.hopeless:
+        while self._worker is None and not self.gave_up:
             await self._changed.wait()
         return self._worker is not None
 

@@ -176,7 +176,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
     if status == _OK:
         return None
     words = reply.content[:4000].decode("utf-8", "replace")
-    what_to_do = _what_to_do(reply, words, model, wanted)
+    what_to_do = _remedy(reply, words, model, wanted)
     if what_to_do:
         return refused(what_to_do)
     if status == _TOO_MANY:
@@ -186,7 +186,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
     return too_long() if status == _TOO_LARGE or says_too_long(words) else rejected(status)
 
 
-def said(reply: Reply) -> str:
+def server_message(reply: Reply) -> str:
     """The server's own words about a request: not the rest of the body, where some repeat the request itself."""
     try:
         body = json.loads(reply.content)
@@ -208,7 +208,7 @@ def said(reply: Reply) -> str:
     return " ".join(word for word in words if isinstance(word, str))
 
 
-def _what_to_do(reply: Reply, words: str, model: str, wanted: str) -> str:
+def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
     status, server = reply.status, server_at(reply.address)
     if status in _UNAUTHORIZED:
         return f"{server} wants a key, or refuses the one it got (status {status}): see {KEY_SETTING}"

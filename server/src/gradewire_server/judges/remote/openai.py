@@ -11,7 +11,14 @@ from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.remote.http_client import BAD_REQUEST, NOT_FOUND, HttpClient, checked, error_of, said
+from gradewire_server.judges.remote.http_client import (
+    BAD_REQUEST,
+    NOT_FOUND,
+    HttpClient,
+    checked,
+    error_of,
+    server_message,
+)
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.openai_dialect import (
     Dialect,
@@ -169,7 +176,7 @@ class Features:
             if error is not None and (reply.status not in BAD_REQUEST or error.kind is RemoteFault.TOO_LONG):
                 raise error
             if error is not None:
-                less = dialect.without(said(reply))
+                less = dialect.without(server_message(reply))
                 if less == dialect:
                     break
                 dialect = less
@@ -261,7 +268,7 @@ class OpenAIServer(Server):
                     return self._with_paid(answer)
             elif reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG:
                 self._note(reply)
-                if dialect.without(said(reply)) == dialect or not await self._features.confirm(dialect):
+                if dialect.without(server_message(reply)) == dialect or not await self._features.confirm(dialect):
                     raise self._of_pictures(reply, question) or error
             else:
                 raise self._of_pictures(reply, question) or error
@@ -295,9 +302,9 @@ class OpenAIServer(Server):
         return False
 
     def _of_pictures(self, reply: Reply, question: Question) -> RemoteError | None:
-        if not question.prompt.images or reply.status not in _OF_REQUESTS or says_too_long(said(reply)):
+        if not question.prompt.images or reply.status not in _OF_REQUESTS or says_too_long(server_message(reply)):
             return None
-        return refusal_of_pictures(said(reply), self._model, reply.status)
+        return refusal_of_pictures(server_message(reply), self._model, reply.status)
 
     def _with_paid(self, answer: Answer) -> Answer:
         paid, self._paid = self._paid.plus(self._features.take_paid()), Paid()

@@ -260,11 +260,11 @@ def _of_the_answer(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
     for number, step in enumerate(steps if begin >= 0 else ()):
         place += len(step.token)
         if place > begin:
-            return (*_behind(step, len(step.token) - (place - begin)), *steps[number + 1 :])
+            return (*_after_thoughts(step, len(step.token) - (place - begin)), *steps[number + 1 :])
     return ()
 
 
-def _behind(step: Step, characters: int) -> tuple[Step, ...]:
+def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
     """A step whose first characters belong to the thoughts; none where the rest is white space."""
     if characters == 0:
         return (step,)

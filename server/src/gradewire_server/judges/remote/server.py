@@ -27,11 +27,11 @@ class RemoteFault(StrEnum):
     UNREADABLE = "unreadable"
 
 
-RETRIED = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
+RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
 """Requests that are sent again. A server that was too slow once is not asked the same again."""
-AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
+SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """The server is taken to be away until a request is answered again."""
-OF_THE_REQUEST = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
+REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
 """The request or its answer is to blame, and others may go well: of several questions in it, it may be one."""
 ADDRESS_SETTING: Final = "judge_url (--judge-url)"
 MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
